@@ -1,0 +1,34 @@
+#include "core.h"
+
+#define DECLARE(suffix)                                                                                                \
+    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);             \
+    void rbf_tail_dot_##suffix(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,    \
+                               const float *, double *);                                                               \
+    void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
+    void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
+    long smo_float_##suffix(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *,       \
+                            double, long, double *);                                                                   \
+    long smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
+                             double, long, double *);                                                                  \
+    static const Build build_##suffix = {                                                                              \
+        #suffix,           rbf_tail_##suffix,  rbf_tail_dot_##suffix, sparse_dot_##suffix,                                      \
+        sum_rows_##suffix, smo_float_##suffix, smo_double_##suffix};
+
+DECLARE(base)
+#ifdef SLIMSVM_X86_BUILDS
+DECLARE(avx2)
+DECLARE(avx512)
+#endif
+
+const Build *best_build(void)
+{
+#ifdef SLIMSVM_X86_BUILDS
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
+        return &build_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &build_avx2;
+#endif
+    return &build_base;
+}

@@ -1,0 +1,25 @@
+/* The builds of the C part and the choice among them: the best that this CPU runs. */
+#ifndef SLIMSVM_CORE_H
+#define SLIMSVM_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LANES 64 /* columns of a sparse tile */
+
+typedef struct {
+    const char *name;
+    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
+    void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
+                         const float *, double *);
+    void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
+    void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
+    long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
+                      long, double *);
+    long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
+                       long, double *);
+} Build;
+
+const Build *best_build(void);
+
+#endif

@@ -1,0 +1,30 @@
+from numpy.typing import NDArray
+from numpy import float32, float64, floating, intp
+
+def instruction_set() -> str: ...
+def rbf_tail(gamma: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
+def rbf_tail_dot(
+    gamma: float,
+    G: NDArray[float32],
+    a: NDArray[float32],
+    b: NDArray[float32],
+    v: NDArray[float32],
+    out: NDArray[float64],
+) -> None: ...
+def sum_rows(
+    rows: NDArray[float32],
+    which: NDArray[intp],
+    v: NDArray[float32],
+    start: int,
+    stop: int,
+    out: NDArray[float64],
+) -> None: ...
+def smo(
+    K: NDArray[floating],
+    y: NDArray[floating],
+    cap: NDArray[float64],
+    alpha: NDArray[float64],
+    v: NDArray[floating],
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]: ...

@@ -1,0 +1,128 @@
+"""The compiled part: passes over float tiles and the inner SMO loop, for the instruction set of this CPU.
+
+Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
+"""
+
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
+
+cdef extern from "core.h" nogil:
+    ctypedef struct Build:
+        const char *name
+        void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
+        void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
+                             const float *, double *) noexcept nogil
+        void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
+                           float *) noexcept nogil
+        void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
+                          long, double *) noexcept nogil
+        long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
+                           double, long, double *) noexcept nogil
+    const int LANES
+    const Build *best_build()
+
+cdef const Build *build = best_build()
+
+SPARSE_LANES = LANES
+
+
+def instruction_set():
+    """The name of the build in use: "avx512", "avx2" or "base"."""
+    return build.name.decode()
+
+
+cdef int same(Py_ssize_t given, Py_ssize_t wanted) except -1:
+    if given != wanted:
+        raise ValueError(f"arrays of {given} and {wanted} elements where equal lengths are needed")
+    return 0
+
+
+def rbf_tail(double gamma, float[:, ::1] G, const float[::1] a, const float[::1] b):
+    """G <- exp(2 gamma G - a - b) in place; a and b are gamma times the squared norms."""
+    same(a.shape[0], G.shape[0])
+    same(b.shape[0], G.shape[1])
+    if G.shape[0] and G.shape[1]:
+        with nogil:
+            build.rbf_tail(<float>gamma, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0])
+
+
+def rbf_tail_dot(double gamma, const float[:, ::1] G, const float[::1] a, const float[::1] b, const float[::1] v,
+                 double[::1] out):
+    """out += exp(2 gamma G - a - b) @ v in one pass."""
+    same(a.shape[0], G.shape[0])
+    same(out.shape[0], G.shape[0])
+    same(b.shape[0], G.shape[1])
+    same(v.shape[0], G.shape[1])
+    if G.shape[0] and G.shape[1]:
+        with nogil:
+            build.rbf_tail_dot(<float>gamma, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
+
+
+def sparse_dot(const float[::1] data, const int32_t[::1] features, const int32_t[::1] starts, const float[:, ::1] Bt,
+               float[:, ::1] G):
+    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]); Bt is d x LANES, G is m x LANES."""
+    cdef Py_ssize_t m = G.shape[0]
+    same(starts.shape[0], m + 1)
+    same(Bt.shape[1], LANES)
+    same(G.shape[1], LANES)
+    if m and data.shape[0] and Bt.shape[0]:
+        with nogil:
+            build.sparse_dot(&data[0], &features[0], &starts[0], m, &Bt[0, 0], &G[0, 0])
+
+
+def sum_rows(const float[:, ::1] rows, const Py_ssize_t[::1] which, const float[::1] v, Py_ssize_t start,
+             Py_ssize_t stop, double[::1] out):
+    """out[start:stop] += v @ rows[which, start:stop] without a copy of the rows."""
+    cdef Py_ssize_t count = which.shape[0], s
+    same(v.shape[0], count)
+    same(out.shape[0], rows.shape[1])
+    if not 0 <= start <= stop <= rows.shape[1]:
+        raise ValueError(f"columns {start}:{stop} of {rows.shape[1]}")
+    if count == 0 or start == stop:
+        return
+    cdef const float **pointers = <const float **>malloc(count * sizeof(float *))
+    if pointers == NULL:
+        raise MemoryError
+    try:
+        for s in range(count):
+            if not 0 <= which[s] < rows.shape[0]:
+                raise IndexError(f"row {which[s]} of {rows.shape[0]}")
+            pointers[s] = &rows[which[s], start]
+        with nogil:
+            build.sum_rows(pointers, &v[0], count, stop - start, &out[start])
+    finally:
+        free(pointers)
+
+
+ctypedef fused real:
+    float
+    double
+
+
+def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[::1] alpha, real[::1] v, double tol,
+        long max_steps):
+    """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
+
+    Returns the number of steps and the largest violation left.
+    """
+    cdef Py_ssize_t w = K.shape[0]
+    cdef double gap = 0
+    cdef long steps
+    for size in (K.shape[1], y.shape[0], cap.shape[0], alpha.shape[0], v.shape[0]):
+        same(size, w)
+    if w == 0:
+        return 0, 0.0
+    cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
+    if work == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            if real is float:
+                steps = build.smo_float(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps, &gap)
+            else:
+                steps = build.smo_double(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps, &gap)
+    finally:
+        free(work)
+    return steps, gap

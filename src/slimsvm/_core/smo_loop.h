@@ -1,0 +1,118 @@
+/* The inner SMO loop for one floating-point type: include with REAL and SMO defined.
+ *
+ *   min 1/2 a'Qa - 1'a,  0 <= a_k <= cap_k,  y'a constant,   Q_kl = y_k y_l K_kl
+ *
+ * on a dense block of w rows. v_k = y_k - f_k is minus y times the gradient. A pair (i, j) violates the optimality
+ * conditions when a_i y_i can grow, a_j y_j can shrink and v_i > v_j; i is the worst, j the one with the largest
+ * gain (v_i - v_j)^2 / (K_ii + K_jj - 2 K_ij) (Fan, Chen & Lin 2005, WSS 2). Maxima are kept per chunk so that
+ * the passes vectorise and the index is found in one chunk.
+ */
+
+static ptrdiff_t JOIN(SMO, _argmax)(const REAL *score, const REAL *chunk_max, ptrdiff_t w, REAL best)
+{
+    for (ptrdiff_t c = 0; c * CHUNK < w; c++)
+        if (chunk_max[c] == best)
+            for (ptrdiff_t k = c * CHUNK; k < w; k++)
+                if (score[k] == best)
+                    return k;
+    return -1;
+}
+
+/* v -= step (K_i - K_j); score_k = v_k where a_k y_k can grow. Returns the largest score and the smallest v of the
+ * rows that can shrink. */
+static REAL JOIN(SMO, _update)(REAL *restrict v, const REAL *restrict Ki, const REAL *restrict Kj, REAL step,
+                               const REAL *restrict grow, const REAL *restrict shrink, REAL *restrict score,
+                               REAL *restrict chunk_max, ptrdiff_t w, REAL *lowest)
+{
+    REAL best = -INFINITY, low = INFINITY;
+    for (ptrdiff_t c = 0; c * CHUNK < w; c++) {
+        ptrdiff_t to = (c + 1) * CHUNK < w ? (c + 1) * CHUNK : w;
+        REAL m = -INFINITY, l = INFINITY;
+#pragma omp simd reduction(max : m) reduction(min : l)
+        for (ptrdiff_t k = c * CHUNK; k < to; k++) {
+            REAL vk = v[k] - step * (Ki[k] - Kj[k]);
+            REAL s = vk + grow[k], t = vk + shrink[k];
+            v[k] = vk;
+            score[k] = s;
+            m = s > m ? s : m;
+            l = t < l ? t : l;
+        }
+        chunk_max[c] = m;
+        best = m > best ? m : best;
+        low = l < low ? l : low;
+    }
+    *lowest = low;
+    return best;
+}
+
+static REAL JOIN(SMO, _gain)(const REAL *restrict v, const REAL *restrict Ki, const REAL *restrict diag, REAL vi,
+                             REAL Kii, const REAL *restrict shrink, REAL *restrict score, REAL *restrict chunk_max,
+                             ptrdiff_t w)
+{
+    REAL best = -1;
+    for (ptrdiff_t c = 0; c * CHUNK < w; c++) {
+        ptrdiff_t to = (c + 1) * CHUNK < w ? (c + 1) * CHUNK : w;
+        REAL m = -1;
+#pragma omp simd reduction(max : m)
+        for (ptrdiff_t k = c * CHUNK; k < to; k++) {
+            REAL d = vi - (v[k] + shrink[k]); /* minus infinity where a_k y_k cannot shrink */
+            REAL curve = Kii + diag[k] - 2 * Ki[k];
+            curve = curve > (REAL)TAU ? curve : (REAL)TAU;
+            REAL positive = d > 0 ? d : 0;
+            REAL s = positive * positive / curve;
+            score[k] = s;
+            m = s > m ? s : m;
+        }
+        chunk_max[c] = m;
+        best = m > best ? m : best;
+    }
+    return best;
+}
+
+static void JOIN(SMO, _room)(double a, double cap, REAL y, REAL *grow, REAL *shrink)
+{
+    int can_rise = a < cap, can_fall = a > 0;
+    *grow = (y > 0 ? can_rise : can_fall) ? 0 : -INFINITY;
+    *shrink = (y > 0 ? can_fall : can_rise) ? 0 : INFINITY;
+}
+
+/* Returns the number of pair steps; on return *gap is the largest remaining violation in the block.
+ * work holds 5 w + w / CHUNK + 1 numbers. */
+long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work,
+                double tol, long max_steps, double *gap)
+{
+    REAL *diag = work, *grow = work + w, *shrink = work + 2 * w, *score = work + 3 * w, *chunk_max = work + 4 * w;
+    for (ptrdiff_t k = 0; k < w; k++) {
+        diag[k] = K[k * w + k];
+        JOIN(SMO, _room)(alpha[k], cap[k], y[k], grow + k, shrink + k);
+    }
+    const REAL *Ki = K, *Kj = K;
+    REAL step = 0;
+    for (long steps = 0;; steps++) {
+        REAL lowest;
+        REAL highest = JOIN(SMO, _update)(v, Ki, Kj, step, grow, shrink, score, chunk_max, w, &lowest);
+        *gap = (double)highest - lowest;
+        if (!(*gap > tol) || steps >= max_steps)
+            return steps;
+        ptrdiff_t i = JOIN(SMO, _argmax)(score, chunk_max, w, highest);
+        if (i < 0) /* not a number in K or v */
+            return steps;
+        Ki = K + i * w;
+        REAL gain = JOIN(SMO, _gain)(v, Ki, diag, highest, diag[i], shrink, score, chunk_max, w);
+        ptrdiff_t j = JOIN(SMO, _argmax)(score, chunk_max, w, gain);
+        if (j < 0)
+            return steps;
+        Kj = K + j * w;
+        double curve = (double)diag[i] + diag[j] - 2.0 * Ki[j];
+        double t = ((double)v[i] - v[j]) / (curve > TAU ? curve : TAU);
+        double room_i = y[i] > 0 ? cap[i] - alpha[i] : alpha[i];
+        double room_j = y[j] > 0 ? alpha[j] : cap[j] - alpha[j];
+        double room = room_i < room_j ? room_i : room_j;
+        t = t < room ? t : room;
+        alpha[i] = t == room_i ? (y[i] > 0 ? cap[i] : 0) : alpha[i] + t * y[i];
+        alpha[j] = t == room_j ? (y[j] > 0 ? 0 : cap[j]) : alpha[j] - t * y[j];
+        JOIN(SMO, _room)(alpha[i], cap[i], y[i], grow + i, shrink + i);
+        JOIN(SMO, _room)(alpha[j], cap[j], y[j], grow + j, shrink + j);
+        step = (REAL)t;
+    }
+}

@@ -1,0 +1,119 @@
+/* Passes over float tiles: the RBF tail that turns inner products G = A B' into kernel values, and row sums.
+ *
+ * One plain C file, built once per instruction set (see meson.build): loops over contiguous floats that the
+ * compiler turns into vectors. SUFFIX names the build; core.pyx chooses one at import.
+ *
+ * a and b are the squared norms of the tile's rows and columns, already multiplied by gamma.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core.h"
+
+#define JOIN_(name, suffix) name##suffix
+#define JOIN(name, suffix) JOIN_(name, suffix)
+#define BUILD(name) JOIN(name, SUFFIX) /* SUFFIX is _base, _avx2 or _avx512 */
+
+/* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by a degree-6 polynomial (relative error 2e-7). */
+static inline float exp_of_nonpositive(float x)
+{
+    x = x < -87.0f ? -87.0f : x;
+    int32_t k = (int32_t)(x * 1.44269504f - 0.5f); /* truncation rounds, since x <= 0 */
+    float kf = (float)k;
+    float r = x - kf * 0.693359375f;
+    r = r - kf * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    int32_t bits = (k + 127) << 23;
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return p * scale;
+}
+
+static inline float rbf(float g, float two_gamma, float a, float b)
+{
+    float x = two_gamma * g - a - b;
+    return exp_of_nonpositive(x < 0.0f ? x : 0.0f);
+}
+
+/* Replace a tile of inner products by exp(-gamma |x - z|^2). */
+void BUILD(rbf_tail)(float gamma, float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a, const float *b)
+{
+    for (ptrdiff_t i = 0; i < m; i++) {
+        float *restrict g = G + i * stride;
+        for (ptrdiff_t j = 0; j < n; j++)
+            g[j] = rbf(g[j], 2.0f * gamma, a[i], b[j]);
+    }
+}
+
+/* out[i] += sum_j exp(-gamma |x_i - z_j|^2) v_j, in one pass over the tile. */
+void BUILD(rbf_tail_dot)(float gamma, const float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a,
+                         const float *b, const float *v, double *out)
+{
+    for (ptrdiff_t i = 0; i < m; i++) {
+        const float *restrict g = G + i * stride;
+        float s = 0.0f;
+#pragma omp simd reduction(+ : s)
+        for (ptrdiff_t j = 0; j < n; j++)
+            s += rbf(g[j], 2.0f * gamma, a[i], b[j]) * v[j];
+        out[i] += s;
+    }
+}
+
+/* As wide as the build's registers; the compiler does not find this one by itself. */
+#if defined(__AVX512F__)
+enum { WIDTH = 16 };
+#elif defined(__AVX__)
+enum { WIDTH = 8 };
+#else
+enum { WIDTH = 4 };
+#endif
+typedef float vector __attribute__((vector_size(WIDTH * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* G = A B' for m sparse rows A and LANES dense columns: Bt holds the points' transpose, one line of LANES per feature,
+ * so that a row's inner products stay in registers while its nonzeros pass by. */
+void BUILD(sparse_dot)(const float *data, const int32_t *features, const int32_t *starts, ptrdiff_t m, const float *Bt,
+                       float *restrict G)
+{
+    for (ptrdiff_t i = 0; i < m; i++) {
+        vector sum[LANES / WIDTH] = {0};
+        for (int32_t t = starts[i]; t < starts[i + 1]; t++) {
+            const vector *line = (const vector *)(Bt + (ptrdiff_t)features[t] * LANES);
+#pragma GCC unroll 16
+            for (int l = 0; l < LANES / WIDTH; l++)
+                sum[l] += data[t] * line[l];
+        }
+        memcpy(G + i * LANES, sum, sizeof sum);
+    }
+}
+
+/* out[j] += sum_s v_s rows[s][j]: a weighted sum of rows that lie anywhere, four at a time. */
+void BUILD(sum_rows)(const float *const *rows, const float *v, ptrdiff_t count, ptrdiff_t n, double *restrict out)
+{
+    enum { CHUNK = 1024 };
+    float sum[CHUNK];
+    for (ptrdiff_t from = 0; from < n; from += CHUNK) {
+        ptrdiff_t size = n - from < CHUNK ? n - from : CHUNK;
+        memset(sum, 0, sizeof sum);
+        ptrdiff_t s = 0;
+        for (; s + 4 <= count; s += 4) {
+            const float *restrict p = rows[s] + from, *restrict q = rows[s + 1] + from;
+            const float *restrict r = rows[s + 2] + from, *restrict t = rows[s + 3] + from;
+            for (ptrdiff_t j = 0; j < size; j++)
+                sum[j] += v[s] * p[j] + v[s + 1] * q[j] + v[s + 2] * r[j] + v[s + 3] * t[j];
+        }
+        for (; s < count; s++) {
+            const float *restrict p = rows[s] + from;
+            for (ptrdiff_t j = 0; j < size; j++)
+                sum[j] += v[s] * p[j];
+        }
+        for (ptrdiff_t j = 0; j < size; j++)
+            out[from + j] += sum[j];
+    }
+}

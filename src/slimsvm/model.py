@@ -1,0 +1,91 @@
+"""What goes in and what comes out: a Task for trainers and reducers, an Expansion, and how a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from .gram import Gram, Meter, kernel_product
+from .kernels import Array, Kernel, Matrix
+
+
+class Status(Enum):
+    """How a run ended; the value says it in words, with what to do."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "stopped at max_iter; raise max_iter, scale the features, or lower C"
+    STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
+    BUDGET = "stopped at the budget of support vectors"
+    EXHAUSTED = "stopped because no candidate was left to add"
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs."""
+
+    kernel: Kernel
+    points: Matrix  # (m, d)
+    coef: Array  # (m, q)
+    bias: Array  # (q,)
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.coef.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """What points, coefficients and bias take as float32 tables, every point written out."""
+        return 4 * (self.size * self.points.shape[1] + self.coef.size + self.bias.size)
+
+    def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
+        """The outputs for each row, (n, q)."""
+        return kernel_product(self.kernel, X, self.points, self.coef, meter or Meter()) + self.bias
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Rows kept back to judge models on: never seen by the method that makes them."""
+
+    gram: Gram
+    labels: Array  # class numbers
+    weights: Array
+    decode: Callable[[Array], Array]
+
+    def error(self, outputs: Array) -> float:
+        """The weighted share of rows whose outputs name another class."""
+        return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
+
+
+def silent(phase: str, done: float) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, their coded labels and all that a method needs besides its own settings."""
+
+    gram: Gram
+    targets: Array  # (n, q) of -1, +1; 0 where a row has no part in that output
+    weights: Array  # (n,), above 0
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    holdout: Holdout | None = None
+    report: Callable[[str, float], None] = silent
+
+    def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
+        """The expansion on the rows `index`."""
+        return Expansion(self.gram.kernel, self.gram.points(index), coef, bias)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained model, how training ended, and the coefficient of every training row, to start another run from."""
+
+    model: Expansion
+    status: Status
+    n_iter: int
+    dual: Array  # (n, q), signed: sum over rows gives 0 in each column
+    gap: float  # the largest violation of the optimality conditions

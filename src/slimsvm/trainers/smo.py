@@ -1,0 +1,170 @@
+"""The exact C-SVM by sequential minimal optimisation on two levels.
+
+    max  sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j K_ij     0 <= a_i <= C w_i,  sum_i y_i a_i = 0
+
+Each round takes the rows that violate the optimality conditions most, half of them carried over from the round before,
+solves the problem on that block by compiled pair steps with second-order choice (Fan, Chen & Lin 2005), and adds the
+change to the responses of all rows in one tiled product. The optimum and the meaning of `tol` are LIBSVM's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core import core
+from ..gram import Gram
+from ..kernels import Array
+from ..model import Fit, Status, Task
+from ..responses import Responses, largest
+
+#: below this tolerance the inner loop runs in float64 whatever the tiles are
+FLOAT_TOL = 1e-4
+#: pair steps after which a round ends in any case, so that an interrupt is heard
+STEPS_A_ROUND = 100_000
+#: rounds without any gain in the objective after which rounding is to blame
+PATIENCE = 20
+
+
+@dataclass(frozen=True)
+class SMO:
+    """C-SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit)."""
+
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = -1
+    working_set: int = 2048
+
+    def fit(self, task: Task, start: Array | None = None) -> Fit:
+        """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
+        n, q = task.targets.shape
+        dual, bias, steps, gaps, statuses = np.zeros((n, q)), np.zeros(q), 0, [], []
+        for column in range(q):
+            run = _Column(task.gram, task.targets[:, column], self.C * task.weights, self)
+            run.solve(None if start is None else start[:, column], lambda part, c=column: task.report("train", (c + part) / q))
+            dual[:, column], bias[column] = run.alpha * run.y, run.bias()
+            steps += run.steps
+            gaps.append(run.gap)
+            statuses.append(run.status)
+        support = np.flatnonzero(dual.any(axis=1))
+        model = task.expansion(support, dual[support], bias)
+        worst = next((s for s in (Status.MAX_ITER, Status.STALLED) if s in statuses), Status.CONVERGED)
+        return Fit(model, worst, steps, dual, max(gaps))
+
+
+class _Column:
+    """The state of one binary problem: alpha, v = y - f, and the block of the last round."""
+
+    def __init__(self, gram: Gram, y: Array, cap: Array, settings: SMO) -> None:
+        self.gram, self.y, self.settings = gram, y, settings
+        self.cap = np.where(y == 0, 0.0, cap)
+        self.alpha = np.zeros(gram.n)
+        self.responses = Responses(gram, 1)
+        self.working = np.empty(0, dtype=np.intp)
+        # one piece of memory for the blocks of all rounds: fresh pages cost more than the values
+        self.buffer = np.empty(min(settings.working_set, gram.n) ** 2, gram.dtype)
+        self.block = self.buffer[:0].reshape(0, 0)
+        self.steps = 0
+        self.gap = np.inf
+        self.status = Status.CONVERGED
+
+    @property
+    def v(self) -> Array:
+        """y - f: minus y times the gradient of the dual."""
+        return self.y - self.responses.values.ravel()
+
+    def bounds(self) -> tuple[Array, Array]:
+        """v of the rows whose y a can still grow (else -inf), and of those whose y a can shrink (else +inf)."""
+        rise, fall = self.alpha < self.cap, self.alpha > 0
+        positive, v = self.y > 0, self.v
+        return (
+            np.where(np.where(positive, rise, fall), v, -np.inf),
+            np.where(np.where(positive, fall, rise), v, np.inf),
+        )
+
+    def bias(self) -> float:
+        """The mean v of the free rows, or the middle of the bounds where there are none (LIBSVM's rule)."""
+        free = (self.alpha > 0) & (self.alpha < self.cap)
+        if free.any():
+            return float(self.v[free].mean())
+        grow, shrink = self.bounds()
+        ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
+        return float(np.mean(ends)) if ends else 0.0
+
+    def solve(self, start: Array | None, report: Callable[[float], None]) -> None:
+        """Rounds until no pair of rows violates optimality by more than `tol`."""
+        if start is not None:
+            self.begin_from(start)
+        limit = self.settings.max_iter if self.settings.max_iter >= 0 else np.inf
+        first_gap, idle, best = None, 0, -np.inf
+        while True:
+            grow, shrink = self.bounds()
+            self.gap = float(max(grow.max() - shrink.min(), 0.0))
+            first_gap = first_gap or self.gap
+            report(_progress(first_gap, self.gap, self.settings.tol))
+            if self.gap <= self.settings.tol:
+                return
+            if self.steps >= limit:
+                self.status = Status.MAX_ITER
+                return
+            objective = self.objective()
+            idle = 0 if objective > best + 1e-12 * abs(best) else idle + 1
+            best = max(best, objective)
+            if idle >= PATIENCE:
+                self.status = Status.STALLED
+                return
+            self.choose(grow, shrink)
+            self.step(limit)
+
+    def begin_from(self, start: Array) -> None:
+        """Take over coefficients, moved into this problem's box and onto its hyperplane."""
+        alpha = np.clip(start * self.y, 0.0, self.cap)
+        sides = [alpha[self.y > 0].sum(), alpha[self.y < 0].sum()]
+        for sign, total in zip((1, -1), sides, strict=True):
+            if total > min(sides):
+                alpha[self.y == sign] *= min(sides) / total
+        self.alpha = alpha
+        support = np.flatnonzero(alpha)
+        self.responses.add_rows(support, (alpha * self.y)[support, None])
+
+    def objective(self) -> float:
+        """The dual objective: sum a - 1/2 sum a y f."""
+        return float(self.alpha.sum() - 0.5 * (self.alpha * self.y) @ self.responses.values.ravel())
+
+    def choose(self, grow: Array, shrink: Array) -> None:
+        """The next working set and its kernel block: the worst rows of both sides, and rows of the last set."""
+        size = self.settings.working_set
+        if self.gram.n <= size:
+            worst = np.arange(self.gram.n)
+        else:
+            half = size // (4 if self.working.size else 2)
+            worst = np.union1d(largest(grow, half), largest(-shrink, half))
+        earlier = self.working[~np.isin(self.working, worst)][: size - worst.size]  # the latest come first
+        self.working = np.concatenate([worst, earlier])
+        self.block = self.gram.block(self.working, out=self.buffer)
+
+    def step(self, limit: float) -> None:
+        """Solve the block to a tenth of the gap and add the change to all responses."""
+        index, real = self.working, np.float64 if self.settings.tol < FLOAT_TOL else self.gram.dtype
+        alpha, y = self.alpha[index], self.y[index]
+        steps, _ = core.smo(
+            self.block.astype(real, copy=False),
+            y.astype(real),
+            self.cap[index],
+            alpha,
+            self.v[index].astype(real),
+            max(0.1 * self.gap, 0.5 * self.settings.tol) if self.gram.n > index.size else 0.99 * self.settings.tol,
+            int(min(limit - self.steps, STEPS_A_ROUND)),
+        )
+        change = (alpha - self.alpha[index]) * y
+        moved = change != 0
+        self.alpha[index] = alpha
+        self.steps += steps
+        self.responses.add_rows(index[moved], change[moved, None])
+
+
+def _progress(first: float, gap: float, tol: float) -> float:
+    """The share of the way from the first gap to `tol`, on a logarithmic scale."""
+    return 1.0 if gap <= tol else min(max(np.log(first / gap) / np.log(first / tol), 0.0), 1.0)
