@@ -1,0 +1,5 @@
+"""slimsvm: kernel SVMs that are small enough to ship."""
+
+from .estimators import SlimSVC, compress
+
+__all__ = ["SlimSVC", "compress"]

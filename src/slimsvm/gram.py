@@ -68,12 +68,12 @@ class Rows:
         return issparse(self.values)
 
     def like(self, X: Matrix) -> Rows:
-        """Other rows in the same form, dense or sparse as they come."""
-        return _rows(X, self.values.dtype, self.centre)
+        """Other rows in the same form; points may stay dense where these rows are sparse."""
+        return _rows(X.toarray() if issparse(X) and not self.sparse else X, self.values.dtype, self.centre)
 
     def take(self, index: Array) -> Rows:
         """A few of the rows."""
-        return Rows(self.values[index], self.norms[index], self.centre)
+        return Rows(self.values[index], self.norms[index] if self.norms.size else self.norms, self.centre)
 
 
 def _rows(X: Matrix, dtype: np.dtype, centre: Array | None) -> Rows:
@@ -97,7 +97,7 @@ def prepare(kernel: Kernel, X: Matrix, partners: int, error: float) -> Rows:
         X = csr_array(X)
     else:
         X = X.toarray() if issparse(X) else X
-        centre = X.mean(axis=0, dtype=np.float64) if kernel.translation_invariant else None
+        centre = X.mean(axis=0, dtype=np.float64) if kernel.translation_invariant and X.shape[0] else None
     if X.shape[0] * partners * X.shape[1] > SMALL_WORK:
         rows = _rows(X, np.dtype(np.float32), centre)
         if float32_error(kernel, rows) <= min(error, FLOAT32_ERROR):
@@ -323,10 +323,11 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
 
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """K(X, points) @ V for rows seen once: prediction."""
-    largest = float(np.abs(V).max(initial=1e-300))
+    largest = float(np.abs(V).max(initial=np.finfo(float).tiny))
     A = prepare(kernel, X, points.shape[0], error=PREDICTION_ERROR / largest)
+    B = A.like(points) if isinstance(kernel, InnerKernel) else Rows(points, np.empty(0), None)
     meter.evaluations += X.shape[0] * points.shape[0]
-    return tiled_product(make_tiles(kernel, A, A.like(points)), V, Crew())
+    return tiled_product(make_tiles(kernel, A, B), V, Crew())
 
 
 class RowCache:
@@ -372,8 +373,10 @@ class Gram:
     meter: Meter = field(default_factory=Meter)
     cache_mb: float = 512.0
     error: float = FLOAT32_ERROR  # how far off a kernel value may be
+    ids: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # numbers in the training set, or 0, 1, ...
 
     def __post_init__(self) -> None:
+        self.ids = self.ids if self.ids.size else np.arange(self.n)
         self.rows = prepare(self.kernel, self.X, self.X.shape[0], self.error)
         self.cache = RowCache(self.n, self.dtype, self.cache_mb)
         self.crew = Crew()
@@ -390,7 +393,7 @@ class Gram:
 
     def points(self, index: Array) -> Matrix:
         """What an expansion keeps of the rows `index`."""
-        return self.kernel.points(self.X, index)
+        return self.kernel.points(self.X[index], self.ids[index])
 
     def _point_rows(self, index: Array) -> Rows:
         if isinstance(self.kernel, InnerKernel):
@@ -403,15 +406,16 @@ class Gram:
         B = self.rows.like(points) if isinstance(self.kernel, InnerKernel) else Rows(points, np.empty(0), None)
         return tiled_product(make_tiles(self.kernel, self.rows, B), V, self.crew)
 
-    def block(self, index: Array, out: Array | None = None) -> Array:
-        """K among the rows `index`, in the memory of `out` where that is given."""
-        self.meter.evaluations += index.size**2
-        return tiled_matrix(make_tiles(self.kernel, self.rows.take(index), self._point_rows(index)), self.crew, out)
+    def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
+        """K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
+        columns = index if columns is None else columns
+        self.meter.evaluations += index.size * columns.size
+        return tiled_matrix(make_tiles(self.kernel, self.rows.take(index), self._point_rows(columns)), self.crew, out)
 
     def diagonal(self) -> Array:
         """k(x_i, x_i) for each row."""
         self.meter.evaluations += self.n
-        return self.kernel.diagonal(self.X)
+        return self.kernel.diagonal(self.X, self.ids)
 
     @property
     def rows_are_dear(self) -> bool:

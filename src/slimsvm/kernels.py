@@ -44,13 +44,13 @@ class Kernel:
         """K with K_ij = k(a_i, b_j)."""
         raise NotImplementedError
 
-    def diagonal(self, A: Matrix) -> Array:
-        """k(a_i, a_i) for each row."""
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """k(a_i, a_i) for each training row."""
         return np.array([self(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
 
-    def points(self, X: Matrix, index: Array) -> Matrix:
-        """What an expansion keeps of the training rows `index`."""
-        return X[index]
+    def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
+        """What an expansion keeps of the training rows A, which are numbers `ids` of the training set."""
+        return A
 
     def check_rows(self, X: Matrix) -> None:
         """Raise ValueError where the kernel is not defined for these rows."""
@@ -71,7 +71,7 @@ class InnerKernel(Kernel):
         """K by one product and the tail."""
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B))
 
-    def diagonal(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """k(a_i, a_i) for each row, from the norms alone."""
         a = squared_norms(A)
         return self.tail(a[:, None].copy(), a, np.zeros(1)).ravel()
@@ -113,7 +113,7 @@ class RBF(InnerKernel):
         """The exponent is a difference of numbers up to 4 gamma radius."""
         return 4 * self.gamma * radius
 
-    def diagonal(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
 
@@ -175,7 +175,7 @@ class Laplacian(Kernel):
         D *= -self.gamma
         return np.exp(D, out=D)
 
-    def diagonal(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
 
@@ -191,7 +191,7 @@ class Chi2(Kernel):
         """K by scikit-learn's chi2_kernel, which takes dense rows."""
         return chi2_kernel(_dense(A), _dense(B), gamma=self.gamma)
 
-    def diagonal(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
 
@@ -233,13 +233,13 @@ class Precomputed(Kernel):
         """The columns B of the rows A."""
         return _dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
 
-    def diagonal(self, A: Matrix) -> Array:
-        """The diagonal of the matrix of the training rows."""
-        return np.asarray(A.diagonal(), dtype=np.float64)
+    def diagonal(self, A: Matrix, ids: Array) -> Array:
+        """Each row's own column."""
+        return np.array([A[i, k] for i, k in enumerate(ids)], dtype=np.float64)
 
-    def points(self, X: Matrix, index: Array) -> Matrix:  # noqa: ARG002
+    def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
         """Column numbers, as a column."""
-        return np.asarray(index)[:, None]
+        return np.asarray(ids)[:, None]
 
     def check_rows(self, X: Matrix) -> None:
         """Training needs the square matrix of all pairs."""
@@ -271,15 +271,24 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
     return kind(**{name: value for name, value in given.items() if name in fields})
 
 
-def resolve_gamma(gamma: str | float, X: Matrix) -> float:
-    """The number behind "scale" (1 / (d var X)) or "auto" (1 / d), as in scikit-learn."""
-    if isinstance(gamma, str):
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        if gamma != "scale":
+def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -> float:
+    """The number behind "scale" (1 / (d var X)) or "auto" (1 / d), as in scikit-learn.
+
+    With weights the variance is that of each row repeated as often as its weight says.
+    """
+    if not isinstance(gamma, str):
+        if not gamma > 0 or not np.isfinite(gamma):
             raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
-        variance = float((X.multiply(X)).mean() - X.mean() ** 2) if issparse(X) else float(X.var(dtype=np.float64))
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if not gamma > 0 or not np.isfinite(gamma):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
-    return float(gamma)
+    row_mean = np.asarray(X.mean(axis=1, dtype=np.float64)).ravel()
+    mean = np.average(row_mean, weights=weights)
+    if issparse(X):
+        spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
+    else:
+        spread = np.var(X, axis=1, dtype=np.float64) + (row_mean - mean) ** 2  # no digits are lost to large means
+    variance = float(np.average(spread, weights=weights))
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

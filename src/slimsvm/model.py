@@ -55,8 +55,9 @@ class Holdout:
     weights: Array
     decode: Callable[[Array], Array]
 
-    def error(self, outputs: Array) -> float:
-        """The weighted share of rows whose outputs name another class."""
+    def error(self, model: Expansion) -> float:
+        """The weighted share of rows that the model puts into another class."""
+        outputs = self.gram.product(model.points, model.coef) + model.bias
         return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
 
 
@@ -74,6 +75,10 @@ class Task:
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     holdout: Holdout | None = None
     report: Callable[[str, float], None] = silent
+
+    def error(self, model: Expansion) -> float:
+        """The held-out error of a model; not a number where no rows are held out."""
+        return self.holdout.error(model) if self.holdout else float("nan")
 
     def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
         """The expansion on the rows `index`."""

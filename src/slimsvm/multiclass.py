@@ -39,6 +39,10 @@ class OneVsRest:
         """The class of each row."""
         return outputs.argmax(axis=1) if self.outputs > 1 else (outputs.ravel() > 0).astype(np.intp)
 
+    def owner(self, coef: Array) -> Array:
+        """The class that each point speaks for, by its coefficients (m, q)."""
+        return self.decode(coef)
+
 
 @dataclass(frozen=True)
 class OneVsOne:
@@ -81,6 +85,10 @@ class OneVsOne:
     def decode(self, outputs: Array) -> Array:
         """The class of each row."""
         return self.votes(outputs).argmax(axis=1)
+
+    def owner(self, coef: Array) -> Array:
+        """The class that each point speaks for, by its coefficients (m, q)."""
+        return (coef @ self.signs.T).argmax(axis=1)
 
 
 CODINGS = {coding.name: coding for coding in (OneVsRest, OneVsOne)}

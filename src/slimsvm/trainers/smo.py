@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from ..responses import Responses, largest
 FLOAT_TOL = 1e-4
 #: pair steps after which a round ends in any case, so that an interrupt is heard
 STEPS_A_ROUND = 100_000
+#: the gap to which problems of a single block are solved
+EXACT = 1e-12
 #: rounds without any gain in the objective after which rounding is to blame
 PATIENCE = 20
 
@@ -43,7 +46,7 @@ class SMO:
         dual, bias, steps, gaps, statuses = np.zeros((n, q)), np.zeros(q), 0, [], []
         for column in range(q):
             run = _Column(task.gram, task.targets[:, column], self.C * task.weights, self)
-            run.solve(None if start is None else start[:, column], lambda part, c=column: task.report("train", (c + part) / q))
+            run.solve(None if start is None else start[:, column], partial(_report, task, column, q))
             dual[:, column], bias[column] = run.alpha * run.y, run.bias()
             steps += run.steps
             gaps.append(run.gap)
@@ -147,22 +150,26 @@ class _Column:
 
     def step(self, limit: float) -> None:
         """Solve the block to a tenth of the gap and add the change to all responses."""
-        index, real = self.working, np.float64 if self.settings.tol < FLOAT_TOL else self.gram.dtype
-        alpha, y = self.alpha[index], self.y[index]
-        steps, _ = core.smo(
-            self.block.astype(real, copy=False),
-            y.astype(real),
-            self.cap[index],
-            alpha,
-            self.v[index].astype(real),
-            max(0.1 * self.gap, 0.5 * self.settings.tol) if self.gram.n > index.size else 0.99 * self.settings.tol,
-            int(min(limit - self.steps, STEPS_A_ROUND)),
-        )
-        change = (alpha - self.alpha[index]) * y
+        index, tol = self.working, self.settings.tol
+        whole = index.size == self.gram.n
+        real = np.float64 if whole or tol < FLOAT_TOL else self.gram.dtype
+        alpha, y, v = self.alpha[index], self.y[index].astype(real), self.v[index].astype(real)
+        block, cap = self.block.astype(real, copy=False), self.cap[index]
+        goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
+        steps, gap = core.smo(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
+        if whole and gap <= goal:
+            # one block holds all rows: going on until rounding stops it costs little, and makes the result
+            # independent of the order of the rows and of how often each is repeated
+            core.smo(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
+        change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
         self.alpha[index] = alpha
         self.steps += steps
         self.responses.add_rows(index[moved], change[moved, None])
+
+
+def _report(task: Task, column: int, columns: int, part: float) -> None:
+    task.report("train", (column + part) / columns)
 
 
 def _progress(first: float, gap: float, tol: float) -> float:

@@ -1,0 +1,368 @@
+"""The doors: SlimSVC and compress. They validate, encode, hand over to trainers and reducers, and warn."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .gram import Meter
+from .io.sklearn import Imported, import_svc
+from .kernels import Array, Matrix, make_kernel, resolve_gamma
+from .model import Expansion, Fit, Status, silent
+from .multiclass import OneVsOne, OneVsRest
+from .path import Path
+from .reducers import REDUCERS
+from .shrinking import Shrinking, check_budget
+from .trainers import TRAINERS
+
+Report = Callable[[str, float], None]
+
+
+class SlimSVC(ClassifierMixin, BaseEstimator):
+    """Kernel support vector classification with as few support vectors as you ask for.
+
+    Trains the exact C-SVM, as `sklearn.svm.SVC` does but faster, and shrinks it to a budget.
+
+    Parameters
+    ----------
+    budget : int or float, default=None
+        Support vectors at most, in all, shared by the classes: a count, or a fraction of the full model's.
+        The model with the lowest held-out error within the budget is kept. None: no limit.
+    tolerance : float, default=None
+        Keep the smallest model whose held-out error is within this much of the full one's (0.005 is half a point).
+        With `budget` too, the smallest within both. Neither: the full model.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
+        A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
+        matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel width, as in `SVC`.
+    C : float, default=1.0
+        Cost of a margin violation.
+    degree, coef0 : int, float
+        Of the poly and sigmoid kernels, as in `SVC`.
+    trainer : str or trainer, default="smo"
+        A name in `slimsvm.trainers.TRAINERS`, or an instance with settings of its own (C, tol, max_iter stay this
+        estimator's).
+    reducer : str or reducer, default="slant-aggressive"
+        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5)`.
+    tol : float, default=1e-3
+        The largest violation of the optimality conditions at which training ends, as in `SVC`.
+    max_iter : int, default=-1
+        Pair steps at most for each output of the full model; -1 for no limit.
+    class_weight : dict or "balanced", default=None
+        Multiplies C by class, as in `SVC`.
+    cache_mb : float, default=512
+        Memory for kernel rows, in MiB.
+    random_state : int, RandomState instance or None, default=None
+        Chooses the rows held out when a budget or tolerance is given. A number makes results repeatable.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
+        Column numbers (n_SV, 1) for a precomputed kernel.
+    dual_coef_ : ndarray of shape (n_outputs, n_SV)
+        One row for two classes, else one per class ("one against the rest").
+    intercept_ : ndarray of shape (n_outputs,)
+    n_support_ : ndarray of shape (n_classes,)
+        Support vectors by the class that their coefficients speak for most.
+    path_ : Path
+        The models on the way to the budget, with their held-out errors; None for the full model.
+    n_kernel_evals_ : int
+        Kernel values computed by fit.
+    n_iter_ : int
+        Pair steps of training.
+    status_ : Status
+        How training ended.
+    model_ : Expansion
+        The fitted function itself.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        budget: int | float | None = None,
+        *,
+        tolerance: float | None = None,
+        kernel: str | Callable[..., Array] = "rbf",
+        gamma: str | float = "scale",
+        C: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        trainer: Any = "smo",
+        reducer: Any = "slant-aggressive",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        class_weight: dict[Any, float] | str | None = None,
+        cache_mb: float = 512,
+        random_state: Any = None,
+    ) -> None:
+        self.budget = budget
+        self.tolerance = tolerance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.C = C
+        self.degree = degree
+        self.coef0 = coef0
+        self.trainer = trainer
+        self.reducer = reducer
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.cache_mb = cache_mb
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "chi2"
+        return tags
+
+    def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
+        """Train the full model on rows X with labels y, then shrink it if a budget or tolerance is set.
+
+        `sample_weight` multiplies C by row; a row of weight 0 counts as absent.
+        """
+        return fit_reporting(self, X, y, sample_weight, report=silent)
+
+    def decision_function(self, X: Matrix) -> Array:
+        """Scores (n,) for two classes, else (n, n_classes); the largest names the class."""
+        outputs = self._outputs(X)
+        return self.coding_.scores(outputs)
+
+    def predict(self, X: Matrix) -> Array:
+        """The class of each row."""
+        outputs = self._outputs(X)
+        return self.classes_[self.coding_.decode(outputs)]
+
+    def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
+        """The class by the randomised rule that the slant loss speaks of (Cotter et al., section 4.1).
+
+        Adds Z ~ Uniform[-1/2, 1/2] to each output: the expected error of this rule is the slant loss. Its authors
+        advise `predict` for use.
+        """
+        outputs = self._outputs(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        return self.classes_[self.coding_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
+
+    def _outputs(self, X: Matrix) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES)
+        return self.model_(_rows(X))
+
+    @property
+    def support_vectors_(self) -> Matrix:
+        """The points of the model."""
+        return self.model_.points
+
+    @property
+    def dual_coef_(self) -> Array:
+        """The coefficients, one row per output."""
+        return self.model_.coef.T
+
+    @property
+    def intercept_(self) -> Array:
+        """The bias of each output."""
+        return self.model_.bias
+
+    @property
+    def n_support_(self) -> Array:
+        """Support vectors by class."""
+        return np.bincount(self.coding_.owner(self.model_.coef), minlength=self.classes_.size)
+
+
+#: rows are kept in the precision they come in
+DTYPES = [np.float64, np.float32]
+
+
+def _rows(X: Matrix) -> Matrix:
+    return csr_array(X) if issparse(X) else X
+
+
+def fit_reporting(
+    estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = None, *, report: Report = silent
+) -> SlimSVC:
+    """`estimator.fit`, telling report(phase, share done) how it goes."""
+    _check_settings(estimator)
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES, ensure_min_samples=2
+    )
+    check_classification_targets(y)
+    given = _rows(X)
+    X, y, weights, kept = _weighted_rows(given, y, sample_weight)
+    classes, labels = np.unique(y, return_inverse=True)
+    _check_classes(classes)
+    gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
+    kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    kernel.check_rows(given)
+    weights = weights * compute_class_weight(estimator.class_weight, classes=classes, y=y)[labels]
+    coding = OneVsRest(classes.size)
+    reducer = _method(estimator.reducer, REDUCERS, "reducer", estimator)
+    trainer = _method(estimator.trainer, TRAINERS, "trainer", estimator)
+    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+    rows = Shrinking(X, labels, weights, kernel, coding, reducer, seed, kept, Meter(), estimator.cache_mb, report)
+    fit, model, path = _train_and_shrink(estimator, rows, trainer)
+    if fit.status is not Status.CONVERGED:
+        warnings.warn(f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})", ConvergenceWarning, stacklevel=3)
+    _install(estimator, model, coding, classes, path)
+    estimator.n_kernel_evals_ = rows.meter.evaluations
+    estimator.n_iter_, estimator.status_ = fit.n_iter, fit.status
+    return estimator
+
+
+def _check_settings(estimator: SlimSVC) -> None:
+    """Raise ValueError for settings that no data could make right."""
+    for name in ("C", "tol", "cache_mb"):
+        value = getattr(estimator, name)
+        if not isinstance(value, Real) or not 0 < value < np.inf:
+            raise ValueError(f"{name} must be a number above 0, not {value!r}")
+    for name, least in (("max_iter", -1), ("degree", 0)):
+        value = getattr(estimator, name)
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if not np.isfinite(estimator.coef0):
+        raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
+    check_budget(estimator.budget, estimator.tolerance)
+
+
+def _check_classes(classes: Array) -> None:
+    if classes.size < 2:
+        raise ValueError(
+            f"the number of classes has to be greater than one; got {classes.size} class: {classes.tolist()}. "
+            "A classifier needs rows of two classes at least (rows of weight 0 do not count)"
+        )
+
+
+def _method(given: Any, table: dict[str, Any], what: str, estimator: SlimSVC) -> Any:
+    """The trainer or reducer of that name, or the one given, with the estimator's C, tol and max_iter."""
+    if isinstance(given, str) and given not in table:
+        raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}")
+    method = table[given]() if isinstance(given, str) else given
+    shared = {f.name for f in dataclasses.fields(method)} & {"C", "tol", "max_iter"}
+    return dataclasses.replace(method, **{name: getattr(estimator, name) for name in shared})
+
+
+def _weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Array, Array, Array]:
+    """Rows, labels, weights and numbers of the rows of positive weight."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weights < 0).any():
+        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+    kept = np.flatnonzero(weights > 0)
+    if kept.size == weights.size:
+        return X, y, weights, kept
+    return X[kept], y[kept], weights[kept], kept
+
+
+def _train_and_shrink(estimator: SlimSVC, rows: Shrinking, trainer: Any) -> tuple[Fit, Expansion, Path | None]:
+    """The full fit, the model to keep, and the path it was chosen on."""
+    error = estimator.tol / (estimator.C * float(rows.weights.max()))
+    allowed, start = None, None
+    if estimator.tolerance is not None:
+        # the full model's own held-out error needs a model that has not seen the judging rows; it starts the other one
+        learn, _ = rows.split()
+        part = trainer.fit(rows.task(learn, error=error))
+        allowed = rows.error(part.model) + estimator.tolerance
+        start = np.zeros((rows.labels.size, rows.coding.outputs))
+        start[learn] = part.dual
+    fit = trainer.fit(rows.task(np.arange(rows.labels.size), error=error), start)
+    return fit, *rows.shrink(fit.model, estimator.budget, allowed)
+
+
+def _install(
+    estimator: SlimSVC, model: Expansion, coding: OneVsRest | OneVsOne, classes: Array, path: Path | None
+) -> None:
+    estimator.model_, estimator.coding_, estimator.classes_, estimator.path_ = model, coding, classes, path
+
+
+def compress(
+    model: Any,
+    X: Matrix,
+    y: Any,
+    *,
+    budget: int | float | None = None,
+    tolerance: float | None = None,
+    reducer: Any = "slant-aggressive",
+    random_state: Any = None,
+) -> Any:
+    """Shrink a fitted kernel SVM: an SVC, NuSVC or SlimSVC, or a Pipeline that ends in one.
+
+    X and y are rows and labels such as the model was trained on (before the Pipeline's transformers); a part of them is
+    held out to choose by. For an honest `tolerance`, give rows that the model was not trained on. Returns a fitted
+    SlimSVC, or a Pipeline of the same fitted transformers and one, with the outputs of the model: one column per pair of
+    classes for an SVC of three classes or more. With neither budget nor tolerance the full model is returned in that form.
+    """
+    return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent)
+
+
+def compress_reporting(
+    model: Any, X: Matrix, y: Any, budget: Any, tolerance: Any, reducer: Any, random_state: Any, *, report: Report
+) -> Any:
+    """`compress`, telling report(phase, share done) how it goes."""
+    check_budget(budget, tolerance)
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        last, final = model.steps[-1]
+        rows = model[:-1].transform(X) if len(model.steps) > 1 else X
+        small = compress_reporting(final, rows, y, budget, tolerance, reducer, random_state, report=report)
+        shrunk = copy.copy(model)  # the transformers are shared, fitted as they are
+        shrunk.steps = [*model.steps[:-1], (last, small)]
+        return shrunk
+    source = imported(model)
+    estimator = SlimSVC(budget, tolerance=tolerance, reducer=reducer, random_state=random_state, **source.params)
+    method = _method(reducer, REDUCERS, "reducer", estimator)
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES, ensure_min_samples=2
+    )
+    _check_features(estimator, source)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    labels = _labels(y, source.classes)
+    full, coding = source.model, source.coding
+    rows = Shrinking(_rows(X), labels, np.ones(labels.size), full.kernel, coding, method, seed, np.arange(labels.size), report=report)
+    allowed = None if tolerance is None else rows.error(full) + tolerance
+    small, path = rows.shrink(full, budget, allowed)
+    _install(estimator, small, coding, source.classes, path)
+    estimator.n_kernel_evals_ = rows.meter.evaluations
+    return estimator
+
+
+def imported(model: Any) -> Imported:
+    """The expansion inside a fitted SVM of ours or scikit-learn's."""
+    if isinstance(model, SlimSVC):
+        check_is_fitted(model)
+        names = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb")
+        params = {name: getattr(model, name) for name in names}
+        return Imported(model.model_, model.coding_, model.classes_, model.n_features_in_, params)
+    return import_svc(model)
+
+
+def _check_features(estimator: SlimSVC, source: Imported) -> None:
+    if estimator.n_features_in_ != source.n_features:
+        raise ValueError(
+            f"X has {estimator.n_features_in_} features, but the model was trained on {source.n_features}; give rows in "
+            "the form the model takes"
+        )
+
+
+def _labels(y: Array, classes: Array) -> Array:
+    """Class numbers of the labels, all of which the model must know, and two of which must be there."""
+    strange = np.setdiff1d(y, classes)
+    if strange.size:
+        raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
+    _check_classes(np.unique(y))
+    return np.searchsorted(classes, y)

@@ -1,0 +1,1 @@
+"""Models in and out: one module per format."""

@@ -1,0 +1,133 @@
+"""From a full model to a small one: hold rows out, walk the reducer's path, choose along it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from .gram import Gram, Meter
+from .kernels import Array, Kernel, Matrix
+from .model import Expansion, Holdout, Task, silent
+from .multiclass import OneVsOne, OneVsRest
+from .path import Path, sizes_up_to
+
+#: the share of rows that judge, and the rows that a class needs for a part of them to be spared
+HOLDOUT, ROWS_TO_SPARE = 0.2, 5
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """Rows, labels and settings for one model to be shrunk; the same rows are held out in every run."""
+
+    X: Matrix
+    labels: Array  # class numbers
+    weights: Array
+    kernel: Kernel
+    coding: OneVsRest | OneVsOne
+    reducer: Any
+    seed: int
+    ids: Array  # the rows' numbers in the training set
+    meter: Meter = field(default_factory=Meter)
+    cache_mb: float = 512.0
+    report: Callable[[str, float], None] = silent
+
+    def split(self) -> tuple[Array, Array]:
+        """Rows to learn from and rows to judge by; few rows do both."""
+        everything = np.arange(self.labels.size)
+        if np.bincount(self.labels).min() < ROWS_TO_SPARE:
+            return everything, everything
+        learn, judge = train_test_split(everything, test_size=HOLDOUT, stratify=self.labels, random_state=self.seed)
+        return np.sort(learn), np.sort(judge)
+
+    def task(self, rows: Array, judges: Array | None = None, error: float = np.inf) -> Task:
+        """The task on some of the rows, judged by others."""
+        holdout = None
+        if judges is not None:
+            holdout = Holdout(self.gram(judges), self.labels[judges], self.weights[judges], self.coding.decode)
+        return Task(
+            gram=self.gram(rows, error),
+            targets=self.coding.encode(self.labels[rows]),
+            weights=self.weights[rows],
+            rng=np.random.default_rng(self.seed),
+            holdout=holdout,
+            report=self.report,
+        )
+
+    def gram(self, rows: Array, error: float = np.inf) -> Gram:
+        """The kernel among some of the rows, with values to within `error`."""
+        X = self.X if rows.size == self.labels.size else self.X[rows]
+        return Gram(self.kernel, X, self.meter, self.cache_mb, error, self.ids[rows])
+
+    def error(self, model: Expansion) -> float:
+        """The error of a model on the rows that judge."""
+        learn, judge = self.split()
+        return self.task(learn[:0], judge).error(model)
+
+    def shrink(self, full: Expansion, budget: Any, allowed: float | None) -> tuple[Expansion, Path | None]:
+        """The best model within the budget, or the smallest with at most the error allowed, and the path it is from.
+
+        The full model, and no path, where it fits the budget itself or nothing smaller is good enough.
+        """
+        limit = resolve_budget(budget, full.size)
+        if limit is None and allowed is None or full.size < 2:
+            return full, None
+        learn, judge = self.split()
+        task = self.task(learn, judge)
+        if allowed is None:
+            path = self.reducer.path(task, sizes_up_to(limit or 1), full)
+            return path.best(limit or 1).model, path
+        return self._smallest(task, full, limit, allowed)
+
+    def _smallest(self, task: Task, full: Expansion, limit: int | None, allowed: float) -> tuple[Expansion, Path | None]:
+        end = limit or full.size - 1
+        reach = min(64, end)
+        while True:
+            path = self.reducer.path(task, sizes_up_to(reach), full)
+            step = path.within(allowed)
+            if step is not None:
+                return step.model, path
+            if reach == end:
+                break
+            reach = min(4 * reach, end)
+        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        warnings.warn(
+            f"no model of at most {end} support vectors has the held-out error allowed, {allowed:.4g}; {kept}. "
+            "Raise tolerance or budget, or try another reducer",
+            UserWarning,
+            stacklevel=2,
+        )
+        return (full, None) if limit is None else (path.best(limit).model, path)
+
+
+def check_budget(budget: Any, tolerance: Any) -> None:
+    """Raise ValueError unless budget is a count or a fraction and tolerance a share of errors, or None."""
+    whole = isinstance(budget, Integral) and not isinstance(budget, bool) and budget >= 1
+    fraction = isinstance(budget, Real) and not isinstance(budget, Integral) and 0 < budget < 1
+    if budget is not None and not whole and not fraction:
+        raise ValueError(
+            f"budget must be a number of support vectors (1, 2, ...) or a fraction of the full model's between 0 and 1, "
+            f"not {budget!r}"
+        )
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= tolerance < 1):
+        raise ValueError(f"tolerance must be a share of errors from 0 up to 1, such as 0.005, not {tolerance!r}")
+
+
+def resolve_budget(budget: Any, full_size: int) -> int | None:
+    """The budget as a number of support vectors; None, with a warning, where the full model fits it."""
+    if budget is None:
+        return None
+    limit = int(budget) if isinstance(budget, Integral) else max(1, round(budget * full_size))
+    if limit < full_size:
+        return limit
+    warnings.warn(
+        f"budget={budget} is not below the {full_size} support vectors of the full model, which is returned",
+        UserWarning,
+        stacklevel=2,
+    )
+    return None
