@@ -195,9 +195,7 @@ def _rows(X: Matrix) -> Matrix:
     return csr_array(X) if issparse(X) else X
 
 
-def fit_reporting(
-    estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = None, *, report: Report = silent
-) -> SlimSVC:
+def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = None, *, report: Report = silent) -> SlimSVC:
     """`estimator.fit`, telling report(phase, share done) how it goes."""
     _check_settings(estimator)
     X, y = validate_data(
@@ -284,9 +282,7 @@ def _train_and_shrink(estimator: SlimSVC, rows: Shrinking, trainer: Any) -> tupl
     return fit, *rows.shrink(fit.model, estimator.budget, allowed)
 
 
-def _install(
-    estimator: SlimSVC, model: Expansion, coding: OneVsRest | OneVsOne, classes: Array, path: Path | None
-) -> None:
+def _install(estimator: SlimSVC, model: Expansion, coding: OneVsRest | OneVsOne, classes: Array, path: Path | None) -> None:
     estimator.model_, estimator.coding_, estimator.classes_, estimator.path_ = model, coding, classes, path
 
 
@@ -333,7 +329,9 @@ def compress_reporting(
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     labels = _labels(y, source.classes)
     full, coding = source.model, source.coding
-    rows = Shrinking(_rows(X), labels, np.ones(labels.size), full.kernel, coding, method, seed, np.arange(labels.size), report=report)
+    rows = Shrinking(
+        _rows(X), labels, np.ones(labels.size), full.kernel, coding, method, seed, np.arange(labels.size), report=report
+    )
     allowed = None if tolerance is None else rows.error(full) + tolerance
     small, path = rows.shrink(full, budget, allowed)
     _install(estimator, small, coding, source.classes, path)

@@ -75,7 +75,7 @@ class Shrinking:
         The full model, and no path, where it fits the budget itself or nothing smaller is good enough.
         """
         limit = resolve_budget(budget, full.size)
-        if limit is None and allowed is None or full.size < 2:
+        if (limit is None and allowed is None) or full.size < 2:
             return full, None
         learn, judge = self.split()
         task = self.task(learn, judge)

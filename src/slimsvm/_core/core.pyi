@@ -1,5 +1,5 @@
-from numpy.typing import NDArray
 from numpy import float32, float64, floating, intp
+from numpy.typing import NDArray
 
 def instruction_set() -> str: ...
 def rbf_tail(gamma: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...

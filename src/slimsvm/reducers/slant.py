@@ -126,7 +126,9 @@ class _Run:
         """Grow until the largest size, until all demands are met to eps, or until max_steps."""
         found: list[Step] = []
         limit = max(sizes)
-        wanted = {size - extra for size in sizes for extra in (0, 1) if size > extra}  # a learned bias admits two rows at once
+        wanted = {
+            size - extra for size in sizes for extra in (0, 1) if size > extra
+        }  # a learned bias admits two rows at once
         while True:
             if self.settings.aggressive:
                 self.settle()
