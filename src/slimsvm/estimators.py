@@ -228,7 +228,7 @@ def _check_settings(estimator: SlimSVC) -> None:
     """Raise ValueError for settings that no data could make right."""
     for name in ("C", "tol", "cache_mb"):
         value = getattr(estimator, name)
-        if not isinstance(value, Real) or not 0 < value < np.inf:
+        if not isinstance(value, Real) or not 0 < float(value) < np.inf:
             raise ValueError(f"{name} must be a number above 0, not {value!r}")
     for name, least in (("max_iter", -1), ("degree", 0)):
         value = getattr(estimator, name)

@@ -38,6 +38,8 @@ PREDICTION_ERROR = 2e-4
 SMALL_WORK = 1 << 24
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
 DEAR = 256
+#: rows below which a strip is not worth a thread
+SMALLEST_STRIP = 128
 #: the share of nonzeros under which sparse products beat BLAS
 SPARSE_DENSITY = 0.2
 
@@ -284,7 +286,8 @@ class Crew:
         self.pool: ThreadPoolExecutor | None = None
 
     def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
-        """Call work(strip) for strips of at most `size` that cover range(n)."""
+        """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
+        size = min(size, max(-(-n // (4 * self.count)), SMALLEST_STRIP))
         if self.count == 1 or n <= size:
             for strip in blocks(n, size):
                 work(strip)

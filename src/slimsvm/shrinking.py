@@ -107,14 +107,14 @@ class Shrinking:
 
 def check_budget(budget: Any, tolerance: Any) -> None:
     """Raise ValueError unless budget is a count or a fraction and tolerance a share of errors, or None."""
-    whole = isinstance(budget, Integral) and not isinstance(budget, bool) and budget >= 1
-    fraction = isinstance(budget, Real) and not isinstance(budget, Integral) and 0 < budget < 1
+    whole = isinstance(budget, Integral) and not isinstance(budget, bool) and int(budget) >= 1
+    fraction = isinstance(budget, Real) and not isinstance(budget, Integral) and 0 < float(budget) < 1
     if budget is not None and not whole and not fraction:
         raise ValueError(
             f"budget must be a number of support vectors (1, 2, ...) or a fraction of the full model's between 0 and 1, "
             f"not {budget!r}"
         )
-    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= tolerance < 1):
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < 1):
         raise ValueError(f"tolerance must be a share of errors from 0 up to 1, such as 0.005, not {tolerance!r}")
 
 

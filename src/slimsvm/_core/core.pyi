@@ -1,5 +1,7 @@
-from numpy import float32, float64, floating, intp
+from numpy import float32, float64, floating, int32, intp
 from numpy.typing import NDArray
+
+SPARSE_LANES: int
 
 def instruction_set() -> str: ...
 def rbf_tail(gamma: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
@@ -10,6 +12,13 @@ def rbf_tail_dot(
     b: NDArray[float32],
     v: NDArray[float32],
     out: NDArray[float64],
+) -> None: ...
+def sparse_dot(
+    data: NDArray[float32],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    Bt: NDArray[float32],
+    G: NDArray[float32],
 ) -> None: ...
 def sum_rows(
     rows: NDArray[float32],

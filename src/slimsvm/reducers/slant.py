@@ -164,8 +164,8 @@ class _Run:
     def worst(self, unmet: Array, targets: Array) -> tuple[float, Array, int]:
         """The objective, and the rows and the column that its subgradient steps on."""
         if not self.learned:
-            row, column = np.unravel_index(unmet.argmax(), unmet.shape)
-            return float(unmet[row, column]), np.array([row]), int(column)
+            row, column = divmod(int(unmet.argmax()), unmet.shape[1])
+            return float(unmet[row, column]), np.array([row]), column
         # the best bias lets the worst positive and the worst negative meet half way (appendix D)
         above, below = (np.where(targets == sign, unmet, -np.inf) for sign in (1, -1))
         values = 0.5 * (above.max(axis=0) + below.max(axis=0))

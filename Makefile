@@ -1,0 +1,40 @@
+# Each target sets up what it needs: a virtual environment of its own in .venv, nothing outside this folder.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test bench lint format clean
+
+demo: .venv/installed
+	$(BIN)/slimsvm demo
+
+test: .venv/installed-dev lint
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: .venv/installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/installed-bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+
+.venv/bin/meson:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet meson-python Cython ninja
+
+# An editable install: Python changes are seen at once, the compiled part is rebuilt on import.
+.venv/installed: .venv/bin/meson pyproject.toml
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+.venv/installed-%: .venv/installed
+	$(BIN)/pip install --quiet --no-build-isolation --editable ".[$*]"
+	touch $@

@@ -1,0 +1,28 @@
+"""Timing side by side: every contender in turn, several times over, the best of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], Any]], repeats: Mapping[str, int]
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """The best time of each contender and its last result; in round r those run that have more than r repeats."""
+    best: dict[str, float] = {}
+    results: dict[str, Any] = {}
+    for number in range(max(repeats.values())):
+        for name, run in contenders.items():
+            if number < repeats[name]:
+                start = perf_counter()
+                results[name] = run()
+                best[name] = min(best.get(name, float("inf")), perf_counter() - start)
+    return best, results
+
+
+def line(**values: Any) -> None:
+    """Print one JSON line, floats to four significant digits."""
+    print(json.dumps({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in values.items()}), flush=True)

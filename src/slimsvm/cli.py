@@ -1,0 +1,339 @@
+"""The command line: slimsvm demo | train | compress | predict | info."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+from . import __version__
+from .datasets import read_data
+from .demo import demo_rows
+from .estimators import SlimSVC, compress_reporting, fit_reporting
+from .io.native import load, save
+from .kernels import KERNELS
+from .model import silent
+from .reducers import REDUCERS
+from .trainers import TRAINERS
+
+Report = Callable[[str, float], None]
+
+SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
+
+app = typer.Typer(
+    help="Kernel SVMs that are small enough to ship.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def choice(name: str, values: Any) -> Any:
+    """An Enum of the names in a table, for an option that takes one of them."""
+    return Enum(name, {value: value for value in values}, type=str)  # type: ignore[misc]
+
+
+KernelName = choice("KernelName", [name for name in KERNELS if name != "precomputed"])
+TrainerName = choice("TrainerName", TRAINERS)
+ReducerName = choice("ReducerName", REDUCERS)
+ScalerName = choice("ScalerName", ["none", *SCALERS])
+
+DataFile = Annotated[Path, typer.Argument(help="Rows and labels: LIBSVM format, .csv or .npz.", show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(help="A model that slimsvm wrote (.slim).", show_default=False)]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", "-b", help="Support vectors at most: a number, or a fraction of the full model's.")
+]
+Tolerance = Annotated[
+    float | None, typer.Option("--tolerance", "-t", help="Smallest model within this much of the full one's error (0.005).")
+]
+Target = Annotated[str | None, typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last).")]
+Split = Annotated[str, typer.Option("--split", help="npz with X_train and X_test: which of them.")]
+Seed = Annotated[int, typer.Option("--seed", help="Chooses the rows held out; the same seed gives the same model.")]
+Reducer = Annotated[ReducerName, typer.Option("--reducer", help="How to shrink.")]
+
+
+def main() -> None:
+    """Run the command line: one-line errors, exit code 1 for bad data, 2 for bad usage, 130 for Ctrl-C."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    command = typer.main.get_command(app)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _one_line_warning
+        try:
+            return int(command.main(arguments, prog_name="slimsvm", standalone_mode=False) or 0)
+        except KeyboardInterrupt:
+            return _fail("interrupted; nothing was written", 130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: end in silence
+            return 0
+        except (ValueError, OSError, MemoryError) as error:
+            return _fail(_message(error), 1)
+        except Exception as error:
+            return _usage_error(error)
+
+
+def _usage_error(error: Exception) -> int:
+    """Exit code 2 and one line for what click found wrong; anything else is a bug and keeps its traceback."""
+    if hasattr(error, "format_message"):
+        return _fail(error.format_message(), getattr(error, "exit_code", 2))
+    if type(error).__name__ in ("Abort", "Exit"):
+        return int(getattr(error, "exit_code", 130))
+    raise error
+
+
+def _message(error: BaseException) -> str:
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"slimsvm: error: {message}", file=sys.stderr)
+    return code
+
+
+def _one_line_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"slimsvm: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """A bar per phase on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(phase: str, done: float) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=1.0)
+            bars.update(tasks[phase], completed=done)
+
+        yield report
+
+
+def show(title: str, rows: list[tuple[str, ...]], head: tuple[str, ...]) -> None:
+    """Print a small table."""
+    table = Table(title=title, title_justify="left", box=None if not sys.stdout.isatty() else Table().box)
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(soft_wrap=True).print(table)
+
+
+def parse_budget(text: str | None) -> int | float | None:
+    """A count ("32") or a fraction ("0.1")."""
+    if text is None:
+        return None
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        raise ValueError(f"--budget takes a number of support vectors or a fraction below 1, not {text!r}") from None
+
+
+def parse_gamma(text: str) -> str | float:
+    """ "scale", "auto" or a number."""
+    if text in ("scale", "auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--gamma takes 'scale', 'auto' or a number above 0, not {text!r}") from None
+
+
+def final(model: Any) -> SlimSVC:
+    """The classifier itself, without the steps before it."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def facts(model: Any) -> list[tuple[str, str]]:
+    """What `info` tells of a model."""
+    svc = final(model)
+    expansion, width = svc.model_, svc.n_features_in_
+    steps = [type(step).__name__ for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    kernel = ", ".join(f"{name}={value:g}" for name, value in vars(expansion.kernel).items())
+    return [
+        ("kernel", f"{expansion.kernel.name}({kernel})"),
+        ("classes", f"{svc.classes_.size}: {', '.join(map(str, svc.classes_[:10]))}{' …' * (svc.classes_.size > 10)}"),
+        ("features", f"{width:,}"),
+        ("preprocessing", ", ".join(steps) or "none"),
+        ("support vectors", f"{expansion.size:,}"),
+        ("outputs", f"{expansion.bias.size:,} ({svc.coding_.name})"),
+        ("bytes as float32 tables", f"{expansion.nbytes:,}"),
+        ("multiply-adds per prediction", f"{expansion.size * (width + expansion.bias.size):,}"),
+    ]
+
+
+def _accuracy(model: Any, X: Any, y: Any) -> str:
+    right = int((model.predict(X) == y).sum())
+    return f"{100 * right / len(y):.2f} % ({right:,} of {len(y):,})"
+
+
+def _summary(model: Any, output: Path, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
+    rows = [*facts(model), ("accuracy on these rows", _accuracy(model, X, y))]
+    if test is not None:
+        rows.append(("accuracy on test rows", _accuracy(model, *test)))
+    show(f"{output} ({output.stat().st_size:,} bytes)", rows, ("", ""))
+
+
+def _test_rows(path: Path | None, target: str | None, width: int) -> tuple[Any, Any] | None:
+    return None if path is None else read_data(path, target=target, split="test", n_features=width)
+
+
+@app.command()
+def demo(
+    output: Output = Path("digits.slim"),
+    budget: Annotated[int, typer.Option("--budget", "-b", help="Support vectors at most.")] = 100,
+) -> None:
+    """Train on scikit-learn's digits, shrink the model, compare the two and write the small one."""
+    with progress() as report:
+        head, rows, model = demo_rows(budget, report)
+    save(model, output)
+    show("Handwritten digits: 1,347 training rows, 450 test rows, 10 classes", rows, head)
+    print(f"\nThe small model is in {output}. Next: slimsvm info {output}")
+
+
+@app.command()
+def train(
+    data: DataFile,
+    output: Output = Path("model.slim"),
+    budget: Budget = None,
+    tolerance: Tolerance = None,
+    kernel: Annotated[KernelName, typer.Option("--kernel", "-k", help="The kernel.")] = KernelName.rbf,
+    gamma: Annotated[str, typer.Option("--gamma", "-g", help="'scale', 'auto' or a number.")] = "scale",
+    C: Annotated[float, typer.Option("-C", help="Cost of a margin violation.")] = 1.0,
+    degree: Annotated[int, typer.Option("--degree", help="Of the poly kernel.")] = 3,
+    coef0: Annotated[float, typer.Option("--coef0", help="Of the poly and sigmoid kernels.")] = 0.0,
+    scale: Annotated[
+        ScalerName, typer.Option("--scale", help="Scale the features; saved with the model.")
+    ] = ScalerName.none,
+    trainer: Annotated[TrainerName, typer.Option("--trainer", help="How to train the full model.")] = TrainerName.smo,
+    reducer: Reducer = ReducerName["slant-aggressive"],
+    tol: Annotated[float, typer.Option("--tol", help="Stop at this violation of optimality.")] = 1e-3,
+    max_iter: Annotated[int, typer.Option("--max-iter", help="Pair steps at most; -1 for no limit.")] = -1,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    cache_mb: Annotated[float, typer.Option("--cache-mb", help="Memory for kernel rows, in MiB.")] = 512,
+    seed: Seed = 0,
+    target: Target = None,
+    split: Split = "train",
+    test: Annotated[Path | None, typer.Option("--test", help="Rows to measure the accuracy on.")] = None,
+) -> None:
+    """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
+    X, y = read_data(data, target=target, split=split)
+    tests = _test_rows(test, target, X.shape[1])
+    svc = SlimSVC(
+        parse_budget(budget),
+        tolerance=tolerance,
+        kernel=kernel.value,
+        gamma=parse_gamma(gamma),
+        C=C,
+        degree=degree,
+        coef0=coef0,
+        trainer=trainer.value,
+        reducer=reducer.value,
+        tol=tol,
+        max_iter=max_iter,
+        class_weight="balanced" if balanced else None,
+        cache_mb=cache_mb,
+        random_state=seed,
+    )
+    scaler = None if scale is ScalerName.none else SCALERS[scale.value]()
+    with progress() as report:
+        fit_reporting(svc, X if scaler is None else scaler.fit_transform(X), y, report=report)
+    model = svc if scaler is None else make_pipeline(scaler, svc)
+    save(model, output)
+    _summary(model, output, X, y, tests)
+
+
+@app.command()
+def compress(
+    model: Annotated[Path, typer.Argument(help="A .slim file, or a pickled scikit-learn model with --trust.")],
+    data: DataFile,
+    output: Output = Path("small.slim"),
+    budget: Budget = None,
+    tolerance: Tolerance = None,
+    reducer: Reducer = ReducerName["slant-aggressive"],
+    seed: Seed = 0,
+    target: Target = None,
+    split: Split = "train",
+    test: Annotated[Path | None, typer.Option("--test", help="Rows to measure the accuracy on.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")] = False,
+) -> None:
+    """Shrink MODEL with rows like those it was trained on."""
+    big = _any_model(model, trust)
+    X, y = read_data(data, target=target, split=split, n_features=big.n_features_in_)
+    tests = _test_rows(test, target, X.shape[1])
+    with progress() as report:
+        small = compress_reporting(big, X, y, parse_budget(budget), tolerance, reducer.value, seed, report=report)
+    save(small, output)
+    _summary(small, output, X, y, tests)
+
+
+def _any_model(path: Path, trust: bool) -> Any:
+    if path.suffix.lower() not in (".pkl", ".pickle", ".joblib"):
+        return load(path)
+    if not trust:
+        raise ValueError(f"{path} is a pickle, which can run any code when loaded; pass --trust if you made it yourself")
+    import joblib
+
+    return joblib.load(path)
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Decision values instead of labels.")] = False,
+    target: Target = None,
+    split: Split = "test",
+) -> None:
+    """Write the label of each row of DATA, one a line; the accuracy goes to stderr where DATA has labels."""
+    loaded = load(model)
+    X, y = read_data(data, labels=False, target=target, split=split, n_features=loaded.n_features_in_)
+    if scores:
+        values = loaded.decision_function(X).reshape(X.shape[0], -1)
+        lines = [" ".join(map(repr, row)) for row in values.tolist()]
+    else:
+        lines = [str(label) for label in loaded.predict(X)]
+    text = "\n".join(lines) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text)
+    if y is not None:
+        print(f"accuracy {_accuracy(loaded, X, y)}", file=sys.stderr)
+
+
+@app.command()
+def info(model: ModelFile) -> None:
+    """Tell what is in MODEL and what a prediction costs."""
+    show(f"{model} ({model.stat().st_size:,} bytes)", facts(load(model)), ("", ""))
+
+
+@app.callback(invoke_without_command=True)
+def version(show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Kernel SVMs that are small enough to ship."""
+    if show_version:
+        print(f"slimsvm {__version__}")
+        raise typer.Exit

@@ -1,0 +1,99 @@
+"""What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from slimsvm import gram as gram_module
+from slimsvm.gram import Gram
+from slimsvm.kernels import KERNELS, make_kernel
+from slimsvm.model import Holdout, Task
+from slimsvm.multiclass import OneVsRest
+from slimsvm.trainers import TRAINERS
+
+GAMMA, DEGREE, COEF0 = 0.3, 3, 0.5
+
+#: k(x, z), written as in the textbook; a new entry in KERNELS needs its line here
+FORMULAS = {
+    "linear": lambda x, z: sum(x * z),
+    "rbf": lambda x, z: np.exp(-GAMMA * sum((x - z) ** 2)),
+    "poly": lambda x, z: (GAMMA * sum(x * z) + COEF0) ** DEGREE,
+    "sigmoid": lambda x, z: np.tanh(GAMMA * sum(x * z) + COEF0),
+    "laplacian": lambda x, z: np.exp(-GAMMA * sum(abs(x - z))),
+    "chi2": lambda x, z: np.exp(-GAMMA * sum((a - b) ** 2 / (a + b) for a, b in zip(x, z, strict=True) if a + b)),
+    "precomputed": lambda x, z: 1 / (1 + sum((x - z) ** 2)),
+}
+
+
+class Case:
+    """One kernel on made rows: `X` as an estimator takes it and `K`, all its values by a double loop."""
+
+    def __init__(self, name, n=23, d=6, *, density=1.0, seed=0):
+        rng = np.random.default_rng(seed)
+        raw = rng.random((n, d)) * (rng.random((n, d)) < density)
+        formula = FORMULAS[name]
+        self.K = np.array([[formula(x, z) for z in raw] for x in raw]).reshape(n, n)
+        self.kernel = make_kernel(name, gamma=GAMMA, degree=DEGREE, coef0=COEF0)
+        self.X = self.K.copy() if name == "precomputed" else raw
+        self.n = n
+
+    def points(self, index):
+        return self.kernel.points(self.X[index], np.asarray(index))
+
+
+@pytest.fixture(params=KERNELS)
+def kernel_name(request):
+    return request.param
+
+
+@pytest.fixture
+def make_case():
+    """Case(name, n, d, density, seed)."""
+    return Case
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def form(request):
+    """Rows as a dense array or in CSR."""
+    return np.asarray if request.param == "dense" else csr_array
+
+
+@pytest.fixture
+def float32_always(monkeypatch):
+    """Float32 tiles for the smallest work too, however large the bound on their error."""
+    monkeypatch.setattr(gram_module, "SMALL_WORK", 0)
+    monkeypatch.setattr(gram_module, "FLOAT32_ERROR", np.inf)
+
+
+@pytest.fixture
+def make_blobs():
+    """Two overlapping clouds: rows and labels of -1, +1."""
+
+    def make(n=80, d=3, seed=0, distance=1.5):
+        rng = np.random.default_rng(seed)
+        y = np.where(np.arange(n) % 2, 1.0, -1.0)
+        return rng.normal(size=(n, d)) + distance / 2 * y[:, None] / np.sqrt(d), y
+
+    return make
+
+
+@pytest.fixture
+def make_task():
+    """A Task on rows and targets (n,) or (n, q), with rows held out where they are given."""
+
+    def make(kernel, X, targets, weights=None, holdout=None, **settings):
+        targets = np.asarray(targets, dtype=float).reshape(X.shape[0], -1)
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        judge = None
+        if holdout is not None:
+            rows, labels = holdout
+            decode = OneVsRest(2 if targets.shape[1] == 1 else targets.shape[1]).decode
+            judge = Holdout(Gram(kernel, rows), np.asarray(labels), np.ones(rows.shape[0]), decode)
+        return Task(Gram(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
+
+    return make
+
+
+@pytest.fixture(params=TRAINERS)
+def trainer_name(request):
+    return request.param

@@ -1,0 +1,161 @@
+"""The command line as a user sees it: files in, files and lines out, exit codes, one-line errors."""
+
+import subprocess
+import sys
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import slimsvm
+from slimsvm import cli
+from slimsvm.kernels import KERNELS
+from slimsvm.reducers import REDUCERS
+from slimsvm.trainers import TRAINERS
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Breast cancer rows in the three formats, split in two."""
+    folder = tmp_path_factory.mktemp("data")
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    for name, rows, labels in (("train", X, y), ("test", X_test, y_test)):
+        dump_svmlight_file(rows, labels, str(folder / f"{name}.libsvm"), zero_based=False)
+        words = np.array(["bad", "good"])[labels]
+        lines = [",".join([*map(repr, row), word]) for row, word in zip(rows.tolist(), words, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    np.savez(folder / "both.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    joblib.dump(make_pipeline(StandardScaler(), SVC()).fit(X, y), folder / "svc.joblib")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["train.libsvm", "train.csv", "both.npz"])
+def test_train_and_predict_work_on_each_format(files, tmp_path, capsys, name):
+    model = tmp_path / "m.slim"
+    assert cli.run(["train", str(files / name), "-o", str(model), "-b", "20", "--scale", "standard"]) == 0
+    assert "support vectors" in capsys.readouterr().out
+    assert slimsvm.load(model)[-1].support_vectors_.shape[0] <= 20
+    test = files / name.replace("train", "test")
+    target = ["--target", "30"] if name.endswith("csv") else []
+    assert cli.run(["predict", str(model), str(test), *target]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 143
+    assert float(captured.err.split()[1]) > 90  # "accuracy 9x.xx % (… of 143)"
+
+
+def test_predict_writes_the_labels_that_python_predicts(files, tmp_path, capsys):
+    model, out = tmp_path / "m.slim", tmp_path / "labels.txt"
+    assert cli.run(["train", str(files / "both.npz"), "-o", str(model), "--scale", "standard"]) == 0
+    assert cli.run(["predict", str(model), str(files / "both.npz"), "-o", str(out)]) == 0
+    capsys.readouterr()
+    X_test = np.load(files / "both.npz")["X_test"]
+    loaded = slimsvm.load(model)
+    np.testing.assert_array_equal(np.loadtxt(out, dtype=int), loaded.predict(X_test))
+    assert cli.run(["predict", str(model), str(files / "both.npz"), "--scores"]) == 0
+    scores = np.array(capsys.readouterr().out.split(), dtype=float)
+    np.testing.assert_array_equal(scores, loaded.decision_function(X_test))
+
+
+def test_compress_shrinks_a_slim_file_and_a_trusted_pickle(files, tmp_path, capsys):
+    big, small = tmp_path / "big.slim", tmp_path / "small.slim"
+    data = str(files / "both.npz")
+    assert cli.run(["train", data, "-o", str(big), "--scale", "minmax"]) == 0
+    for model, trust in ((big, []), (files / "svc.joblib", ["--trust"])):
+        assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "12", "--test", data, *trust]) == 0
+        assert "accuracy on test rows" in capsys.readouterr().out
+        assert slimsvm.load(small)[-1].support_vectors_.shape[0] <= 12
+
+
+def test_info_tells_size_and_cost(files, tmp_path, capsys):
+    model = tmp_path / "m.slim"
+    cli.run(["train", str(files / "train.csv"), "-o", str(model), "-b", "9"])
+    capsys.readouterr()
+    assert cli.run(["info", str(model)]) == 0
+    out = capsys.readouterr().out
+    for word in ("rbf", "bad, good", "support vectors", "multiply-adds per prediction"):
+        assert word in out
+
+
+def test_demo_prints_its_table_and_writes_the_model(tmp_path, capsys):
+    model = tmp_path / "digits.slim"
+    assert cli.run(["demo", "-o", str(model), "-b", "40"]) == 0
+    out = capsys.readouterr().out
+    for word in ("support vectors", "bytes", "test accuracy", "µs per prediction", "full", "slim"):
+        assert word in out
+    assert slimsvm.load(model).support_vectors_.shape[0] <= 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["train", "{folder}/missing.csv"], 1, ["missing.csv", "No such file"]),
+        (["train", "{folder}/train.csv", "--budget", "0"], 1, ["budget", "0"]),
+        (["train", "{folder}/train.csv", "--budget", "many"], 1, ["--budget", "many"]),
+        (["train", "{folder}/train.csv", "--gamma", "-1"], 1, ["gamma", "-1"]),
+        (["train", "{folder}/train.csv", "--gamma", "wide"], 1, ["--gamma", "wide"]),
+        (["train", "{folder}/train.csv", "-C", "0"], 1, ["C must be", "0"]),
+        (["train", "{folder}/train.csv", "--kernel", "fourier"], 2, ["fourier", *(k for k in KERNELS if k != "precomputed")]),
+        (["train", "{folder}/train.csv", "--reducer", "magic"], 2, ["magic", *REDUCERS]),
+        (["train", "{folder}/train.csv", "--trainer", "magic"], 2, ["magic", *TRAINERS]),
+        (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
+        (["predict", "{folder}/train.csv", "{folder}/train.csv"], 1, ["train.csv"]),
+        (["info", "{folder}/nowhere.slim"], 1, ["nowhere.slim"]),
+        (["compress", "{folder}/svc.joblib", "{folder}/train.csv"], 1, ["--trust"]),
+        (["train"], 2, ["DATA"]),
+        (["shrink"], 2, ["shrink"]),
+    ],
+)
+def test_errors_are_one_line_with_an_exit_code(files, tmp_path, monkeypatch, capsys, arguments, code, words):
+    monkeypatch.chdir(tmp_path)
+    assert cli.run([argument.format(folder=files) for argument in arguments]) == code
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert error.startswith("slimsvm: error: ")
+    for word in words:
+        assert word.lower() in error.lower()
+    assert list(tmp_path.iterdir()) == []  # nothing half-written
+
+
+def test_a_budget_beyond_the_model_is_said_in_one_line(files, tmp_path, capsys):
+    X, y = load_iris(return_X_y=True)
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    assert cli.run(["train", str(tmp_path / "iris.npz"), "-o", str(tmp_path / "m.slim"), "-b", "5000"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: budget=5000 is not below")
+
+
+def test_an_unwritable_output_leaves_nothing_behind(files, tmp_path, capsys):
+    target = tmp_path / "no" / "such" / "folder" / "m.slim"
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(target), "-b", "5"]) == 1
+    assert "m.slim" in capsys.readouterr().err or not target.parent.exists()
+
+
+def test_interrupt_ends_with_130_and_no_file(files, tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "fit_reporting", interrupted)
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_sees_only_results():
+    command = [sys.executable, "-c", "from slimsvm.cli import main; main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"slimsvm {slimsvm.__version__}\n"
+    assert done.stderr == ""
+
+
+def test_a_terminal_sees_progress(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim"), "-b", "9"]) == 0
+    assert "shrink" in capsys.readouterr().err
+    assert threading.active_count() < 20

@@ -1,0 +1,298 @@
+"""The compiled passes against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from slimsvm._core import core
+
+FLOAT_EPS = float(np.finfo(np.float32).eps)
+SHAPES = [(1, 1), (3, 2), (5, 17), (16, 64), (33, 257), (0, 5), (5, 0), (0, 0)]
+
+
+def tile(m, n, gamma, seed=0, spread=1.0):
+    """Inner products in float32, and gamma times the squared norms of rows and columns."""
+    rng = np.random.default_rng(seed)
+    A, B = (spread * rng.normal(size=(size, 6)) for size in (m, n))
+    a, b = (gamma * (X**2).sum(axis=1) for X in (A, B))
+    return (A @ B.T).astype(np.float32), a.astype(np.float32), b.astype(np.float32)
+
+
+def rbf(gamma, G, a, b):
+    """The same in float64, from the same float32 numbers."""
+    G, a, b = (x.astype(np.float64) for x in (G, a, b))
+    return np.exp(np.minimum(2 * gamma * G - a[:, None] - b, 0))
+
+
+def rounding(gamma, G, a, b):
+    """What float32 may lose: a few roundings of the terms of the exponent, and those of exp itself."""
+    return 4 * FLOAT_EPS * (1 + np.abs(2 * gamma * G).max(initial=0) + a.max(initial=0) + b.max(initial=0))
+
+
+def test_the_build_in_use_has_a_known_name():
+    assert core.instruction_set() in {"base", "avx2", "avx512"}
+
+
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 3.0])
+def test_rbf_tail_is_the_exponential_of_the_distance(m, n, gamma):
+    G, a, b = tile(m, n, gamma)
+    expected, slack = rbf(gamma, G, a, b), rounding(gamma, G, a, b)
+    core.rbf_tail(gamma, G, a, b)
+    np.testing.assert_allclose(G, expected, rtol=0, atol=slack)
+
+
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 3.0])
+def test_rbf_tail_dot_adds_the_product(m, n, gamma):
+    G, a, b = tile(m, n, gamma)
+    rng = np.random.default_rng(1)
+    v, out = rng.normal(size=n).astype(np.float32), rng.normal(size=m)
+    expected = out + rbf(gamma, G, a, b) @ v
+    given_tile = G.copy()
+    core.rbf_tail_dot(gamma, G, a, b, v, out)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=(n + 1) * rounding(gamma, G, a, b))
+    np.testing.assert_array_equal(G, given_tile)
+
+
+def test_exp_is_accurate_to_float32_over_its_whole_range():
+    x = np.concatenate([np.linspace(-87, 0, 200_001), -np.logspace(-12, 1.9, 5_000)]).astype(np.float32)
+    G = (x / 2)[None]  # the exponent is 2 gamma G, exactly, with norms of 0
+    core.rbf_tail(1.0, G, np.zeros(1, np.float32), np.zeros(x.size, np.float32))
+    np.testing.assert_allclose(G[0], np.exp(x.astype(np.float64)), rtol=3e-7)
+
+
+@pytest.mark.parametrize("x", [-87.5, -100.0, -1e4, -1e20, -3e38])
+def test_exp_of_very_negative_numbers_is_next_to_nothing(x):
+    G = np.zeros((1, 40), np.float32)
+    core.rbf_tail(1.0, G, np.array([-x], np.float32), np.zeros(40, np.float32))
+    assert (G >= 0).all()
+    assert (G <= 2e-38).all()
+
+
+@pytest.mark.parametrize("x", [1e-6, 1.0, 1e10])
+def test_distances_below_zero_by_rounding_count_as_zero(x):
+    G = np.full((1, 20), x, np.float32)
+    core.rbf_tail(1.0, G, np.zeros(1, np.float32), np.zeros(20, np.float32))
+    np.testing.assert_array_equal(G, np.ones((1, 20)))
+
+
+def lines(B):
+    """Points as sparse_dot wants them: transposed, one line of SPARSE_LANES values per feature."""
+    out = np.zeros((B.shape[1], core.SPARSE_LANES), np.float32)
+    out[:, : B.shape[0]] = B.T
+    return out
+
+
+@pytest.mark.parametrize("m", [1, 2, 37])
+@pytest.mark.parametrize("density", [0.02, 0.3, 1.0])
+def test_sparse_dot_is_the_matrix_product(m, density):
+    rng = np.random.default_rng(m)
+    dense = (rng.normal(size=(m + 10, 19)) * (rng.random((m + 10, 19)) < density)).astype(np.float32)
+    A, B = csr_array(dense), rng.normal(size=(core.SPARSE_LANES, 19)).astype(np.float32)
+    G = np.full((m, core.SPARSE_LANES), np.nan, np.float32)
+    core.sparse_dot(A.data, A.indices, A.indptr[5 : 5 + m + 1], lines(B), G)  # a strip from the middle
+    np.testing.assert_allclose(G, dense[5 : 5 + m] @ B.T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.xfail(reason="G is left as it was where no row has an entry")
+@pytest.mark.parametrize("features", [0, 4])
+def test_sparse_dot_of_rows_without_entries_is_zero(features):
+    A = csr_array((3, 4), dtype=np.float32)
+    G = np.full((3, core.SPARSE_LANES), np.nan, np.float32)
+    core.sparse_dot(A.data, A.indices, A.indptr, np.ones((features, core.SPARSE_LANES), np.float32), G)
+    np.testing.assert_array_equal(G, np.zeros_like(G))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 50])
+@pytest.mark.parametrize(("start", "stop"), [(0, 2100), (0, 0), (7, 8), (1000, 1030), (2099, 2100)])
+def test_sum_rows_adds_a_weighted_sum_of_scattered_rows(count, start, stop):
+    rng = np.random.default_rng(count)
+    rows = rng.normal(size=(60, 2100)).astype(np.float32)
+    which, v = rng.permutation(60)[:count], rng.normal(size=count).astype(np.float32)
+    out = rng.normal(size=2100)
+    expected = out.copy()
+    expected[start:stop] += v.astype(float) @ rows[which, start:stop].astype(float)
+    core.sum_rows(rows, which, v, start, stop, out)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=20 * (count + 1) * FLOAT_EPS)
+
+
+def smo_problem(n, seed, dtype, ties=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    if ties:
+        X = np.round(X)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    cap = rng.choice([0.0, 0.5, 1.0, 10.0], size=n)
+    return K.astype(dtype), y.astype(dtype), cap, X
+
+
+def violation(K, y, cap, alpha):
+    """The largest violation of the optimality conditions, from their definition."""
+    v = y - K.astype(float) @ (alpha * y)
+    up = ((y > 0) & (alpha < cap)) | ((y < 0) & (alpha > 0))
+    down = ((y > 0) & (alpha > 0)) | ((y < 0) & (alpha < cap))
+    return v[up].max(initial=-np.inf) - v[down].min(initial=np.inf)
+
+
+def naive_smo(K, y, cap, tol, max_steps=100_000):
+    """The worst pair, a step on it, everything anew: the same optimum by the plainest way there."""
+    alpha = np.zeros(y.size)
+    for _ in range(max_steps):
+        v = y - K @ (alpha * y)
+        up = np.where(((y > 0) & (alpha < cap)) | ((y < 0) & (alpha > 0)), v, -np.inf)
+        down = np.where(((y > 0) & (alpha > 0)) | ((y < 0) & (alpha < cap)), v, np.inf)
+        i, j = up.argmax(), down.argmin()
+        if up[i] - down[j] <= tol:
+            return alpha
+        room = min(cap[i] - alpha[i] if y[i] > 0 else alpha[i], alpha[j] if y[j] > 0 else cap[j] - alpha[j])
+        t = min((v[i] - v[j]) / max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12), room)
+        alpha[i] = np.clip(alpha[i] + t * y[i], 0, cap[i])
+        alpha[j] = np.clip(alpha[j] - t * y[j], 0, cap[j])
+    raise AssertionError("the twin did not converge")
+
+
+def objective(K, y, alpha):
+    return alpha.sum() - 0.5 * (alpha * y) @ K.astype(float) @ (alpha * y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 5, 64, 65, 130])
+@pytest.mark.parametrize("ties", [False, True])
+def test_smo_meets_the_optimality_conditions(dtype, n, ties):
+    tol = 1e-3 if dtype == np.float32 else 1e-8
+    K, y, cap, _ = smo_problem(n, n, dtype, ties)
+    alpha, v = np.zeros(n), y.copy()
+    steps, gap = core.smo(K, y, cap, alpha, v, tol, 1_000_000)
+    assert gap <= tol
+    assert steps >= 0
+    assert ((alpha >= 0) & (alpha <= cap)).all()
+    assert abs(alpha @ y) <= 1e-6 * (1 + alpha.sum())
+    assert violation(K, y, cap, alpha) <= tol + 1e-4 * (dtype == np.float32) + 1e-9
+    np.testing.assert_allclose(v, y - K.astype(float) @ (alpha * y), rtol=0, atol=1e-4 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smo_reaches_the_objective_of_the_plain_loop(seed):
+    K, y, cap, _ = smo_problem(30, seed, np.float64)
+    alpha, v = np.zeros(30), y.copy()
+    core.smo(K, y, cap, alpha, v, 1e-9, 1_000_000)
+    assert objective(K, y, alpha) == pytest.approx(objective(K, y, naive_smo(K, y, cap, 1e-6)), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_smo_keeps_to_max_steps_and_can_go_on(dtype):
+    K, y, cap, _ = smo_problem(80, 3, dtype)
+    alpha, v = np.zeros(80), y.copy()
+    steps, gap = core.smo(K, y, cap, alpha, v, 1e-3, 5)
+    assert steps == 5
+    assert gap > 1e-3
+    assert gap == pytest.approx(violation(K, y, cap, alpha), abs=1e-4)
+    unchanged = alpha.copy()
+    assert core.smo(K, y, cap, alpha, v, 1e-3, 0)[0] == 0
+    np.testing.assert_array_equal(alpha, unchanged)
+    assert core.smo(K, y, cap, alpha, v, 1e-3, 1_000_000)[1] <= 1e-3
+
+
+@given(n=st.integers(1, 20), seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_smo_never_lowers_the_objective_nor_leaves_the_box(n, seed):
+    K, y, cap, _ = smo_problem(n, seed, np.float64, ties=bool(seed % 2))
+    alpha, v, best = np.zeros(n), y.copy(), 0.0
+    for _ in range(10):
+        core.smo(K, y, cap, alpha, v, 1e-6, 1)
+        assert ((alpha >= 0) & (alpha <= cap)).all()
+        assert objective(K, y, alpha) >= best - 1e-12
+        best = objective(K, y, alpha)
+
+
+def test_smo_with_rows_of_one_label_has_nothing_to_do():
+    K, _, cap, _ = smo_problem(6, 0, np.float64)
+    alpha, y = np.zeros(6), np.ones(6)
+    steps, gap = core.smo(K, y, cap, alpha, y.copy(), 1e-3, 100)
+    assert steps == 0
+    assert gap <= 0
+    assert not alpha.any()
+
+
+def test_smo_of_an_empty_block_ends_at_once():
+    none = np.zeros(0)
+    assert core.smo(np.zeros((0, 0)), none, none, none, none.copy(), 1e-3, 10) == (0, 0.0)
+
+
+def test_smo_ends_on_numbers_that_are_none():
+    K, y, cap, _ = smo_problem(5, 0, np.float64)
+    core.smo(np.full_like(K, np.nan), y, cap, np.zeros(5), y.copy(), 1e-3, 100)
+    core.smo(K, y, cap, np.zeros(5), np.full(5, np.nan), 1e-3, 100)
+
+
+def f32(*shape):
+    return np.zeros(shape, np.float32)
+
+
+WRONG = {
+    "rbf_tail rows": lambda: core.rbf_tail(1.0, f32(2, 3), f32(3), f32(3)),
+    "rbf_tail columns": lambda: core.rbf_tail(1.0, f32(2, 3), f32(2), f32(2)),
+    "rbf_tail type": lambda: core.rbf_tail(1.0, np.zeros((2, 3)), f32(2), f32(3)),
+    "rbf_tail order": lambda: core.rbf_tail(1.0, np.asfortranarray(f32(2, 3)), f32(2), f32(3)),
+    "rbf_tail_dot out": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(3)),
+    "rbf_tail_dot v": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(2), np.zeros(2)),
+    "rbf_tail_dot a": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(1), f32(3), f32(3), np.zeros(2)),
+    "sum_rows v": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(1), 0, 3, np.zeros(3)),
+    "sum_rows out": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 3, np.zeros(2)),
+    "sum_rows stop": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 4, np.zeros(3)),
+    "sum_rows start": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), -1, 3, np.zeros(3)),
+    "sum_rows order": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 2, 1, np.zeros(3)),
+    "smo K": lambda: core.smo(np.zeros((2, 3)), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), 1e-3, 1),
+    "smo y": lambda: core.smo(np.zeros((2, 2)), np.zeros(3), np.zeros(2), np.zeros(2), np.zeros(2), 1e-3, 1),
+    "smo cap": lambda: core.smo(np.zeros((2, 2)), np.zeros(2), np.zeros(1), np.zeros(2), np.zeros(2), 1e-3, 1),
+    "smo alpha": lambda: core.smo(np.zeros((2, 2)), np.zeros(2), np.zeros(2), np.zeros(3), np.zeros(2), 1e-3, 1),
+    "smo v": lambda: core.smo(np.zeros((2, 2)), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(1), 1e-3, 1),
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG.keys())
+def test_arrays_that_do_not_fit_are_refused(call):
+    with pytest.raises((ValueError, TypeError)):
+        call()
+
+
+@pytest.mark.parametrize("row", [-1, 2])
+def test_sum_rows_refuses_a_row_that_is_not_there(row):
+    with pytest.raises(IndexError, match="row"):
+        core.sum_rows(f32(2, 3), np.array([0, row]), f32(2), 0, 3, np.zeros(3))
+
+
+SPARSE_WRONG = {
+    "starts": ([1.0], [0], [0, 1, 1], 2, core.SPARSE_LANES, 1),
+    "lanes of the points": ([1.0], [0], [0, 1], 2, core.SPARSE_LANES + 1, 1),
+    "feature": ([1.0], [2], [0, 1], 2, core.SPARSE_LANES, 1),
+    "negative feature": ([1.0], [-1], [0, 1], 2, core.SPARSE_LANES, 1),
+    "end": ([1.0], [0], [0, 2], 2, core.SPARSE_LANES, 1),
+    "decreasing starts": ([1.0, 1.0], [0, 1], [2, 0], 2, core.SPARSE_LANES, 1),
+    "features and data": ([1.0, 1.0], [0], [0, 2], 2, core.SPARSE_LANES, 1),
+}
+UNCHECKED = {"feature", "negative feature", "end", "decreasing starts", "features and data"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # run=False: until the indices are checked this reads outside of the arrays
+        pytest.param(name, marks=pytest.mark.xfail(reason="indices are not checked", run=False)) if name in UNCHECKED else name
+        for name in SPARSE_WRONG
+    ],
+)
+def test_sparse_dot_refuses_arrays_that_do_not_fit(name):
+    data, features, starts, n_features, lanes, m = SPARSE_WRONG[name]
+    with pytest.raises((ValueError, IndexError)):
+        core.sparse_dot(
+            np.array(data, np.float32),
+            np.array(features, np.int32),
+            np.array(starts, np.int32),
+            f32(n_features, lanes),
+            f32(m, core.SPARSE_LANES),
+        )
