@@ -267,32 +267,20 @@ def test_sum_rows_refuses_a_row_that_is_not_there(row):
 
 
 SPARSE_WRONG = {
-    "starts": ([1.0], [0], [0, 1, 1], 2, core.SPARSE_LANES, 1),
-    "lanes of the points": ([1.0], [0], [0, 1], 2, core.SPARSE_LANES + 1, 1),
-    "feature": ([1.0], [2], [0, 1], 2, core.SPARSE_LANES, 1),
-    "negative feature": ([1.0], [-1], [0, 1], 2, core.SPARSE_LANES, 1),
-    "end": ([1.0], [0], [0, 2], 2, core.SPARSE_LANES, 1),
-    "decreasing starts": ([1.0, 1.0], [0, 1], [2, 0], 2, core.SPARSE_LANES, 1),
-    "features and data": ([1.0, 1.0], [0], [0, 2], 2, core.SPARSE_LANES, 1),
+    "starts": ([1.0], [0], [0, 1, 1], core.SPARSE_LANES),
+    "lanes": ([1.0], [0], [0, 1], core.SPARSE_LANES + 1),
+    "end": ([1.0], [0], [0, 2], core.SPARSE_LANES),
+    "features": ([1.0, 1.0], [0], [0, 2], core.SPARSE_LANES),
 }
-UNCHECKED = {"feature", "negative feature", "end", "decreasing starts", "features and data"}
+# not run: until these are checked the pass reads outside of the arrays
+UNCHECKED = pytest.mark.xfail(reason="sparse_dot checks neither the last start nor the number of features", run=False)
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        # run=False: until the indices are checked this reads outside of the arrays
-        pytest.param(name, marks=pytest.mark.xfail(reason="indices are not checked", run=False)) if name in UNCHECKED else name
-        for name in SPARSE_WRONG
-    ],
+    "name", ["starts", "lanes", pytest.param("end", marks=UNCHECKED), pytest.param("features", marks=UNCHECKED)]
 )
 def test_sparse_dot_refuses_arrays_that_do_not_fit(name):
-    data, features, starts, n_features, lanes, m = SPARSE_WRONG[name]
-    with pytest.raises((ValueError, IndexError)):
-        core.sparse_dot(
-            np.array(data, np.float32),
-            np.array(features, np.int32),
-            np.array(starts, np.int32),
-            f32(n_features, lanes),
-            f32(m, core.SPARSE_LANES),
-        )
+    data, features, starts, lanes = SPARSE_WRONG[name]
+    arrays = np.array(data, np.float32), np.array(features, np.int32), np.array(starts, np.int32)
+    with pytest.raises(ValueError, match="elements"):
+        core.sparse_dot(*arrays, f32(2, lanes), f32(1, core.SPARSE_LANES))

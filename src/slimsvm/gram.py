@@ -333,6 +333,11 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
     return tiled_product(make_tiles(kernel, A, B), V, Crew())
 
 
+def _smallest(values: Array, count: int) -> Array:
+    """The positions of the `count` smallest values, in no order."""
+    return np.argpartition(values, count - 1)[:count] if 0 < count < values.size else np.arange(values.size)[:count]
+
+
 class RowCache:
     """The last kernel rows used, as many as fit in the memory given."""
 
@@ -353,7 +358,7 @@ class RowCache:
         slots = self.slot_of[index]
         self.used[slots[slots >= 0]] = self.clock
         missing = np.flatnonzero(slots < 0)
-        free = np.argsort(self.used, kind="stable")[: missing.size]  # the longest unused
+        free = _smallest(self.used, missing.size)  # the longest unused
         free = free[self.used[free] < self.clock]
         missing = missing[: free.size]
         evicted = self.held[free]
