@@ -66,6 +66,12 @@ def float32_always(monkeypatch):
 
 
 @pytest.fixture
+def float64_always(monkeypatch):
+    """No float32 tiles, however large the work."""
+    monkeypatch.setattr(gram_module, "SMALL_WORK", np.inf)
+
+
+@pytest.fixture
 def make_blobs():
     """Two overlapping clouds: rows and labels of -1, +1."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +29,9 @@ from .trainers import TRAINERS
 
 Report = Callable[[str, float], None]
 
-SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
+SCALERS = {"none": None, "standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
+#: a file of rows is not a kernel matrix
+FILE_KERNELS = [name for name in KERNELS if name != "precomputed"]
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -41,15 +42,10 @@ app = typer.Typer(
 )
 
 
-def choice(name: str, values: Any) -> Any:
-    """An Enum of the names in a table, for an option that takes one of them."""
-    return Enum(name, {value: value for value in values}, type=str)  # type: ignore[misc]
+def one_of(names: Iterable[str]) -> str:
+    """Help for an option that takes a name from a table."""
+    return f"One of {', '.join(names)}."
 
-
-KernelName = choice("KernelName", [name for name in KERNELS if name != "precomputed"])
-TrainerName = choice("TrainerName", TRAINERS)
-ReducerName = choice("ReducerName", REDUCERS)
-ScalerName = choice("ScalerName", ["none", *SCALERS])
 
 DataFile = Annotated[Path, typer.Argument(help="Rows and labels: LIBSVM format, .csv or .npz.", show_default=False)]
 ModelFile = Annotated[Path, typer.Argument(help="A model that slimsvm wrote (.slim).", show_default=False)]
@@ -63,7 +59,7 @@ Tolerance = Annotated[
 Target = Annotated[str | None, typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last).")]
 Split = Annotated[str, typer.Option("--split", help="npz with X_train and X_test: which of them.")]
 Seed = Annotated[int, typer.Option("--seed", help="Chooses the rows held out; the same seed gives the same model.")]
-Reducer = Annotated[ReducerName, typer.Option("--reducer", help="How to shrink.")]
+Reducer = Annotated[str, typer.Option("--reducer", help=f"How to shrink. {one_of(REDUCERS)}")]
 
 
 def main() -> None:
@@ -131,7 +127,7 @@ def progress() -> Iterator[Report]:
         yield report
 
 
-def show(title: str, rows: list[tuple[str, ...]], head: tuple[str, ...]) -> None:
+def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> None:
     """Print a small table."""
     table = Table(title=title, title_justify="left", box=None if not sys.stdout.isatty() else Table().box)
     for number, name in enumerate(head):
@@ -159,6 +155,14 @@ def parse_gamma(text: str) -> str | float:
         return float(text)
     except ValueError:
         raise ValueError(f"--gamma takes 'scale', 'auto' or a number above 0, not {text!r}") from None
+
+
+def make_scaler(name: str) -> Any:
+    """The scaler of that name, or None."""
+    if name not in SCALERS:
+        raise ValueError(f"unknown scaler {name!r}; there are {sorted(SCALERS)}")
+    kind = SCALERS[name]
+    return None if kind is None else kind()
 
 
 def final(model: Any) -> SlimSVC:
@@ -219,16 +223,16 @@ def train(
     output: Output = Path("model.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
-    kernel: Annotated[KernelName, typer.Option("--kernel", "-k", help="The kernel.")] = KernelName.rbf,
+    kernel: Annotated[str, typer.Option("--kernel", "-k", help=one_of(FILE_KERNELS))] = "rbf",
     gamma: Annotated[str, typer.Option("--gamma", "-g", help="'scale', 'auto' or a number.")] = "scale",
     C: Annotated[float, typer.Option("-C", help="Cost of a margin violation.")] = 1.0,
     degree: Annotated[int, typer.Option("--degree", help="Of the poly kernel.")] = 3,
     coef0: Annotated[float, typer.Option("--coef0", help="Of the poly and sigmoid kernels.")] = 0.0,
     scale: Annotated[
-        ScalerName, typer.Option("--scale", help="Scale the features; saved with the model.")
-    ] = ScalerName.none,
-    trainer: Annotated[TrainerName, typer.Option("--trainer", help="How to train the full model.")] = TrainerName.smo,
-    reducer: Reducer = ReducerName["slant-aggressive"],
+        str, typer.Option("--scale", help=f"Scale the features; saved with the model. {one_of(SCALERS)}")
+    ] = "none",
+    trainer: Annotated[str, typer.Option("--trainer", help=one_of(TRAINERS))] = "smo",
+    reducer: Reducer = "slant-aggressive",
     tol: Annotated[float, typer.Option("--tol", help="Stop at this violation of optimality.")] = 1e-3,
     max_iter: Annotated[int, typer.Option("--max-iter", help="Pair steps at most; -1 for no limit.")] = -1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
@@ -241,23 +245,25 @@ def train(
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
     X, y = read_data(data, target=target, split=split)
     tests = _test_rows(test, target, X.shape[1])
+    if kernel not in FILE_KERNELS:
+        raise ValueError(f"unknown kernel {kernel!r}; there are {FILE_KERNELS}")
     svc = SlimSVC(
         parse_budget(budget),
         tolerance=tolerance,
-        kernel=kernel.value,
+        kernel=kernel,
         gamma=parse_gamma(gamma),
         C=C,
         degree=degree,
         coef0=coef0,
-        trainer=trainer.value,
-        reducer=reducer.value,
+        trainer=trainer,
+        reducer=reducer,
         tol=tol,
         max_iter=max_iter,
         class_weight="balanced" if balanced else None,
         cache_mb=cache_mb,
         random_state=seed,
     )
-    scaler = None if scale is ScalerName.none else SCALERS[scale.value]()
+    scaler = make_scaler(scale)
     with progress() as report:
         fit_reporting(svc, X if scaler is None else scaler.fit_transform(X), y, report=report)
     model = svc if scaler is None else make_pipeline(scaler, svc)
@@ -272,7 +278,7 @@ def compress(
     output: Output = Path("small.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
-    reducer: Reducer = ReducerName["slant-aggressive"],
+    reducer: Reducer = "slant-aggressive",
     seed: Seed = 0,
     target: Target = None,
     split: Split = "train",
@@ -284,7 +290,7 @@ def compress(
     X, y = read_data(data, target=target, split=split, n_features=big.n_features_in_)
     tests = _test_rows(test, target, X.shape[1])
     with progress() as report:
-        small = compress_reporting(big, X, y, parse_budget(budget), tolerance, reducer.value, seed, report=report)
+        small = compress_reporting(big, X, y, parse_budget(budget), tolerance, reducer, seed, report=report)
     save(small, output)
     _summary(small, output, X, y, tests)
 

@@ -18,7 +18,8 @@ def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     head = ("model", "support vectors", "bytes", "test accuracy", "µs per prediction")
-    rows, model = [], SlimSVC(C=10, random_state=0)
+    rows: list[tuple[str, ...]] = []
+    model = SlimSVC(C=10, random_state=0)
     for name, size in (("full", None), ("slim", budget)):
         model = fit_reporting(SlimSVC(size, C=10, random_state=0), X, y, report=report)
         expansion = model.model_

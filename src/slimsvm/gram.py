@@ -148,21 +148,30 @@ class Tail:
 class CompiledRBF(Tail):
     """The float32 RBF tail as one compiled pass, with the weighted sum in it where V is one column."""
 
+    def __init__(self, kernel: RBF, dtype: np.dtype) -> None:
+        super().__init__(kernel, dtype)
+        self.scale = kernel.gamma * float(np.log2(np.e))  # the compiled tail takes powers of 2
+
     def scaled(self, norms: Array) -> Array:
-        """The compiled tail wants gamma times the norms."""
-        return (self.kernel.gamma * norms).astype(np.float32)  # type: ignore[attr-defined]
+        """The squared norms in the exponent's unit."""
+        return (self.scale * norms).astype(np.float32)
 
     def values(self, G: Array, a: Array, b: Array) -> Array:
         """Kernel values in place."""
-        core.rbf_tail(self.kernel.gamma, G, a, b)  # type: ignore[attr-defined]
+        core.rbf_tail(self.scale, G, a, b)
         return G
 
     def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
         """One fused pass for one column, the plain way for more."""
         if V.shape[1] == 1:
-            core.rbf_tail_dot(self.kernel.gamma, G, a, b, V.ravel(), out.ravel())  # type: ignore[attr-defined]
+            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel())
         else:
             super().add_product(G, a, b, V, out)
+
+
+def _tail(kernel: InnerKernel, dtype: np.dtype) -> Tail:
+    compiled = isinstance(kernel, RBF) and dtype == np.float32
+    return CompiledRBF(kernel, dtype) if compiled else Tail(kernel, dtype)  # type: ignore[arg-type]
 
 
 class Tiles:
@@ -195,8 +204,7 @@ class InnerTiles(Tiles):
     def __init__(self, kernel: InnerKernel, A: Rows, B: Rows) -> None:
         super().__init__(kernel, A, B)
         self.dtype = A.values.dtype
-        compiled = isinstance(kernel, RBF) and self.dtype == np.float32
-        self.tail = (CompiledRBF if compiled else Tail)(kernel, self.dtype)
+        self.tail = _tail(kernel, self.dtype)
         self.a, self.b = self.tail.scaled(A.norms), self.tail.scaled(B.norms)
         self.local = threading.local()
 

@@ -4,9 +4,9 @@ from numpy.typing import NDArray
 SPARSE_LANES: int
 
 def instruction_set() -> str: ...
-def rbf_tail(gamma: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
+def rbf_tail(scale: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
 def rbf_tail_dot(
-    gamma: float,
+    scale: float,
     G: NDArray[float32],
     a: NDArray[float32],
     b: NDArray[float32],

@@ -39,25 +39,25 @@ cdef int same(Py_ssize_t given, Py_ssize_t wanted) except -1:
     return 0
 
 
-def rbf_tail(double gamma, float[:, ::1] G, const float[::1] a, const float[::1] b):
-    """G <- exp(2 gamma G - a - b) in place; a and b are gamma times the squared norms."""
+def rbf_tail(double scale, float[:, ::1] G, const float[::1] a, const float[::1] b):
+    """G <- 2^(2 scale G - a - b) in place: the RBF kernel for scale = gamma log2(e), a and b scale times squared norms."""
     same(a.shape[0], G.shape[0])
     same(b.shape[0], G.shape[1])
     if G.shape[0] and G.shape[1]:
         with nogil:
-            build.rbf_tail(<float>gamma, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0])
+            build.rbf_tail(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0])
 
 
-def rbf_tail_dot(double gamma, const float[:, ::1] G, const float[::1] a, const float[::1] b, const float[::1] v,
+def rbf_tail_dot(double scale, const float[:, ::1] G, const float[::1] a, const float[::1] b, const float[::1] v,
                  double[::1] out):
-    """out += exp(2 gamma G - a - b) @ v in one pass."""
+    """out += 2^(2 scale G - a - b) @ v in one pass."""
     same(a.shape[0], G.shape[0])
     same(out.shape[0], G.shape[0])
     same(b.shape[0], G.shape[1])
     same(v.shape[0], G.shape[1])
     if G.shape[0] and G.shape[1]:
         with nogil:
-            build.rbf_tail_dot(<float>gamma, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
+            build.rbf_tail_dot(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
 
 
 def sparse_dot(const float[::1] data, const int32_t[::1] features, const int32_t[::1] starts, const float[:, ::1] Bt,

@@ -3,7 +3,7 @@
  * One plain C file, built once per instruction set (see meson.build): loops over contiguous floats that the
  * compiler turns into vectors. SUFFIX names the build; core.pyx chooses one at import.
  *
- * a and b are the squared norms of the tile's rows and columns, already multiplied by gamma.
+ * a and b are the squared norms of the tile's rows and columns, multiplied by scale = gamma log2(e).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -15,45 +15,45 @@
 #define JOIN(name, suffix) JOIN_(name, suffix)
 #define BUILD(name) JOIN(name, SUFFIX) /* SUFFIX is _base, _avx2 or _avx512 */
 
-/* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by a degree-6 polynomial (relative error 2e-7). */
-static inline float exp_of_nonpositive(float x)
+/* 2^x for x <= 0: x = k + r with |r| <= 1/2; 2^r by a polynomial (relative error 2e-7, exact at 0), then k is added to
+ * the exponent's bits. */
+static inline float exp2_of_nonpositive(float x)
 {
-    x = x < -87.0f ? -87.0f : x;
-    int32_t k = (int32_t)(x * 1.44269504f - 0.5f); /* truncation rounds, since x <= 0 */
-    float kf = (float)k;
-    float r = x - kf * 0.693359375f;
-    r = r - kf * -2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    int32_t bits = (k + 127) << 23;
-    float scale;
-    memcpy(&scale, &bits, sizeof scale);
-    return p * scale;
+    x = x < -126.0f ? -126.0f : x;
+    int32_t k = (int32_t)(x - 0.5f); /* truncation rounds, since x <= 0 */
+    float r = x - (float)k;
+    float p = 1.3264727124e-3f;
+    p = p * r + 9.6715126448e-3f;
+    p = p * r + 5.5507337435e-2f;
+    p = p * r + 2.4022242085e-1f;
+    p = p * r + 6.9314697760e-1f;
+    p = p * r + 1.0f;
+    int32_t bits;
+    memcpy(&bits, &p, sizeof bits);
+    bits += k * (1 << 23);
+    memcpy(&p, &bits, sizeof bits);
+    return p;
 }
 
-static inline float rbf(float g, float two_gamma, float a, float b)
+/* exp(-gamma |x - z|^2) = 2^(2 scale g - a - b), scale = gamma log2(e), a and b scale times the squared norms */
+static inline float rbf(float g, float two_scale, float a, float b)
 {
-    float x = two_gamma * g - a - b;
-    return exp_of_nonpositive(x < 0.0f ? x : 0.0f);
+    float x = two_scale * g - a - b;
+    return exp2_of_nonpositive(x < 0.0f ? x : 0.0f);
 }
 
 /* Replace a tile of inner products by exp(-gamma |x - z|^2). */
-void BUILD(rbf_tail)(float gamma, float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a, const float *b)
+void BUILD(rbf_tail)(float scale, float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a, const float *b)
 {
     for (ptrdiff_t i = 0; i < m; i++) {
         float *restrict g = G + i * stride;
         for (ptrdiff_t j = 0; j < n; j++)
-            g[j] = rbf(g[j], 2.0f * gamma, a[i], b[j]);
+            g[j] = rbf(g[j], 2.0f * scale, a[i], b[j]);
     }
 }
 
 /* out[i] += sum_j exp(-gamma |x_i - z_j|^2) v_j, in one pass over the tile. */
-void BUILD(rbf_tail_dot)(float gamma, const float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a,
+void BUILD(rbf_tail_dot)(float scale, const float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a,
                          const float *b, const float *v, double *out)
 {
     for (ptrdiff_t i = 0; i < m; i++) {
@@ -61,7 +61,7 @@ void BUILD(rbf_tail_dot)(float gamma, const float *G, ptrdiff_t stride, ptrdiff_
         float s = 0.0f;
 #pragma omp simd reduction(+ : s)
         for (ptrdiff_t j = 0; j < n; j++)
-            s += rbf(g[j], 2.0f * gamma, a[i], b[j]) * v[j];
+            s += rbf(g[j], 2.0f * scale, a[i], b[j]) * v[j];
         out[i] += s;
     }
 }
