@@ -113,7 +113,7 @@ def test_inner_products_and_norms_are_the_plain_ones(form):
 
 @pytest.mark.parametrize(
     "form",
-    [np.asarray, pytest.param(csr_array, marks=pytest.mark.xfail(reason="sparse float32 norms are summed in float32"))],
+    [np.asarray, csr_array],
 )
 def test_squared_norms_of_float32_rows_are_summed_in_float64(form):
     A = np.random.default_rng(4).random((5, 4000)).astype(np.float32)

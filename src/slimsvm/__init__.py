@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from .estimators import SlimSVC, compress
+from .io.native import load, save
 
 __version__ = version("slimsvm")
-__all__ = ["SlimSVC", "__version__", "compress"]
+__all__ = ["SlimSVC", "__version__", "compress", "load", "save"]

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
@@ -29,13 +30,14 @@ from .trainers import TRAINERS
 
 Report = Callable[[str, float], None]
 
+INTERRUPTED = "interrupted; nothing was written"
+
 SCALERS = {"none": None, "standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 #: a file of rows is not a kernel matrix
 FILE_KERNELS = [name for name in KERNELS if name != "precomputed"]
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -47,8 +49,8 @@ def one_of(names: Iterable[str]) -> str:
     return f"One of {', '.join(names)}."
 
 
-DataFile = Annotated[Path, typer.Argument(help="Rows and labels: LIBSVM format, .csv or .npz.", show_default=False)]
-ModelFile = Annotated[Path, typer.Argument(help="A model that slimsvm wrote (.slim).", show_default=False)]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that slimsvm wrote (.slim).")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")]
 Budget = Annotated[
     str | None, typer.Option("--budget", "-b", help="Support vectors at most: a number, or a fraction of the full model's.")
@@ -70,13 +72,15 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """The exit code of a command line."""
     command = typer.main.get_command(app)
+    arguments = arguments or ["--help"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = _one_line_warning
         try:
-            return int(command.main(arguments, prog_name="slimsvm", standalone_mode=False) or 0)
+            code = int(command.main(arguments, prog_name="slimsvm", standalone_mode=False) or 0)
+            return _fail(INTERRUPTED, code) if code == 130 else code  # typer makes an exit code of Ctrl-C
         except KeyboardInterrupt:
-            return _fail("interrupted; nothing was written", 130)
+            return _fail(INTERRUPTED, 130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: end in silence
             return 0
@@ -90,8 +94,8 @@ def _usage_error(error: Exception) -> int:
     """Exit code 2 and one line for what click found wrong; anything else is a bug and keeps its traceback."""
     if hasattr(error, "format_message"):
         return _fail(error.format_message(), getattr(error, "exit_code", 2))
-    if type(error).__name__ in ("Abort", "Exit"):
-        return int(getattr(error, "exit_code", 130))
+    if type(error).__name__ == "Abort":
+        return _fail(INTERRUPTED, 130)
     raise error
 
 
@@ -131,7 +135,7 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> 
     """Print a small table."""
     table = Table(title=title, title_justify="left", box=None if not sys.stdout.isatty() else Table().box)
     for number, name in enumerate(head):
-        table.add_column(name, justify="left" if number == 0 else "right")
+        table.add_column(name, justify="left" if number == 0 or len(head) == 2 else "right")
     for row in rows:
         table.add_row(*row)
     Console(soft_wrap=True).print(table)
@@ -157,10 +161,14 @@ def parse_gamma(text: str) -> str | float:
         raise ValueError(f"--gamma takes 'scale', 'auto' or a number above 0, not {text!r}") from None
 
 
-def make_scaler(name: str) -> Any:
-    """The scaler of that name, or None."""
+def make_scaler(name: str, sparse: bool) -> Any:
+    """The scaler of that name, or None; sparse rows keep their zeros."""
     if name not in SCALERS:
         raise ValueError(f"unknown scaler {name!r}; there are {sorted(SCALERS)}")
+    if sparse and name == "minmax":
+        raise ValueError("--scale minmax would fill sparse rows; use --scale maxabs")
+    if sparse and name == "standard":
+        return StandardScaler(with_mean=False)
     kind = SCALERS[name]
     return None if kind is None else kind()
 
@@ -263,7 +271,7 @@ def train(
         cache_mb=cache_mb,
         random_state=seed,
     )
-    scaler = make_scaler(scale)
+    scaler = make_scaler(scale, issparse(X))
     with progress() as report:
         fit_reporting(svc, X if scaler is None else scaler.fit_transform(X), y, report=report)
     model = svc if scaler is None else make_pipeline(scaler, svc)
@@ -273,7 +281,9 @@ def train(
 
 @app.command()
 def compress(
-    model: Annotated[Path, typer.Argument(help="A .slim file, or a pickled scikit-learn model with --trust.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A .slim file, or a pickled scikit-learn model with --trust.")
+    ],
     data: DataFile,
     output: Output = Path("small.slim"),
     budget: Budget = None,

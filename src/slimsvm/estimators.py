@@ -163,7 +163,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
 
     def _outputs(self, X: Matrix) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=DTYPES)
         return self.model_(_rows(X))
 
     @property
@@ -198,9 +198,7 @@ def _rows(X: Matrix) -> Matrix:
 def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = None, *, report: Report = silent) -> SlimSVC:
     """`estimator.fit`, telling report(phase, share done) how it goes."""
     _check_settings(estimator)
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES, ensure_min_samples=2
-    )
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=2)
     check_classification_targets(y)
     given = _rows(X)
     X, y, weights, kept = _weighted_rows(given, y, sample_weight)
@@ -322,9 +320,7 @@ def compress_reporting(
     source = imported(model)
     estimator = SlimSVC(budget, tolerance=tolerance, reducer=reducer, random_state=random_state, **source.params)
     method = _method(reducer, REDUCERS, "reducer", estimator)
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", accept_large_sparse=False, dtype=DTYPES, ensure_min_samples=2
-    )
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=2)
     _check_features(estimator, source)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     labels = _labels(y, source.classes)

@@ -31,9 +31,9 @@ from ._core import core
 from .kernels import RBF, Array, InnerKernel, Kernel, Matrix, Precomputed, squared_norms
 
 #: the error of a kernel value that float32 tiles may have where the caller asks for no less
-FLOAT32_ERROR = 2e-5
+FLOAT32_ERROR = 1e-4
 #: the share of one point in the error of a prediction
-PREDICTION_ERROR = 2e-4
+PREDICTION_ERROR = 5e-4
 #: multiply-adds below which float64 costs nothing that anyone would notice
 SMALL_WORK = 1 << 24
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
@@ -80,7 +80,7 @@ class Rows:
 
 def _rows(X: Matrix, dtype: np.dtype, centre: Array | None) -> Rows:
     if issparse(X):
-        values = csr_array(X, dtype=dtype)
+        values = _narrow(csr_array(X, dtype=dtype))
     elif centre is None:
         values = np.ascontiguousarray(X, dtype=dtype)
     else:
@@ -90,10 +90,19 @@ def _rows(X: Matrix, dtype: np.dtype, centre: Array | None) -> Rows:
     return Rows(values, squared_norms(values), centre)
 
 
+def _narrow(X: csr_array) -> csr_array:
+    """The same CSR array with 32-bit indices, all of which are features."""
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(f"a sparse array of {X.shape[1]} features has indices beyond them; build it anew")
+    if X.nnz >= 2**31:
+        raise ValueError(f"a sparse array of {X.nnz:,} nonzeros; {2**31 - 1:,} are possible. Give fewer rows")
+    return csr_array((X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)), X.shape)
+
+
 def prepare(kernel: Kernel, X: Matrix, partners: int, error: float) -> Rows:
     """The rows of X in the best form for tiles against about `partners` points with kernel values to within `error`."""
     if not isinstance(kernel, InnerKernel):
-        return Rows(X, np.empty(0), None)
+        return plain_rows(X)
     centre = None
     if _is_sparse_work(X):
         X = csr_array(X)
@@ -107,10 +116,19 @@ def prepare(kernel: Kernel, X: Matrix, partners: int, error: float) -> Rows:
     return _rows(X, np.dtype(np.float64), centre)
 
 
+def plain_rows(X: Matrix) -> Rows:
+    """Rows or points as they are, for kernels that are not of the inner product."""
+    return Rows(X, np.empty(0), None)
+
+
 def float32_error(kernel: InnerKernel, rows: Rows) -> float:
-    """A bound on the error of kernel values that are computed from float32 inner products."""
-    radius = float(rows.norms.max(initial=0.0))
-    return (kernel.amplification(radius) + 2.0) * float(np.finfo(np.float32).eps)
+    """The error to expect of kernel values that are computed from float32 inner products among these rows.
+
+    Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them.
+    """
+    unit = float(np.finfo(np.float32).eps) / 2
+    terms = np.diff(rows.values.indptr).max(initial=0) if rows.sparse else rows.values.shape[1]
+    return (kernel.amplification(float(rows.norms.max(initial=0.0))) * (np.sqrt(terms) + 4.0) + 4.0) * unit
 
 
 def _is_sparse_work(X: Matrix) -> bool:
@@ -332,13 +350,23 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
     return K
 
 
+def tiles_against(kernel: Kernel, A: Rows, X: Matrix, points: Matrix, error: float) -> Tiles:
+    """Tiles between rows A, prepared from X, and any points; in float64 where points far out would spoil float32."""
+    if not isinstance(kernel, InnerKernel):
+        return Tiles(kernel, A, plain_rows(points))
+    B = A.like(points)
+    if A.values.dtype == np.float32 and float32_error(kernel, B) > min(error, FLOAT32_ERROR):
+        A = prepare(kernel, X, 0, error)
+        B = A.like(points)
+    return make_tiles(kernel, A, B)
+
+
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """K(X, points) @ V for rows seen once: prediction."""
-    largest = float(np.abs(V).max(initial=np.finfo(float).tiny))
-    A = prepare(kernel, X, points.shape[0], error=PREDICTION_ERROR / largest)
-    B = A.like(points) if isinstance(kernel, InnerKernel) else Rows(points, np.empty(0), None)
+    error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
+    A = prepare(kernel, X, points.shape[0], error)
     meter.evaluations += X.shape[0] * points.shape[0]
-    return tiled_product(make_tiles(kernel, A, B), V, Crew())
+    return tiled_product(tiles_against(kernel, A, X, points, error), V, Crew())
 
 
 def _smallest(values: Array, count: int) -> Array:
@@ -414,13 +442,12 @@ class Gram:
     def _point_rows(self, index: Array) -> Rows:
         if isinstance(self.kernel, InnerKernel):
             return self.rows.take(index)
-        return Rows(self.points(index), np.empty(0), None)
+        return plain_rows(self.points(index))
 
     def product(self, points: Matrix, V: Array) -> Array:
         """K(rows, points) @ V."""
         self.meter.evaluations += self.n * points.shape[0]
-        B = self.rows.like(points) if isinstance(self.kernel, InnerKernel) else Rows(points, np.empty(0), None)
-        return tiled_product(make_tiles(self.kernel, self.rows, B), V, self.crew)
+        return tiled_product(tiles_against(self.kernel, self.rows, self.X, points, self.error), V, self.crew)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""

@@ -29,7 +29,7 @@ def inner_products(A: Matrix, B: Matrix) -> Array:
 def squared_norms(A: Matrix) -> Array:
     """The squared Euclidean norm of each row, summed in float64."""
     if issparse(A):
-        return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(A.astype(np.float64).power(2).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
 
 
@@ -266,7 +266,7 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
     if kernel not in KERNELS:
         raise ValueError(f"unknown kernel {kernel!r}; there are {sorted(KERNELS)}, or give a function of two sets of rows")
     kind = KERNELS[kernel]
-    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    given = {"gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
     fields = getattr(kind, "__dataclass_fields__", {})
     return kind(**{name: value for name, value in given.items() if name in fields})
 

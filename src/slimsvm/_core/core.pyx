@@ -62,12 +62,19 @@ def rbf_tail_dot(double scale, const float[:, ::1] G, const float[::1] a, const 
 
 def sparse_dot(const float[::1] data, const int32_t[::1] features, const int32_t[::1] starts, const float[:, ::1] Bt,
                float[:, ::1] G):
-    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]); Bt is d x LANES, G is m x LANES."""
+    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]); Bt is d x LANES, G is m x LANES.
+
+    That every feature is below d is the caller's promise.
+    """
     cdef Py_ssize_t m = G.shape[0]
     same(starts.shape[0], m + 1)
     same(Bt.shape[1], LANES)
     same(G.shape[1], LANES)
-    if m and data.shape[0] and Bt.shape[0]:
+    if starts[m] > data.shape[0] or data.shape[0] != features.shape[0]:
+        raise ValueError(f"rows end at entry {starts[m]} of {data.shape[0]} values and {features.shape[0]} features")
+    if starts[0] == starts[m] or not Bt.shape[0]:
+        G[:, :] = 0
+    else:
         with nogil:
             build.sparse_dot(&data[0], &features[0], &starts[0], m, &Bt[0, 0], &G[0, 0])
 

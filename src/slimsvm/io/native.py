@@ -22,7 +22,6 @@ import json
 import math
 import os
 import re
-import reprlib
 import secrets
 import struct
 import zlib
@@ -30,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,14 +61,14 @@ LARGEST = 1 << 40
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
-    "kernel": dict(KERNELS),
-    "coding": dict(CODINGS),
+    "kernel": KERNELS,
+    "coding": CODINGS,
     "trainer": TRAINERS,
     "reducer": REDUCERS,
 }
 COMMON = ("n_features_in_", "feature_names_in_")
 SCALER = (*COMMON, "_sklearn_output_config", "scale_")
-#: what fit leaves in each estimator; those that a model does not have are not kept
+#: what fit leaves in each estimator, the optional ones where they are
 FITTED: dict[Any, tuple[str, ...]] = {
     StandardScaler: (*SCALER, "mean_", "var_", "n_samples_seen_"),
     MinMaxScaler: (*SCALER, "min_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
@@ -76,6 +76,7 @@ FITTED: dict[Any, tuple[str, ...]] = {
     RobustScaler: (*SCALER, "center_"),
     SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
 }
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALERS = sorted(ESTIMATORS.keys() - {"SlimSVC"})
 #: steps of a Pipeline that do nothing
@@ -245,7 +246,7 @@ class _Writer:
                     packed = {field: self.pack(f"{name}.{field}", content) for field, content in fields.items()}
                     return {"kind": kind, "name": key, "fields": packed}
         raise ValueError(
-            f"cannot save {name}={reprlib.repr(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
+            f"cannot save {name}={_short(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
             "TRAINERS and REDUCERS. Change it with set_params before saving"
         )
 
@@ -278,7 +279,7 @@ class _Reader:
     def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
         unpacked = self.unpack(pairs)
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in unpacked):
-            raise ValueError(f"it has a dict that is not made of pairs: {reprlib.repr(pairs)}")
+            raise ValueError(f"it has a dict that is not made of pairs: {_short(pairs)}")
         return _build(dict, {}, unpacked)
 
     def _unpack_array(self, packed: Entry) -> Matrix:
@@ -289,7 +290,14 @@ class _Reader:
                 return np.array(items, dtype=object)
             case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
                 return _csr([self.unpack(piece) for piece in (data, indices, indptr)], _shape(shape))
-        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {reprlib.repr(packed)}")
+        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {_short(packed)}")
+
+
+def _short(value: Any) -> str:
+    """The value in a few words, on one line."""
+    words = Repr()
+    words.maxother = words.maxstring = 80
+    return " ".join(words.repr(value).split())
 
 
 def _is_array(value: Any) -> bool:
@@ -304,19 +312,19 @@ def _get(entry: Any, name: str, kind: type) -> Any:
     """The value of that name in an entry of the header."""
     value = entry.get(name) if isinstance(entry, dict) else None
     if not isinstance(value, kind):
-        raise ValueError(f"its header has {reprlib.repr(value)} for {name!r}, which should be of type {kind.__name__}")
+        raise ValueError(f"its header has {_short(value)} for {name!r}, which should be of type {kind.__name__}")
     return value
 
 
 def _dtype(text: str) -> np.dtype:
     if not DTYPE.fullmatch(text):
-        raise ValueError(f"it has an array of type {reprlib.repr(text)}; there are numbers, truth values and strings only")
+        raise ValueError(f"it has an array of type {_short(text)}; there are numbers, truth values and strings only")
     return np.dtype(text)
 
 
 def _shape(sizes: list[Any]) -> tuple[int, ...]:
     if len(sizes) > 2 or not all(type(size) is int and 0 <= size <= LARGEST for size in sizes):
-        raise ValueError(f"it has an array of shape {reprlib.repr(sizes)}; there are one or two axes only")
+        raise ValueError(f"it has an array of shape {_short(sizes)}; there are one or two axes only")
     return tuple(sizes)
 
 
@@ -381,7 +389,7 @@ def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
     unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(
-            f"it has a {kind.__name__} with parameters that the one installed does not have, {reprlib.repr(unknown)}; "
+            f"it has a {kind.__name__} with parameters that the one installed does not have, {_short(unknown)}; "
             "install newer versions of slimsvm and scikit-learn"
         )
     return _build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
@@ -393,7 +401,7 @@ def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
     check_is_fitted(model)
     if isinstance(model.model_.kernel, Custom):
         raise ValueError(
-            f"cannot save a model whose kernel is a function, {reprlib.repr(model.model_.kernel.function)}: a .slim file "
+            f"cannot save a model whose kernel is a function, {_short(model.model_.kernel.function)}: a .slim file "
             f"holds no code. Train with one of the kernels that have a name, {sorted(KERNELS)}"
         )
     return _dump_estimator(model, writer, name)
@@ -401,7 +409,7 @@ def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_svc(entry: Any, reader: _Reader) -> Any:
     if _get(entry, "type", str) != "SlimSVC":
-        raise ValueError(f"it has a {reprlib.repr(entry['type'])} in the place of a SlimSVC")
+        raise ValueError(f"it has a {_short(entry['type'])} in the place of a SlimSVC")
     estimator = _load_estimator(entry, reader, SlimSVC)
     estimator.path_ = None
     _check_features(estimator)
@@ -425,7 +433,7 @@ def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
 def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
     pairs = _get(entry, "steps", list)
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
-        raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {reprlib.repr(pairs)}")
+        raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {_short(pairs)}")
     steps = [(name, _load_scaler(step, reader)) for name, step in pairs[:-1]]
     steps.append((pairs[-1][0], _load_svc(pairs[-1][1], reader)))
     if len({step.n_features_in_ for _, step in steps if step not in NOTHING}) > 1:
@@ -444,7 +452,7 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
         return entry
     name = _get(entry, "type", str)
     if name not in SCALERS:
-        raise ValueError(f"it has a {reprlib.repr(name)} in the place of a scaler; there are {SCALERS}")
+        raise ValueError(f"it has a {_short(name)} in the place of a scaler; there are {SCALERS}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
     _check_scaler(scaler)
@@ -473,26 +481,28 @@ def _is(array: Any, kinds: str, shape: tuple[int, ...]) -> bool:
 
 
 def _check_features(estimator: Any) -> None:
-    count = getattr(estimator, "n_features_in_", None)
-    names = getattr(estimator, "feature_names_in_", None)
-    _check(isinstance(count, Integral) and 0 < count <= LARGEST, f"there are {reprlib.repr(count)} features")
+    needed = set(FITTED[type(estimator)]) - OPTIONAL
+    _check(all(hasattr(estimator, name) for name in needed), f"a {type(estimator).__name__} needs {sorted(needed)}")
+    count, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+    _check(isinstance(count, int) and 0 < count <= LARGEST, f"there are {_short(count)} features")
     _check(names is None or _is(names, "O", (count,)), f"the names of the {count} features")
 
 
 def _check_scaler(scaler: Any) -> None:
     count = scaler.n_features_in_
     _check(isinstance(getattr(scaler, "_sklearn_output_config", {}), dict), "the output of a scaler")
-    for name in set(FITTED[type(scaler)]) - {*COMMON, "_sklearn_output_config"}:
-        value = getattr(scaler, name, "")
+    for name in set(FITTED[type(scaler)]) - {*COMMON, *OPTIONAL}:
+        value = getattr(scaler, name)
         number = name == "n_samples_seen_" and isinstance(value, Real)
         _check(value is None or number or _is(value, "fi", (count,)), f"{name} of the {type(scaler).__name__}")
 
 
 def _check_svc(svc: Any) -> None:
-    classes, coding, model = (getattr(svc, name, None) for name in ("classes_", "coding_", "model_"))
+    classes, coding, model = svc.classes_, svc.coding_, svc.model_
     _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
-    _check(type(coding) in CODINGS.values() and repr(coding.n_classes) == str(classes.size), "the coding and the classes")
     _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")
+    _check(type(coding) in CODINGS.values() and isinstance(coding.n_classes, int), "there is no coding")
+    _check(coding.n_classes == classes.size, f"a coding of {coding.n_classes} and {classes.size} classes")
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
     _check_kernel(model.kernel)
     _check_expansion(model, coding.outputs, svc.n_features_in_)
@@ -501,7 +511,7 @@ def _check_svc(svc: Any) -> None:
 def _check_kernel(kernel: Any) -> None:
     for field in dataclasses.fields(kernel):
         value, wanted = getattr(kernel, field.name), Integral if isinstance(field.default, Integral) else Real
-        _check(isinstance(value, wanted), f"{field.name}={reprlib.repr(value)} of the {kernel.name} kernel")
+        _check(isinstance(value, wanted), f"{field.name}={_short(value)} of the {kernel.name} kernel")
 
 
 def _check_expansion(model: Expansion, outputs: int, features: int) -> None:

@@ -40,6 +40,10 @@ class SMO:
     max_iter: int = -1
     working_set: int = 2048
 
+    def __post_init__(self) -> None:
+        if self.working_set < 2:
+            raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
+
     def fit(self, task: Task, start: Array | None = None) -> Fit:
         """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
         n, q = task.targets.shape
@@ -142,9 +146,9 @@ class _Column:
         if self.gram.n <= size:
             worst = np.arange(self.gram.n)
         else:
-            half = size // (4 if self.working.size else 2)
+            half = max(size // (4 if self.working.size else 2), 1)
             worst = np.union1d(largest(grow, half), largest(-shrink, half))
-        earlier = self.working[~np.isin(self.working, worst)][: size - worst.size]  # the latest come first
+        earlier = self.working[~np.isin(self.working, worst)][: max(size - worst.size, 0)]  # the latest come first
         self.working = np.concatenate([worst, earlier])
         self.block = self.gram.block(self.working, out=self.buffer)
 

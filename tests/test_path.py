@@ -1,0 +1,87 @@
+"""The choice along a path of models."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion, Status
+from slimsvm.path import Path, Step, merge, sizes_up_to
+
+
+def step(size, error, settings=""):
+    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, settings)
+
+
+def path(*pairs, settings=""):
+    return Path(tuple(step(size, error, settings) for size, error in pairs), Status.BUDGET)
+
+
+steps = st.dictionaries(st.integers(0, 40), st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5]), min_size=1, max_size=12)
+
+
+def test_a_path_lists_its_models_sizes_and_errors():
+    some = path((1, 0.4), (3, 0.2))
+    assert some.sizes == [1, 3]
+    assert some.errors == [0.4, 0.2]
+    assert [model.size for model in some.models] == [1, 3]
+    assert [one.size for one in some] == [1, 3]
+    assert len(some) == 2
+
+
+@given(errors=steps, budget=st.integers(0, 45))
+def test_best_is_the_lowest_error_within_the_budget_and_the_largest_of_equals(errors, budget):
+    some = path(*sorted(errors.items()))
+    affordable = {size: error for size, error in errors.items() if size <= budget}
+    if not affordable:
+        with pytest.raises(ValueError, match=f"at most {budget}"):
+            some.best(budget)
+        return
+    lowest = min(affordable.values())
+    chosen = some.best(budget)
+    assert chosen.error == lowest
+    assert chosen.size == max(size for size, error in affordable.items() if error == lowest)
+
+
+def test_best_without_held_out_errors_is_the_largest_within_the_budget():
+    assert path((1, np.nan), (4, np.nan), (9, np.nan)).best(5).size == 4
+
+
+def test_a_budget_below_every_size_is_refused_with_the_sizes_there_are():
+    with pytest.raises(ValueError, match=r"sizes \[4, 8\]"):
+        path((4, 0.1), (8, 0.1)).best(3)
+
+
+@given(errors=steps, allowed=st.sampled_from([-0.1, 0.0, 0.15, 0.2, 1.0]))
+def test_within_is_the_smallest_size_with_at_most_the_error_allowed(errors, allowed):
+    good = [size for size, error in errors.items() if error <= allowed]
+    chosen = path(*sorted(errors.items())).within(allowed)
+    assert (chosen.size if chosen else None) == (min(good) if good else None)
+
+
+@given(several=st.lists(steps, min_size=1, max_size=4))
+def test_merge_keeps_the_lowest_error_of_every_size(several):
+    merged = merge([path(*sorted(errors.items())) for errors in several], Status.CONVERGED)
+    assert merged.status is Status.CONVERGED
+    assert merged.sizes == sorted({size for errors in several for size in errors})
+    for one in merged:
+        assert one.error == min(errors[one.size] for errors in several if one.size in errors)
+
+
+def test_merge_keeps_the_first_of_equals():
+    merged = merge([path((2, 0.1), settings="first"), path((2, 0.1), settings="second")], Status.BUDGET)
+    assert [one.settings for one in merged] == ["first"]
+
+
+@given(budget=st.integers(1, 10**6))
+def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_up_to_the_budget(budget):
+    sizes = sizes_up_to(budget)
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == budget
+    assert sizes[: min(8, budget)] == list(range(1, min(8, budget) + 1))
+    for small, large in pairwise(sizes):
+        assert large <= max(small + 1, np.ceil(small * 2**0.25) + 1)
+    assert len(sizes) <= 8 + 4 * np.log2(budget) + 1
