@@ -21,6 +21,7 @@ from slimsvm.shrinking import HOLDOUT, Shrinking
 from slimsvm.trainers import SMO, TRAINERS
 
 EXACT = 1e-6
+TABLES = {"kernel": KERNELS, "trainer": TRAINERS, "reducer": REDUCERS}
 
 
 @parametrize_with_checks([SlimSVC(), SlimSVC(budget=5)])
@@ -172,8 +173,8 @@ def test_an_instance_keeps_its_own_settings_but_for_those_of_the_estimator(moons
 
 
 def test_parameters_are_kept_as_given_and_cloned():
-    given = {"budget": 0.3, "tolerance": 0.01, "kernel": "poly", "gamma": "auto", "C": 2, "degree": 2, "coef0": 1}
-    given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 500, "class_weight": "balanced"}
+    given = {"budget": 0.3, "tolerance": 0.3, "kernel": "poly", "gamma": "auto", "C": 2, "degree": 2, "coef0": 1}
+    given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
     given |= {"cache_mb": 10, "random_state": 7}
     slim = SlimSVC(**given)
     assert slim.get_params() == given
@@ -188,7 +189,9 @@ def test_parameters_are_kept_as_given_and_cloned():
 
 def test_it_works_in_searches_and_pipelines(iris):
     X, y = iris
-    search = GridSearchCV(make_pipeline(StandardScaler(), SlimSVC()), {"slimsvc__C": [0.1, 10.0], "slimsvc__budget": [5]}, cv=3)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), SlimSVC()), {"slimsvc__C": [0.1, 10.0], "slimsvc__budget": [5]}, cv=3
+    )
     assert search.fit(X, y).best_score_ > 0.9
     assert cross_val_score(SlimSVC(10), X, y, cv=3).mean() > 0.85
 
@@ -308,7 +311,7 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
     X = X - X.min(axis=0)
     learn, test = slice(0, None, 2), slice(1, None, 2)
     settings = {"budget": budget, "random_state": 0, "tol": EXACT}
-    direct = SlimSVC(kernel=name, coef0=0.5, degree=2, **settings).fit(X[learn], y[learn])
+    direct = SlimSVC(kernel=name, gamma=0.05, coef0=0.5, degree=2, **settings).fit(X[learn], y[learn])
     kernel = direct.model_.kernel
     called = SlimSVC(kernel=kernel, **settings).fit(X[learn], y[learn])
     looked_up = SlimSVC(kernel="precomputed", **settings).fit(kernel(X[learn], X[learn]), y[learn])
@@ -325,7 +328,9 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
 def test_sparse_rows_give_the_model_of_dense_rows(name, sparse, budget):
     X, y = load_digits(n_class=3, return_X_y=True)
     X, y = X[:200] / 16, y[:200]
-    dense, slim = (SlimSVC(budget, kernel=name, gamma=0.1, random_state=0).fit(form(X), y) for form in (np.asarray, sparse))
+    dense, slim = (
+        SlimSVC(budget, kernel=name, gamma=0.02, random_state=0).fit(form(X), y) for form in (np.asarray, sparse)
+    )
     np.testing.assert_allclose(slim.decision_function(sparse(X)), dense.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(slim.decision_function(X), dense.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(dense.decision_function(sparse(X)), dense.decision_function(X), atol=1e-6)
@@ -368,12 +373,13 @@ def test_randomised_predictions_are_classes_and_repeatable(iris):
 # Few rows, odd rows
 
 
-@pytest.mark.parametrize("budget", [None, 1, 2])
-def test_three_rows_are_enough(budget):
-    X, y = np.array([[0.0, 0.0], [1.0, 1.0], [0.9, 1.0]]), [0, 1, 1]
-    slim = SlimSVC(budget, C=10.0, gamma=1.0).fit(X, y)
+@pytest.mark.parametrize("settings", [{}, {"budget": 1}, {"budget": 2}, {"tolerance": 0.5}], ids=str)
+def test_three_rows_are_enough(settings):
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [0, 1, 1]
+    slim = SlimSVC(C=10.0, gamma=1.0, random_state=0, **settings).fit(X, y)
+    assert slim.support_vectors_.shape[0] <= settings.get("budget", 3)
     assert slim.predict(X).shape == (3,)
-    if budget is None:
+    if not settings:
         np.testing.assert_array_equal(slim.predict(X), y)
 
 
@@ -397,7 +403,6 @@ def test_constant_features_predict_the_larger_class(kernel, value, share):
         assert slim.predict(X[:1]) == [1]
 
 
-@pytest.mark.xfail(reason="no row has a positive margin, or k(x, x) = 0 throughout", raises=(ValueError, ZeroDivisionError))
 @pytest.mark.parametrize(("kernel", "share"), [("rbf", 0.5), ("linear", 0.5), ("linear", 0.3), ("poly", 0.3)])
 def test_constant_features_can_be_shrunk(kernel, share):
     X, y = np.zeros((60, 3)), (np.arange(60) >= 60 * share).astype(int)
@@ -482,7 +487,6 @@ def test_a_setting_without_a_meaning_is_refused_and_named(settings, words):
         SlimSVC(**settings).fit(X, Y2)
 
 
-@pytest.mark.xfail(reason="a TypeError from further inside")
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -501,7 +505,9 @@ def test_a_setting_of_the_wrong_type_is_refused_and_named(settings, words):
 
 
 @pytest.mark.parametrize(
-    ("setting", "table"), [("kernel", KERNELS), ("trainer", TRAINERS), ("reducer", REDUCERS)], ids=["kernel", "trainer", "reducer"]
+    ("setting", "table"),
+    [("kernel", KERNELS), ("trainer", TRAINERS), ("reducer", REDUCERS)],
+    ids=["kernel", "trainer", "reducer"],
 )
 def test_an_unknown_name_is_answered_with_the_names_there_are(setting, table):
     with pytest.raises(ValueError, match="unknown") as caught:
@@ -551,7 +557,7 @@ def test_weights_that_leave_nothing_to_learn_are_refused(weights, words):
 def test_rows_of_another_width_are_refused_at_prediction(moons):
     slim = SlimSVC(5, random_state=0).fit(*moons)
     for method in (slim.predict, slim.decision_function, slim.predict_randomized):
-        with pytest.raises(ValueError, match="3 features.*2 features"):
+        with pytest.raises(ValueError, match=r"3 features.*2 features"):
             method(np.ones((4, 3)))
         with pytest.raises(ValueError, match="NaN"):
             method(np.full((4, 2), np.nan))

@@ -198,7 +198,6 @@ def test_the_bias_is_the_middle_of_its_bounds_where_no_support_vector_is_free(ma
 # Starts
 
 
-@pytest.mark.xfail(reason="a rescaling by one rounding makes rows at their cap free", strict=False)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("working_set", [32, 2048])
 def test_a_start_from_the_solution_has_next_to_nothing_to_do(working_set, seed, make_blobs, make_task):

@@ -232,7 +232,7 @@ def _check_settings(estimator: SlimSVC) -> None:
         value = getattr(estimator, name)
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if not np.isfinite(estimator.coef0):
+    if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
     check_budget(estimator.budget, estimator.tolerance)
 
@@ -247,8 +247,9 @@ def _check_classes(classes: Array) -> None:
 
 def _method(given: Any, table: dict[str, Any], what: str, estimator: SlimSVC) -> Any:
     """The trainer or reducer of that name, or the one given, with the estimator's C, tol and max_iter."""
-    if isinstance(given, str) and given not in table:
-        raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}")
+    known = given in table if isinstance(given, str) else dataclasses.is_dataclass(given) and not isinstance(given, type)
+    if not known:
+        raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
     method = table[given]() if isinstance(given, str) else given
     shared = {f.name for f in dataclasses.fields(method)} & {"C", "tol", "max_iter"}
     return dataclasses.replace(method, **{name: getattr(estimator, name) for name in shared})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -263,7 +264,7 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
     """The kernel of that name with those of the parameters that it has; a function becomes `Custom`."""
     if callable(kernel):
         return Custom(kernel)
-    if kernel not in KERNELS:
+    if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"unknown kernel {kernel!r}; there are {sorted(KERNELS)}, or give a function of two sets of rows")
     kind = KERNELS[kernel]
     given = {"gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
@@ -277,7 +278,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
     With weights the variance is that of each row repeated as often as its weight says.
     """
     if not isinstance(gamma, str):
-        if not gamma > 0 or not np.isfinite(gamma):
+        if not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
             raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
         return float(gamma)
     if gamma == "auto":

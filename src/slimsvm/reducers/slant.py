@@ -42,7 +42,7 @@ class Slant:
     eta: float | None = None
     eps: float | None = None
     bias: str = "kept"
-    max_steps: int = 100_000
+    max_steps: int = 30_000
     aggressive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Slant:
     def path(self, task: Task, sizes: Sequence[int], model: Expansion) -> Path:
         """Models of the given sizes, from one run of each setting."""
         demands = _demands(task, model)
-        runs = list(self._runs(min(1.0, demands.max())))
+        runs = list(self._runs(min(1.0, demands.max()) if np.isfinite(demands).any() else 1.0))
         paths = []
         for number, settings in enumerate(runs):
             run = _Run(task, demands, model, settings)
@@ -90,7 +90,7 @@ def _report(task: Task, run: int, runs: int, part: float) -> None:
 def _demands(task: Task, model: Expansion) -> Array:
     """h_ic = min(1, y_ic f_c(x_i)), and -inf where the full model is wrong or the row has no part in that output."""
     margins = task.targets * (task.gram.product(model.points, model.coef) + model.bias)
-    if not (margins > 0).any():
+    if not (margins > 0).any() and (margins < 0).any():
         raise ValueError(
             "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it was "
             "trained on, and its kernel parameters"
@@ -111,14 +111,15 @@ class _Run:
         self.task, self.settings = task, settings
         self.targets, self.demands = task.targets, demands
         self.kept_bias = model.bias
-        both_sides = all(np.isfinite(demands[task.targets == sign].max(initial=-np.inf)) for sign in (-1, 1))
+        # a bias can only be balanced where every output has demands on both sides
+        both_sides = all((np.isfinite(demands) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
         self.responses = Responses(task.gram, model.bias.size)
         self.index = np.empty(0, dtype=np.intp)
         self.coef = np.zeros((0, model.bias.size))
         self.block = np.zeros((0, 0))  # the kernel among the support vectors
         # the paper takes k(x, x) <= 1; dividing the step by the largest k(x, x) is the same as scaling the kernel
-        self.eta = (settings.eta or 0.5) / float(task.gram.diagonal().max())
+        self.eta = (settings.eta or 0.5) / (float(task.gram.diagonal().max()) or 1.0)
         self.eps = settings.eps or 0.0
         self.steps = 0
 

@@ -130,7 +130,7 @@ class _Column:
         alpha = np.clip(start * self.y, 0.0, self.cap)
         sides = [alpha[self.y > 0].sum(), alpha[self.y < 0].sum()]
         for sign, total in zip((1, -1), sides, strict=True):
-            if total > min(sides):
+            if total > min(sides) * (1 + 1e-9):  # rounding is no reason to move rows off their bounds
                 alpha[self.y == sign] *= min(sides) / total
         self.alpha = alpha
         support = np.flatnonzero(alpha)
