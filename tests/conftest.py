@@ -1,5 +1,6 @@
 """What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
 
+import hypothesis
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -9,7 +10,9 @@ from slimsvm.gram import Gram
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.model import Holdout, Task
 from slimsvm.multiclass import OneVsRest
-from slimsvm.trainers import TRAINERS
+
+hypothesis.settings.register_profile("slow machines", deadline=None)
+hypothesis.settings.load_profile("slow machines")
 
 GAMMA, DEGREE, COEF0 = 0.3, 3, 0.5
 
@@ -98,8 +101,3 @@ def make_task():
         return Task(Gram(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
 
     return make
-
-
-@pytest.fixture(params=TRAINERS)
-def trainer_name(request):
-    return request.param

@@ -204,7 +204,7 @@ def test_smo_keeps_to_max_steps_and_can_go_on(dtype):
 
 
 @given(n=st.integers(1, 20), seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_smo_never_lowers_the_objective_nor_leaves_the_box(n, seed):
     K, y, cap, _ = smo_problem(n, seed, np.float64, ties=bool(seed % 2))
     alpha, v, best = np.zeros(n), y.copy(), 0.0

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, issparse
 
@@ -465,7 +465,6 @@ def test_the_meter_agrees_with_a_kernel_that_counts_for_itself():
     slots=st.integers(0, 14),
     calls=st.lists(st.lists(st.integers(0, 11), unique=True, max_size=12), max_size=25),
 )
-@settings(deadline=None)
 def test_the_row_cache_holds_the_last_rows_used(n, slots, calls):
     cache = RowCache(n, np.dtype(np.float64), (slots + 0.5) * n * 8 / 2**20)
     assert cache.rows.shape == (min(slots, n), n)

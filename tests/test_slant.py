@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from slimsvm import SlimSVC
 from slimsvm.gram import Gram
-from slimsvm.kernels import RBF, Linear, Poly
+from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers import REDUCERS
@@ -244,7 +244,7 @@ def hinge_loss(z):
     C=st.sampled_from([0.1, 1.0, 100.0]),
     flips=st.sampled_from([0.0, 0.2, 0.5]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_guarantee_of_the_paper(n, d, seed, gamma, C, flips):
     """Lemmas 4.1 and 4.2: with eta = eps = 1/2 and k(x, x) = 1, at most 4 |w|^2 steps, and slant loss <= hinge loss."""
     rng = np.random.default_rng(seed)
@@ -364,6 +364,19 @@ def test_a_learned_bias_is_kept_where_the_full_model_is_right_on_one_side_only(k
     assert not (full(X)[labels == 1] > 0).any()
     for step in kind(bias="learned").path(task, [10], full):
         assert np.isfinite(step.model.bias).all()
+
+
+@pytest.mark.xfail(reason="the step is divided by the largest k(x, x), which may be negative")
+@pytest.mark.parametrize("kind", SLANTS)
+def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_blobs):
+    X, y = make_blobs()
+    kernel = Sigmoid(0.05, -1.0)
+    assert kernel.diagonal(X, np.arange(y.size)).max() < 0
+    task = Task(Gram(kernel, X), y[:, None], np.ones(y.size))
+    model = kind(max_steps=200).path(task, [4], full_model(task)).models[-1]
+    assert model.size > 0
+    labels = [y[np.abs(X - point).sum(axis=1).argmin()] for point in model.points]
+    assert (model.coef.ravel() * labels > 0).all()
 
 
 def test_progress_is_reported_from_little_to_all(problem):

@@ -148,7 +148,7 @@ def test_the_smallest_working_sets_end_at_the_optimum(working_set, make_blobs, m
 
 
 @given(n=st.integers(2, 9), seed=st.integers(0, 10**6), C=st.sampled_from([0.1, 1.0, 20.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_tiny_problems_have_the_solution_of_a_general_solver(n, seed, C):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), np.where(np.arange(n) % 2, 1.0, -1.0)

@@ -49,10 +49,12 @@ class OneVsOne:
     """One column per pair of classes i < j, as in LIBSVM; the class with the most votes wins, the first one of equals.
 
     A column is positive for class i and 0 for rows of other classes; with two classes it is positive for class 1.
+    With `break_ties` outputs part those that are equal in votes, as SVC's parameter of that name has it.
     """
 
     name: ClassVar[str] = "ovo"
     n_classes: int
+    break_ties: bool = False
 
     @property
     def outputs(self) -> int:
@@ -84,6 +86,8 @@ class OneVsOne:
 
     def decode(self, outputs: Array) -> Array:
         """The class of each row."""
+        if self.break_ties and self.n_classes > 2:
+            return self.scores(outputs).argmax(axis=1)
         return self.votes(outputs).argmax(axis=1)
 
     def owner(self, coef: Array) -> Array:

@@ -40,7 +40,7 @@ class Shrinking:
     def split(self) -> tuple[Array, Array]:
         """Rows to learn from and rows to judge by; few rows do both."""
         everything = np.arange(self.labels.size)
-        if np.bincount(self.labels).min() < ROWS_TO_SPARE:
+        if np.unique(self.labels, return_counts=True)[1].min() < ROWS_TO_SPARE:
             return everything, everything
         learn, judge = train_test_split(everything, test_size=HOLDOUT, stratify=self.labels, random_state=self.seed)
         return np.sort(learn), np.sort(judge)

@@ -43,12 +43,13 @@ def import_svc(svc: Any) -> Imported:
     if isinstance(kernel, Laplacian | Chi2):
         params |= {"kernel": kernel.name, "gamma": kernel.gamma}
     model = Expansion(kernel, _points(svc), coef, bias)
-    return Imported(model, OneVsOne(svc.classes_.size), svc.classes_, svc.shape_fit_[1], params)
+    coding = OneVsOne(svc.classes_.size, break_ties=svc.break_ties)
+    return Imported(model, coding, svc.classes_, svc.shape_fit_[1], params)
 
 
 def _kernel(svc: Any) -> Kernel:
     if svc.kernel is laplacian_kernel:
-        return Laplacian(1.0 / svc.n_features_in_)
+        return Laplacian(1.0 / svc.shape_fit_[1])
     if svc.kernel is chi2_kernel:
         return Chi2(1.0)
     return make_kernel(svc.kernel, gamma=svc._gamma, degree=svc.degree, coef0=svc.coef0)
