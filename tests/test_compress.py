@@ -218,7 +218,6 @@ def test_a_class_without_rows_keeps_its_outputs_and_does_not_hinder_holding_out(
 # What comes back
 
 
-@pytest.mark.xfail(reason="NuSVC has an attribute C, and it is 0")
 def test_what_a_nusvc_becomes_can_be_fitted_again(data):
     X, y = data[2]
     small = compress(NuSVC(nu=0.2).fit(X, y), X, y, budget=12, random_state=0)
@@ -376,7 +375,6 @@ def test_rows_and_labels_that_cannot_be_used_are_refused(data):
         compress(model, X, y[:-1], budget=5)
 
 
-@pytest.mark.xfail(reason="the numbers of the rows are taken for those of columns")
 def test_a_precomputed_matrix_of_other_rows_is_refused(data):
     """A point is the number of a column, so the rows to choose from must be the columns."""
     X, y = data[2]

@@ -39,7 +39,8 @@ def import_svc(svc: Any) -> Imported:
     kernel = _kernel(svc)
     coef, bias = _columns(svc)
     params = {"kernel": svc.kernel, "degree": svc.degree, "coef0": svc.coef0, "gamma": float(svc._gamma) or "scale"}
-    params |= {"C": getattr(svc, "C", 1.0), "class_weight": svc.class_weight, "tol": svc.tol}
+    # a NuSVC has a C of 0
+    params |= {"C": svc.C or 1.0, "class_weight": svc.class_weight, "tol": svc.tol}
     if isinstance(kernel, Laplacian | Chi2):
         params |= {"kernel": kernel.name, "gamma": kernel.gamma}
     model = Expansion(kernel, _points(svc), coef, bias)
