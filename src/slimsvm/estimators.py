@@ -326,6 +326,7 @@ def compress_reporting(
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     labels = _labels(y, source.classes)
     full, coding = source.model, source.coding
+    full.kernel.check_rows(X)
     rows = Shrinking(
         _rows(X), labels, np.ones(labels.size), full.kernel, coding, method, seed, np.arange(labels.size), report=report
     )
