@@ -76,7 +76,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
         Column numbers (n_SV, 1) for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_outputs, n_SV)
-        One row for two classes, else one per class ("one against the rest").
+        One row for two classes. With more, one per pair of classes in the full model (as SVC trains it), and one per
+        class with a budget or tolerance, since the outputs then share a few support vectors.
     intercept_ : ndarray of shape (n_outputs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors by the class that their coefficients speak for most.
@@ -208,7 +209,9 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     kernel.check_rows(given)
     weights = weights * compute_class_weight(estimator.class_weight, classes=classes, y=y)[labels]
-    coding = OneVsRest(classes.size)
+    # the full model is SVC's: pairs of classes; outputs that share few support vectors are few too
+    whole = estimator.budget is None and estimator.tolerance is None
+    coding = OneVsOne(classes.size, break_ties=True) if whole else OneVsRest(classes.size)
     reducer = _method(estimator.reducer, REDUCERS, "reducer", estimator)
     trainer = _method(estimator.trainer, TRAINERS, "trainer", estimator)
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)

@@ -15,6 +15,7 @@ tiles are float64 always.
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -44,11 +45,17 @@ SMALLEST_STRIP = 128
 SPARSE_DENSITY = 0.2
 
 
-@dataclass
 class Meter:
-    """Counts kernel evaluations."""
+    """Counts kernel evaluations, from any thread."""
 
-    evaluations: int = 0
+    def __init__(self) -> None:
+        self.evaluations = 0
+        self.lock = threading.Lock()
+
+    def add(self, evaluations: int) -> None:
+        """Count some more."""
+        with self.lock:
+            self.evaluations += evaluations
 
 
 @dataclass(frozen=True)
@@ -307,21 +314,32 @@ def thread_count() -> int:
 class Crew:
     """Threads that work through strips of rows, with one BLAS thread each; they end with their owner."""
 
-    def __init__(self) -> None:
-        self.count = thread_count()
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or thread_count()
         self.pool: ThreadPoolExecutor | None = None
 
     def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
         """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
-        size = min(size, max(-(-n // (4 * self.count)), SMALLEST_STRIP))
+        if size > SMALLEST_STRIP:
+            size = min(size, max(-(-n // (4 * self.count)), SMALLEST_STRIP))
         if self.count == 1 or n <= size:
             for strip in blocks(n, size):
                 work(strip)
             return
         self.pool = self.pool or ThreadPoolExecutor(self.count)
+        strips, lock = blocks(n, size), threading.Lock()
+
+        def worker() -> None:
+            while True:
+                with lock:
+                    strip = next(strips, None)
+                if strip is None:
+                    return
+                work(strip)
+
         with _blas().limit(limits=1, user_api="blas"):
-            for _ in self.pool.map(work, blocks(n, size)):
-                pass
+            for future in [self.pool.submit(worker) for _ in range(self.count)]:
+                future.result()
 
 
 def tiled_product(tiles: Tiles, V: Array, crew: Crew) -> Array:
@@ -365,7 +383,7 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
     """K(X, points) @ V for rows seen once: prediction."""
     error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
     A = prepare(kernel, X, points.shape[0], error)
-    meter.evaluations += X.shape[0] * points.shape[0]
+    meter.add(X.shape[0] * points.shape[0])
     return tiled_product(tiles_against(kernel, A, X, points, error), V, Crew())
 
 
@@ -425,6 +443,14 @@ class Gram:
         self.cache = RowCache(self.n, self.dtype, self.cache_mb)
         self.crew = Crew()
 
+    def subset(self, index: Array, crew: Crew | None = None) -> Gram:
+        """The Gram of some of the rows, on the same meter, without a cache."""
+        part = copy.copy(self)
+        part.X, part.ids, part.rows = self.X[index], self.ids[index], self.rows.take(index)
+        part.cache_mb, part.cache = 0.0, RowCache(index.size, self.dtype, 0.0)
+        part.crew = crew or self.crew
+        return part
+
     @property
     def n(self) -> int:
         """The number of rows."""
@@ -446,24 +472,24 @@ class Gram:
 
     def product(self, points: Matrix, V: Array) -> Array:
         """K(rows, points) @ V."""
-        self.meter.evaluations += self.n * points.shape[0]
+        self.meter.add(self.n * points.shape[0])
         return tiled_product(tiles_against(self.kernel, self.rows, self.X, points, self.error), V, self.crew)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
         columns = index if columns is None else columns
-        self.meter.evaluations += index.size * columns.size
+        self.meter.add(index.size * columns.size)
         return tiled_matrix(make_tiles(self.kernel, self.rows.take(index), self._point_rows(columns)), self.crew, out)
 
     def diagonal(self) -> Array:
         """k(x_i, x_i) for each row."""
-        self.meter.evaluations += self.n
+        self.meter.add(self.n)
         return self.kernel.diagonal(self.X, self.ids)
 
     @property
     def rows_are_dear(self) -> bool:
         """Whether fetching a kernel row from memory is cheaper than computing it again."""
-        if isinstance(self.kernel, Precomputed):
+        if isinstance(self.kernel, Precomputed) or not self.cache_mb:
             return False
         if not isinstance(self.kernel, InnerKernel):
             return True
@@ -479,7 +505,7 @@ class Gram:
         if seated.any():
             self._add_cached(slots[seated], new[seated], index[seated], V[seated], out)
         if not seated.all():
-            self.meter.evaluations += self.n * int((~seated).sum())
+            self.meter.add(self.n * int((~seated).sum()))
             rest = make_tiles(self.kernel, self.rows, self._point_rows(index[~seated]))
             out += tiled_product(rest, V[~seated], self.crew)
         return out
@@ -487,7 +513,7 @@ class Gram:
     def _add_cached(self, slots: Array, new: Array, index: Array, V: Array, out: Array) -> None:
         fresh = make_tiles(self.kernel, self.rows, self._point_rows(index[new]))
         fresh_slots = slots[new]
-        self.meter.evaluations += self.n * fresh_slots.size
+        self.meter.add(self.n * fresh_slots.size)
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
         sums = np.zeros((V.shape[1], self.n))
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from .._core import core
-from ..gram import Gram
+from ..gram import Crew, Gram
 from ..kernels import Array
 from ..model import Fit, Status, Task
 from ..responses import Responses, largest
@@ -25,8 +25,10 @@ from ..responses import Responses, largest
 FLOAT_TOL = 1e-4
 #: pair steps after which a round ends in any case, so that an interrupt is heard
 STEPS_A_ROUND = 100_000
-#: the gap to which problems of a single block are solved
-EXACT = 1e-12
+#: the share of active rows below which the others rest for a while
+SHRINK_BELOW = 0.5
+#: the gap to which problems of a single small block are solved, and the rows of such a block
+EXACT, SMALL_BLOCK = 1e-12, 512
 #: rounds without any gain in the objective after which rounding is to blame
 PATIENCE = 20
 
@@ -47,26 +49,56 @@ class SMO:
     def fit(self, task: Task, start: Array | None = None) -> Fit:
         """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
         n, q = task.targets.shape
-        dual, bias, steps, gaps, statuses = np.zeros((n, q)), np.zeros(q), 0, [], []
-        for column in range(q):
-            run = _Column(task.gram, task.targets[:, column], self.C * task.weights, self)
-            run.solve(None if start is None else start[:, column], partial(_report, task, column, q))
-            dual[:, column], bias[column] = run.alpha * run.y, run.bias()
-            steps += run.steps
-            gaps.append(run.gap)
-            statuses.append(run.status)
+        solved: dict[int, _Solution] = {}
+        few_rows = (task.targets == 0).any(axis=0).all()  # many small problems: a thread works on one at a time
+        crew = Crew(1) if few_rows else task.gram.crew
+
+        def solve(columns: slice) -> None:
+            for column in range(q)[columns]:
+                report = partial(_report, task, len(solved), q)
+                solved[column] = self._solve(task, column, start, crew, report)
+
+        (task.gram.crew if few_rows else Crew(1)).run(solve, q, 1)
+        dual = np.zeros((n, q))
+        for column, solution in solved.items():
+            dual[solution.rows, column] = solution.dual
         support = np.flatnonzero(dual.any(axis=1))
-        model = task.expansion(support, dual[support], bias)
-        worst = next((s for s in (Status.MAX_ITER, Status.STALLED) if s in statuses), Status.CONVERGED)
-        return Fit(model, worst, steps, dual, max(gaps))
+        model = task.expansion(support, dual[support], np.array([solved[column].bias for column in range(q)]))
+        ends = {solution.status for solution in solved.values()}
+        status = next((end for end in (Status.MAX_ITER, Status.STALLED) if end in ends), Status.CONVERGED)
+        return Fit(model, status, sum(s.steps for s in solved.values()), dual, max(s.gap for s in solved.values()))
+
+    def _solve(
+        self, task: Task, column: int, start: Array | None, crew: Crew, report: Callable[[float], None]
+    ) -> _Solution:
+        """One output, on the rows that have a part in it."""
+        rows = np.flatnonzero(task.targets[:, column])
+        gram = task.gram if rows.size == task.gram.n else task.gram.subset(rows, crew)
+        run = _Column(gram, task.targets[rows, column], self.C * task.weights[rows], self)
+        if start is not None:
+            run.begin_from(start[rows, column])
+        run.solve(self.max_iter if self.max_iter >= 0 else np.inf, report)
+        return _Solution(rows, run.alpha * run.y, run.bias(), run.steps, run.gap, run.status)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """What is kept of one output."""
+
+    rows: Array
+    dual: Array  # signed, of those rows
+    bias: float
+    steps: int
+    gap: float
+    status: Status
 
 
 class _Column:
     """The state of one binary problem: alpha, v = y - f, and the block of the last round."""
 
     def __init__(self, gram: Gram, y: Array, cap: Array, settings: SMO) -> None:
-        self.gram, self.y, self.settings = gram, y, settings
-        self.cap = np.where(y == 0, 0.0, cap)
+        self.gram, self.y, self.cap, self.settings = gram, y, cap, settings
+        self.tol = settings.tol
         self.alpha = np.zeros(gram.n)
         self.responses = Responses(gram, 1)
         self.working = np.empty(0, dtype=np.intp)
@@ -100,18 +132,15 @@ class _Column:
         ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
         return float(np.mean(ends)) if ends else 0.0
 
-    def solve(self, start: Array | None, report: Callable[[float], None]) -> None:
-        """Rounds until no pair of rows violates optimality by more than `tol`."""
-        if start is not None:
-            self.begin_from(start)
-        limit = self.settings.max_iter if self.settings.max_iter >= 0 else np.inf
-        first_gap, idle, best = None, 0, -np.inf
+    def solve(self, limit: float, report: Callable[[float], None]) -> None:
+        """Rounds until no pair of rows violates optimality by more than `tol`, or `limit` pair steps."""
+        first_gap, idle, best, fresh = 0.0, 0, -np.inf, True
         while True:
             grow, shrink = self.bounds()
             self.gap = float(max(grow.max() - shrink.min(), 0.0))
             first_gap = first_gap or self.gap
-            report(_progress(first_gap, self.gap, self.settings.tol))
-            if self.gap <= self.settings.tol:
+            report(_progress(first_gap, self.gap, self.tol))
+            if self.gap <= self.tol:
                 return
             if self.steps >= limit:
                 self.status = Status.MAX_ITER
@@ -122,8 +151,35 @@ class _Column:
             if idle >= PATIENCE:
                 self.status = Status.STALLED
                 return
-            self.choose(grow, shrink)
-            self.step(limit)
+            active = self.active(grow, shrink) if fresh else None
+            fresh = active is None
+            if active is not None:
+                self.solve_active(active, limit)
+            else:
+                self.choose(grow, shrink)
+                self.step(limit)
+
+    def active(self, grow: Array, shrink: Array) -> Array | None:
+        """The rows that are free or may still violate optimality, where they are few among many; else None.
+
+        A row at its bound whose v lies beyond all it could be paired with stays there, most likely.
+        """
+        if self.gram.n < 4 * self.settings.working_set or self.gram.rows_are_dear:
+            return None
+        resting = ((shrink == np.inf) & (grow < shrink.min())) | ((grow == -np.inf) & (shrink > grow.max()))
+        active = np.flatnonzero(~resting)
+        return active if active.size < SHRINK_BELOW * self.gram.n else None
+
+    def solve_active(self, active: Array, limit: float) -> None:
+        """Solve the problem of the active rows, the others fixed, and bring the responses of all rows up to date."""
+        part = _Column(self.gram.subset(active), self.y[active], self.cap[active], self.settings)
+        part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
+        part.tol = self.settings.tol / 3  # rounds of few rows cost little, and decision values gain
+        part.solve(limit - self.steps, _unheard)
+        change = (part.alpha - self.alpha[active]) * self.y[active]
+        self.alpha[active] = part.alpha
+        self.steps += part.steps
+        self.responses.add_rows(active[change != 0], change[change != 0, None])
 
     def begin_from(self, start: Array) -> None:
         """Take over coefficients, moved into this problem's box and onto its hyperplane."""
@@ -154,14 +210,15 @@ class _Column:
 
     def step(self, limit: float) -> None:
         """Solve the block to a tenth of the gap and add the change to all responses."""
-        index, tol = self.working, self.settings.tol
+        index, tol = self.working, self.tol
         whole = index.size == self.gram.n
-        real = np.float64 if whole or tol < FLOAT_TOL else self.gram.dtype
+        small = whole and index.size <= SMALL_BLOCK
+        real = np.float64 if small or tol < FLOAT_TOL else self.gram.dtype
         alpha, y, v = self.alpha[index], self.y[index].astype(real), self.v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
         goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
         steps, gap = core.smo(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
-        if whole and gap <= goal:
+        if small and gap <= goal:
             # one block holds all rows: going on until rounding stops it costs little, and makes the result
             # independent of the order of the rows and of how often each is repeated
             core.smo(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
@@ -172,8 +229,12 @@ class _Column:
         self.responses.add_rows(index[moved], change[moved, None])
 
 
-def _report(task: Task, column: int, columns: int, part: float) -> None:
-    task.report("train", (column + part) / columns)
+def _report(task: Task, done: int, outputs: int, part: float) -> None:
+    task.report("train", (done + part) / outputs)
+
+
+def _unheard(part: float) -> None:
+    """Report nothing."""
 
 
 def _progress(first: float, gap: float, tol: float) -> float:
