@@ -116,5 +116,6 @@ def test_ties_of_votes_go_to_the_first_class_as_in_svc():
 
 def test_estimators_hold_the_coding_they_decode_by():
     X, y = load_iris(return_X_y=True)
-    assert isinstance(SlimSVC().fit(X, y).coding_, OneVsRest)
+    assert isinstance(SlimSVC().fit(X, y).coding_, OneVsOne)
+    assert isinstance(SlimSVC(budget=10, random_state=0).fit(X, y).coding_, OneVsRest)
     assert isinstance(compress(SVC().fit(X, y), X, y).coding_, OneVsOne)

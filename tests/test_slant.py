@@ -366,7 +366,6 @@ def test_a_learned_bias_is_kept_where_the_full_model_is_right_on_one_side_only(k
         assert np.isfinite(step.model.bias).all()
 
 
-@pytest.mark.xfail(reason="the step is divided by the largest k(x, x), which may be negative")
 @pytest.mark.parametrize("kind", SLANTS)
 def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_blobs):
     X, y = make_blobs()

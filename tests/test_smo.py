@@ -14,6 +14,8 @@ from slimsvm import SlimSVC
 from slimsvm.gram import Gram
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Status, Task
+from slimsvm.multiclass import OneVsRest
+from slimsvm.trainers import smo as smo_module
 from slimsvm.trainers.smo import SMO
 
 EXACT = 1e-6
@@ -102,12 +104,34 @@ def test_class_and_sample_weights_mean_what_they_mean_in_svc(class_weight, weigh
     np.testing.assert_allclose(slim.decision_function(X), svc.decision_function(X), rtol=0, atol=1e-4)
 
 
-def test_each_class_against_the_rest_is_its_own_problem():
+def test_each_class_against_the_rest_is_its_own_problem(make_task):
     X, y = load_iris(return_X_y=True)
-    slim = SlimSVC(tol=EXACT, gamma=0.2).fit(X, y)
+    gram = make_task(RBF(0.2), X, np.where(y == 0, 1.0, -1.0)).gram
+    fit = SMO(tol=EXACT).fit(Task(gram, OneVsRest(3).encode(y), np.ones(y.size)))
     for number in range(3):
         svc = SVC(tol=EXACT, gamma=0.2).fit(X, y == number)
-        np.testing.assert_allclose(slim.decision_function(X)[:, number], svc.decision_function(X), atol=1e-4)
+        np.testing.assert_allclose(fit.model(X)[:, number], svc.decision_function(X), atol=1e-4)
+
+
+def test_the_full_model_of_many_classes_is_that_of_svc():
+    X, y = load_iris(return_X_y=True)
+    slim, svc = SlimSVC(tol=EXACT, gamma=0.2).fit(X, y), SVC(tol=EXACT, gamma=0.2, break_ties=True).fit(X, y)
+    np.testing.assert_allclose(slim.decision_function(X), svc.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(slim.predict(X), svc.predict(X))
+    np.testing.assert_array_equal(slim.n_support_, svc.n_support_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_rest_do_not_change_the_optimum(seed, make_blobs, make_task, monkeypatch):
+    """Few active rows among many: the run solves the problem of these first, again and again."""
+    rested, solve_active = [], smo_module._Column.solve_active
+    monkeypatch.setattr(
+        smo_module._Column, "solve_active", lambda self, rows, limit: rested.append(rows) or solve_active(self, rows, limit)
+    )
+    X, y = make_blobs(600, seed=seed)
+    fit = SMO(working_set=32).fit(make_task(RBF(0.3), X, y))
+    assert rested
+    assert_optimal(RBF(0.3)(X, X), y, np.ones(600), fit, 1e-3)
 
 
 # Optimality

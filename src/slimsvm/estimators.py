@@ -86,9 +86,9 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     n_kernel_evals_ : int
         Kernel values computed by fit.
     n_iter_ : int
-        Pair steps of training.
+        Pair steps of training; by fit, not by compress.
     status_ : Status
-        How training ended.
+        How training ended; by fit, not by compress.
     model_ : Expansion
         The fitted function itself.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -208,7 +208,7 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     kernel.check_rows(given)
-    weights = weights * compute_class_weight(estimator.class_weight, classes=classes, y=y)[labels]
+    weights = weights * _class_weights(estimator.class_weight, classes, y)[labels]
     # the full model is SVC's: pairs of classes; outputs that share few support vectors are few too
     whole = estimator.budget is None and estimator.tolerance is None
     coding = OneVsOne(classes.size, break_ties=True) if whole else OneVsRest(classes.size)
@@ -238,6 +238,13 @@ def _check_settings(estimator: SlimSVC) -> None:
     if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
     check_budget(estimator.budget, estimator.tolerance)
+
+
+def _class_weights(class_weight: Any, classes: Array, y: Array) -> Array:
+    weights = compute_class_weight(class_weight, classes=classes, y=y)
+    if (weights <= 0).any():
+        raise ValueError(f"class weights must be above 0; they are {dict(zip(classes.tolist(), weights, strict=True))}")
+    return weights
 
 
 def _check_classes(classes: Array) -> None:

@@ -55,10 +55,11 @@ class Slant:
     def path(self, task: Task, sizes: Sequence[int], model: Expansion) -> Path:
         """Models of the given sizes, from one run of each setting."""
         demands = _demands(task, model)
+        largest = float(np.abs(task.gram.diagonal()).max()) or 1.0
         runs = list(self._runs(min(1.0, demands.max()) if np.isfinite(demands).any() else 1.0))
         paths = []
         for number, settings in enumerate(runs):
-            run = _Run(task, demands, model, settings)
+            run = _Run(task, demands, model, settings, largest)
             paths.append(run.path(sizes, partial(_report, task, number, len(runs))))
         status = next((path.status for path in paths if path.status is not Status.MAX_ITER), Status.MAX_ITER)
         return merge(paths, status)
@@ -107,7 +108,7 @@ def _bordered(block: Array, gram: Gram, index: Array, rows: Array) -> Array:
 class _Run:
     """One run with fixed settings: the support set so far, its coefficients, and the unmet demands of all rows."""
 
-    def __init__(self, task: Task, demands: Array, model: Expansion, settings: Slant) -> None:
+    def __init__(self, task: Task, demands: Array, model: Expansion, settings: Slant, largest: float) -> None:
         self.task, self.settings = task, settings
         self.targets, self.demands = task.targets, demands
         self.kept_bias = model.bias
@@ -119,7 +120,7 @@ class _Run:
         self.coef = np.zeros((0, model.bias.size))
         self.block = np.zeros((0, 0))  # the kernel among the support vectors
         # the paper takes k(x, x) <= 1; dividing the step by the largest k(x, x) is the same as scaling the kernel
-        self.eta = (settings.eta or 0.5) / (float(task.gram.diagonal().max()) or 1.0)
+        self.eta = (settings.eta or 0.5) / largest
         self.eps = settings.eps or 0.0
         self.steps = 0
 
