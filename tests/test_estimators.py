@@ -135,7 +135,7 @@ def test_a_tolerance_that_no_model_within_the_budget_meets_warns_and_keeps_the_b
 
 def test_a_tolerance_that_no_smaller_model_meets_warns_and_keeps_the_full_model(moons):
     X, y = moons
-    lazy = Slant(eta=1e-6, eps=1e-9, max_steps=50)  # never gets anywhere
+    lazy = Slant(eta=1e-6, eps=1e-9, max_steps=50, refit=False)  # never gets anywhere
     with pytest.warns(UserWarning, match="the full model is returned"):
         slim = SlimSVC(tolerance=0.0, reducer=lazy, random_state=0).fit(X, y)
     assert slim.path_ is None
@@ -163,7 +163,7 @@ def test_methods_may_be_names_or_instances(trainer, reducer, moons):
 
 def test_an_instance_keeps_its_own_settings_but_for_those_of_the_estimator(moons):
     X, y = moons
-    trainer, reducer = SMO(C=1e-3, tol=1.0, working_set=16), Slant(eta=0.25, eps=0.3, bias="learned")
+    trainer, reducer = SMO(C=1e-3, tol=1.0, working_set=16), Slant(eta=0.25, eps=0.3, bias="learned", refit=False)
     slim = SlimSVC(8, C=5.0, trainer=trainer, reducer=reducer, tol=EXACT, random_state=0).fit(X, y)
     assert trainer == SMO(C=1e-3, tol=1.0, working_set=16)
     assert slim.trainer is trainer

@@ -183,7 +183,7 @@ def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
         aggressive=kind.aggressive, learned=bias == "learned",
     )  # fmt: skip
     task = Task(Gram(kernel, X), targets, np.ones(X.shape[0]))
-    path = kind(eta=eta, eps=eps, bias=bias).path(task, [limit], model)
+    path = kind(eta=eta, eps=eps, bias=bias, refit=False).path(task, [limit], model)
     small = path.models[-1]
     assert path.status is status
     assert small.size == len(support)
@@ -205,7 +205,7 @@ def test_models_of_smaller_sizes_are_those_of_shorter_runs(kind, bias):
     """A path to 30 passes through what a path to 10 ends with."""
     X, targets, model = generic_problem(1, seed=4, kernel=RBF(0.3))
     task = Task(Gram(RBF(0.3), X), targets, np.ones(X.shape[0]))
-    reducer = kind(eta=0.1, eps=0.05, bias=bias)
+    reducer = kind(eta=0.1, eps=0.05, bias=bias, refit=False)
     long, short = reducer.path(task, [10, 30], model), reducer.path(task, [10], model)
     same = [step.model for step in long if step.size == short.sizes[-1]]
     assert len(same) == 1
@@ -218,7 +218,7 @@ def test_a_run_that_converged_meets_every_demand_to_eps(kind, bias):
     X, labels = moons()
     task = Task(Gram(RBF(1.0), X), OneVsRest(2).encode(labels), np.ones(labels.size))
     full = full_model(task)
-    path = kind(eta=0.1, eps=0.3, bias=bias).path(task, [labels.size], full)
+    path = kind(eta=0.1, eps=0.3, bias=bias, refit=False).path(task, [labels.size], full)
     assert path.status is Status.CONVERGED
     margins, small = task.targets * full(X), task.targets * path.models[-1](X)
     right = margins > 0
@@ -256,7 +256,7 @@ def test_the_guarantee_of_the_paper(n, d, seed, gamma, C, flips):
     margins = y * fit.model(X).ravel()
     if not (margins > 0).any():
         return  # the full model is right nowhere: there is nothing to follow
-    path = Slant(eta=0.5, eps=0.5, bias="kept").path(task, [n], fit.model)
+    path = Slant(eta=0.5, eps=0.5, bias="kept", refit=False).path(task, [n], fit.model)
     small = path.models[-1]
     squared_norm = fit.dual[:, 0] @ RBF(gamma)(X, X) @ fit.dual[:, 0]
     steps = np.abs(small.coef).sum() / 0.5  # every step adds 1/2 with the sign of the row's label
@@ -272,7 +272,9 @@ def test_the_aggressive_variant_needs_fewer_support_vectors():
     task = Task(Gram(RBF(0.03), X), OneVsRest(2).encode(labels), np.ones(labels.size))
     full = full_model(task)
     for bias in BIASES:
-        basic, aggressive = (kind(eta=0.1, eps=0.5, bias=bias).path(task, [labels.size], full) for kind in SLANTS)
+        basic, aggressive = (
+            kind(eta=0.1, eps=0.5, bias=bias, refit=False).path(task, [labels.size], full) for kind in SLANTS
+        )
         assert basic.status is aggressive.status is Status.CONVERGED
         assert aggressive.sizes[-1] <= basic.sizes[-1]
 
@@ -314,7 +316,7 @@ def test_settings_without_a_meaning_are_refused(kind, settings, words):
 def test_max_steps_ends_a_run(kind, bias):
     X, targets, model = generic_problem(1, seed=5, kernel=RBF(0.3))
     task = Task(Gram(RBF(0.3), X), targets, np.ones(X.shape[0]))
-    path = kind(eta=0.01, eps=0.01, bias=bias, max_steps=20).path(task, [60], model)
+    path = kind(eta=0.01, eps=0.01, bias=bias, max_steps=20, refit=False).path(task, [60], model)
     assert path.status is Status.MAX_ITER
     assert np.abs(path.models[-1].coef).sum() <= 20 * 0.01 + 1e-12
 
@@ -323,9 +325,13 @@ def test_max_steps_ends_a_run(kind, bias):
 def test_without_settings_each_size_takes_the_best_of_a_grid(kind, problem):
     task, full = problem
     sizes = [4, 8]
-    chosen = kind().path(task, sizes, full)
+    chosen = kind(refit=False).path(task, sizes, full)
     scale = min(1.0, (task.targets * full(task.gram.X)).max())
-    grid = [kind(eta=scale * eta, eps=scale * eps) for eta in (1 / 16, 1 / 4, 1 / 2) for eps in (1 / 8, 1 / 4, 1 / 2)]
+    grid = [
+        kind(eta=scale * eta, eps=scale * eps, refit=False)
+        for eta in (1 / 16, 1 / 4, 1 / 2)
+        for eps in (1 / 8, 1 / 4, 1 / 2)
+    ]
     runs = [run.path(task, sizes, full) for run in grid]
     for step in chosen:
         rivals = [rival.error for run in runs for rival in run if rival.size == step.size]
@@ -372,7 +378,7 @@ def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_bl
     kernel = Sigmoid(0.05, -1.0)
     assert kernel.diagonal(X, np.arange(y.size)).max() < 0
     task = Task(Gram(kernel, X), y[:, None], np.ones(y.size))
-    model = kind(max_steps=200).path(task, [4], full_model(task)).models[-1]
+    model = kind(max_steps=200, refit=False).path(task, [4], full_model(task)).models[-1]
     assert model.size > 0
     labels = [y[np.abs(X - point).sum(axis=1).argmin()] for point in model.points]
     assert (model.coef.ravel() * labels > 0).all()

@@ -475,6 +475,11 @@ class Gram:
         self.meter.add(self.n * points.shape[0])
         return tiled_product(tiles_against(self.kernel, self.rows, self.X, points, self.error), V, self.crew)
 
+    def matrix(self, points: Matrix) -> Array:
+        """K(rows, points) itself: for few points."""
+        self.meter.add(self.n * points.shape[0])
+        return tiled_matrix(tiles_against(self.kernel, self.rows, self.X, points, self.error), self.crew)
+
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
         columns = index if columns is None else columns
