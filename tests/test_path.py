@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Status
-from slimsvm.path import Path, Step, merge, sizes_up_to
+from slimsvm.path import Path, Step, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):
@@ -85,3 +85,16 @@ def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_up_to_the_budget(budget):
     for small, large in pairwise(sizes):
         assert large <= max(small + 1, np.ceil(small * 2**0.25) + 1)
     assert len(sizes) <= 8 + 4 * np.log2(budget) + 1
+
+
+def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
+    some = tuple(step(size, error) for size, error in ((10, 0.10), (20, 0.11), (40, 0.20)))
+    assert Path(some, Status.BUDGET, judges=100).best(40).size == 20  # a standard error is 0.03
+    assert Path(some, Status.BUDGET, judges=100_000).best(40).size == 10
+    assert Path(some, Status.BUDGET).best(40).size == 10
+
+
+def test_the_second_path_is_preferred_only_where_it_is_clearly_better():
+    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, judges=100)
+    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, judges=100)
+    assert [(one.size, one.error) for one in prefer(first, second)] == [(1, 0.10), (2, 0.20), (4, 0.05)]

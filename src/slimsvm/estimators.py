@@ -41,7 +41,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     ----------
     budget : int or float, default=None
         Support vectors at most, in all, shared by the classes: a count, or a fraction of the full model's.
-        The model with the lowest held-out error within the budget is kept. None: no limit.
+        The largest model within the budget is kept whose held-out error is within a standard error of the lowest.
+        None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose held-out error is within this much of the full one's (0.005 is half a point).
         With `budget` too, the smallest within both. Neither: the full model.

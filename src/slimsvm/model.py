@@ -80,6 +80,11 @@ class Task:
         """The held-out error of a model; not a number where no rows are held out."""
         return self.holdout.error(model) if self.holdout else float("nan")
 
+    @property
+    def judges(self) -> int:
+        """The number of rows held out."""
+        return self.holdout.labels.size if self.holdout else 0
+
     def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
         """The expansion on the rows `index`."""
         return Expansion(self.gram.kernel, self.gram.points(index), coef, bias)

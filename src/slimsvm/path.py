@@ -26,10 +26,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Path:
-    """Models by size, at most one of each, the smallest first."""
+    """Models by size, at most one of each, the smallest first; `judges` rows gave the held-out errors."""
 
     steps: tuple[Step, ...]
     status: Status
+    judges: int = 0
 
     @property
     def models(self) -> list[Expansion]:
@@ -53,25 +54,48 @@ class Path:
         return iter(self.steps)
 
     def best(self, budget: int) -> Step:
-        """The step of at most `budget` points with the lowest held-out error, the largest one of equals."""
+        """The largest step of at most `budget` points whose held-out error is within a standard error of the lowest.
+
+        A few held-out rows more or less are no reason to do with fewer points than the budget has.
+        """
         affordable = [step for step in self.steps if step.size <= budget]
         if not affordable:
             raise ValueError(f"no model of at most {budget} support vectors; this path has sizes {self.sizes}")
-        return min(affordable, key=lambda step: (np.nan_to_num(step.error), -step.size))
+        errors = np.nan_to_num([step.error for step in affordable])
+        lowest = errors.min()
+        noise = np.sqrt(lowest * (1 - lowest) / self.judges) if self.judges else 0.0
+        return max(
+            (s for s, error in zip(affordable, errors, strict=True) if error <= lowest + noise), key=lambda s: s.size
+        )
 
     def within(self, error: float) -> Step | None:
         """The smallest step whose held-out error is at most `error`, if there is one."""
         return next((step for step in self.steps if step.error <= error), None)
 
 
-def merge(paths: Iterable[Path], status: Status) -> Path:
+def standard_error(error: float, judges: int) -> float:
+    """How far an error counted on `judges` rows may be off by chance; 0 where nobody counted."""
+    return float(np.sqrt(error * (1 - error) / judges)) if judges else 0.0
+
+
+def merge(paths: Iterable[Path], status: Status, judges: int = 0) -> Path:
     """One path with the best step of every size."""
     best: dict[int, Step] = {}
     for path in paths:
         for step in path.steps:
             if step.size not in best or step.error < best[step.size].error:
                 best[step.size] = step
-    return Path(tuple(best[size] for size in sorted(best)), status)
+    return Path(tuple(best[size] for size in sorted(best)), status, judges)
+
+
+def prefer(first: Path, second: Path) -> Path:
+    """The steps of the first path, but for sizes where the second is better by more than a standard error, or alone."""
+    steps = {step.size: step for step in first}
+    for step in second:
+        mine = steps.get(step.size)
+        if mine is None or step.error < mine.error - standard_error(mine.error, first.judges):
+            steps[step.size] = step
+    return Path(tuple(steps[size] for size in sorted(steps)), second.status, first.judges)
 
 
 def sizes_up_to(budget: int) -> list[int]:

@@ -22,7 +22,7 @@ import numpy as np
 from ..gram import Gram
 from ..kernels import Array
 from ..model import Expansion, Status, Task
-from ..path import Path, Step, merge
+from ..path import Path, Step, merge, prefer
 from ..responses import Responses
 from .coefficients import CoefficientFit
 
@@ -41,9 +41,9 @@ class Slant:
     `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None: then each size takes the best of a
     grid by held-out error, as in its experiments. `bias` is "kept" (section 4.6) or "learned" (section 6, appendix D).
 
-    The paper stops there. With `refit` each model is offered a second time with coefficients and bias fitted anew to all
-    demands in the sense of least squares, which are often better for the same points, most of all for few; held-out rows
-    choose. The step then hardly matters, and the grid has one. `refit=False` is the paper's method.
+    The paper stops there. With `refit` the coefficients and the bias of each model are fitted anew to all demands in the
+    sense of least squares, which is better for the same points, most of all for few; the paper's stay where held-out rows
+    clearly prefer them. The step then hardly matters, and the grid has one. `refit=False` is the paper's method.
     """
 
     eta: float | None = None
@@ -65,13 +65,14 @@ class Slant:
         demands = _demands(task, model)
         largest = float(np.abs(task.gram.diagonal()).max()) or 1.0
         runs = list(self._runs(min(1.0, demands.max()) if np.isfinite(demands).any() else 1.0))
-        paths = []
+        paths, refitted = [], []
         for number, settings in enumerate(runs):
             run = _Run(task, demands, model, settings, largest)
-            path = run.path(sizes, partial(_report, task, number, len(runs)))
-            paths += [_refitted(path, task, demands), path] if self.refit else [path]
+            paths.append(run.path(sizes, partial(_report, task, number, len(runs))))
+            if self.refit:
+                refitted.append(_refitted(paths[-1], task, demands))
         status = next((path.status for path in paths if path.status is not Status.MAX_ITER), Status.MAX_ITER)
-        return merge(paths, status)
+        return prefer(merge(refitted, status, task.judges), merge(paths, status, task.judges))
 
     def _runs(self, scale: float) -> Iterator[Slant]:
         """The settings to try; the grids are for demands of up to 1 and shrink with the largest demand."""
@@ -158,9 +159,8 @@ class _Run:
         """Grow until the largest size, until all demands are met to eps, or until max_steps."""
         found: list[Step] = []
         limit = max(sizes)
-        wanted = {
-            size - extra for size in sizes for extra in (0, 1) if size > extra
-        }  # a learned bias admits two rows at once
+        # a learned bias admits two rows at once, and may jump over a size
+        wanted = {size - less for size in sizes for less in range(1 + self.learned) if size > less}
         while True:
             if self.settings.aggressive:
                 self.settle()
