@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: demo test bench lint format clean
 
