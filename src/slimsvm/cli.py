@@ -116,11 +116,12 @@ def _one_line_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 @contextmanager
 def progress() -> Iterator[Report]:
     """A bar per phase on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
+    console = Console(stderr=True)
+    if not console.is_terminal or console.is_dumb_terminal:
         yield silent
         return
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def report(phase: str, done: float) -> None:
