@@ -1,6 +1,7 @@
 """Tiles, threads, precision, the row cache and the meter, against whole matrices."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -534,3 +535,30 @@ def test_tiled_matrix_and_product_agree(kernel_name, form, precision):
     V = np.random.default_rng(16).normal(size=(30, 3))
     K = tiled_matrix(tiles, gram.crew)
     np.testing.assert_allclose(tiled_product(tiles, V, gram.crew), K @ V, rtol=0, atol=30 * slack(kernel, precision, X))
+
+
+def test_an_error_in_one_thread_ends_the_work_of_all():
+    started = []
+
+    def work(strip):
+        started.append(strip.start)
+        if strip.start == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.002)
+
+    with pytest.raises(KeyboardInterrupt):
+        Crew(2).run(work, 1000, 1)
+    seen = len(started)
+    time.sleep(0.02)
+    assert seen < 1000
+    assert len(started) <= seen + 2
+
+
+def test_a_subset_is_the_gram_of_these_rows():
+    X = np.random.default_rng(5).normal(size=(60, 4))
+    gram, index = Gram(RBF(0.3), X), np.array([3, 1, 40])
+    part = gram.subset(index)
+    before = gram.meter.evaluations
+    np.testing.assert_allclose(part.block(np.arange(3)), RBF(0.3)(X[index], X[index]))
+    np.testing.assert_array_equal(part.points(np.array([2])), X[[40]])
+    assert gram.meter.evaluations == before + 9

@@ -338,8 +338,15 @@ class Crew:
                 work(strip)
 
         with _blas().limit(limits=1, user_api="blas"):
-            for future in [self.pool.submit(worker) for _ in range(self.count)]:
-                future.result()
+            futures = [self.pool.submit(worker) for _ in range(self.count)]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # Ctrl-C, or an error in one of the threads: nobody begins another strip
+                with lock:
+                    for _ in strips:
+                        pass
+                raise
 
 
 def tiled_product(tiles: Tiles, V: Array, crew: Crew) -> Array:

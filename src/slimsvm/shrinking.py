@@ -47,17 +47,18 @@ class Shrinking:
 
     def task(self, rows: Array, judges: Array | None = None, error: float = np.inf) -> Task:
         """The task on some of the rows, judged by others."""
-        holdout = None
-        if judges is not None:
-            holdout = Holdout(self.gram(judges), self.labels[judges], self.weights[judges], self.coding.decode)
         return Task(
             gram=self.gram(rows, error),
             targets=self.coding.encode(self.labels[rows]),
             weights=self.weights[rows],
             rng=np.random.default_rng(self.seed),
-            holdout=holdout,
+            holdout=None if judges is None else self.holdout(judges),
             report=self.report,
         )
+
+    def holdout(self, judges: Array) -> Holdout:
+        """The rows that judge, and how."""
+        return Holdout(self.gram(judges), self.labels[judges], self.weights[judges], self.coding.decode)
 
     def gram(self, rows: Array, error: float = np.inf) -> Gram:
         """The kernel among some of the rows, with values to within `error`."""
@@ -66,8 +67,8 @@ class Shrinking:
 
     def error(self, model: Expansion) -> float:
         """The error of a model on the rows that judge."""
-        learn, judge = self.split()
-        return self.task(learn[:0], judge).error(model)
+        _, judges = self.split()
+        return self.holdout(judges).error(model)
 
     def shrink(self, full: Expansion, budget: Any, allowed: float | None) -> tuple[Expansion, Path | None]:
         """The best model within the budget, or the smallest with at most the error allowed, and the path it is from.

@@ -50,15 +50,16 @@ class SMO:
         """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
         n, q = task.targets.shape
         solved: dict[int, _Solution] = {}
-        few_rows = (task.targets == 0).any(axis=0).all()  # many small problems: a thread works on one at a time
-        crew = Crew(1) if few_rows else task.gram.crew
+        # many small problems: a thread works on one at a time
+        small = q > 1 and np.count_nonzero(task.targets, axis=0).max() <= min(4 * self.working_set, n - 1)
+        crew = Crew(1) if small else task.gram.crew
 
         def solve(columns: slice) -> None:
             for column in range(q)[columns]:
                 report = partial(_report, task, len(solved), q)
                 solved[column] = self._solve(task, column, start, crew, report)
 
-        (task.gram.crew if few_rows else Crew(1)).run(solve, q, 1)
+        (task.gram.crew if small else Crew(1)).run(solve, q, 1)
         dual = np.zeros((n, q))
         for column, solution in solved.items():
             dual[solution.rows, column] = solution.dual
