@@ -21,7 +21,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
-from slimsvm.io import native
+from slimsvm.io import container
 from slimsvm.io.native import load, save
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
@@ -281,7 +281,7 @@ def refuse(path, data):
 @given(st.data())
 def test_a_flipped_bit_is_always_found(saved, scratch, data):
     damaged = bytearray(saved.read_bytes())
-    place = data.draw(st.integers(0, len(damaged) - 1) | st.integers(0, native.PREFIX))
+    place = data.draw(st.integers(0, len(damaged) - 1) | st.integers(0, container.PREFIX))
     damaged[place] ^= 1 << data.draw(st.integers(0, 7))
     refuse(scratch, damaged)
 
@@ -290,7 +290,7 @@ def test_a_flipped_bit_is_always_found(saved, scratch, data):
 @given(st.data())
 def test_a_missing_end_or_another_one_is_always_found(saved, scratch, data):
     whole = saved.read_bytes()
-    cut = data.draw(st.integers(0, len(whole) - 1) | st.integers(0, native.PREFIX + 1))
+    cut = data.draw(st.integers(0, len(whole) - 1) | st.integers(0, container.PREFIX + 1))
     refuse(scratch, whole[:cut])
     refuse(scratch, whole + data.draw(st.binary(min_size=1, max_size=70)))
 
@@ -299,7 +299,7 @@ def test_a_missing_end_or_another_one_is_always_found(saved, scratch, data):
 @given(st.binary(max_size=100))
 def test_other_bytes_are_refused(scratch, data):
     refuse(scratch, data)
-    refuse(scratch, native.MAGIC + data)
+    refuse(scratch, container.MAGIC + data)
 
 
 def test_messages_tell_what_the_file_is(saved, scratch):
@@ -313,16 +313,18 @@ def test_messages_tell_what_the_file_is(saved, scratch):
 def header_and_rest(path):
     """The header of a file and its arrays as bytes."""
     data = path.read_bytes()
-    length = native.START.unpack_from(data)[2]
-    return json.loads(data[native.PREFIX : native.PREFIX + length]), data[native._aligned(native.PREFIX + length) :]
+    length = container.START.unpack_from(data)[2]
+    return json.loads(data[container.PREFIX : container.PREFIX + length]), data[
+        container.aligned(container.PREFIX + length) :
+    ]
 
 
 def with_header(header, rest):
     """A file with that header, whose checksum is right."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    start = native.START.pack(native.MAGIC, native.FORMAT, len(text))
-    rest = text + bytes(native._aligned(native.PREFIX + len(text)) - native.PREFIX - len(text)) + rest
-    return start + native.CHECKSUM.pack(zlib.crc32(rest, zlib.crc32(start))) + rest
+    start = container.START.pack(container.MAGIC, container.FORMAT, len(text))
+    rest = text + bytes(container.aligned(container.PREFIX + len(text)) - container.PREFIX - len(text)) + rest
+    return start + container.CHECKSUM.pack(zlib.crc32(rest, zlib.crc32(start))) + rest
 
 
 def test_a_header_put_back_as_it_was_is_read(saved, scratch):

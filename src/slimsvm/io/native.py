@@ -1,35 +1,21 @@
 """The .slim model file: a fitted SlimSVC, or a Pipeline of scalers and one, without pickle.
 
-    bytes 0-7    magic, 0x93 "SLIMSVM"
-    bytes 8-11   format version
-    bytes 12-19  length of the header
-    bytes 20-23  CRC-32 of all other bytes
-    bytes 24-    header, JSON in UTF-8
-    ...          arrays, one after the other, each from a multiple of 64 bytes on
-
-Numbers are little-endian. The header has `slimsvm`, the version that wrote it; `model`, the estimator; and `arrays`, for
-each its name, dtype, shape and offset from the first multiple of 64 after the header. What JSON has no word for is an
-object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so on; `_Writer` and `_Reader` know them all.
-A new kernel, coding, trainer or reducer is saved as soon as it is in its table; another kind of part is a line in `KINDS`,
-another scaler a line in `FITTED`.
+The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
+estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
+on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table;
+another kind of part is a line in `KINDS`, another scaler a line in `FITTED`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import math
 import os
-import re
-import secrets
-import struct
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
@@ -40,23 +26,24 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import SlimSVC
-from ..kernels import KERNELS, Array, Custom, Kernel, Matrix, Precomputed
+from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
-
-MAGIC = b"\x93SLIMSVM"
-FORMAT = 1
-ALIGN = 64
-START = struct.Struct("<8sIQ")  # magic, format, length of the header
-CHECKSUM = struct.Struct("<I")
-PREFIX = START.size + CHECKSUM.size
-#: the element types that a file may hold
-SCALAR = re.compile(r"[|<](b1|[iu][1248]|f[248])")
-DTYPE = re.compile(SCALAR.pattern + r"|<U[1-9]\d{0,6}")
-#: no array has more rows or columns
-LARGEST = 1 << 40
+from .container import (
+    DTYPE,
+    LARGEST,
+    SCALAR,
+    Arrays,
+    Entry,
+    checked_shape,
+    entry_of,
+    pack_file,
+    short,
+    unpack_file,
+    write_whole,
+)
 
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
@@ -82,9 +69,6 @@ SCALERS = sorted(ESTIMATORS.keys() - {"SlimSVC"})
 #: steps of a Pipeline that do nothing
 NOTHING = ("passthrough", None)
 
-Entry = dict[str, Any]
-Arrays = dict[str, Array]
-
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted SlimSVC, or a Pipeline of scalers and one, to a .slim file: whole or not at all.
@@ -93,103 +77,18 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_svc(model, writer, "")
-    _write(Path(os.path.realpath(path)), _pack({"slimsvm": version("slimsvm"), "model": entry}, writer.arrays))
+    write_whole(Path(os.path.realpath(path)), pack_file({"slimsvm": version("slimsvm"), "model": entry}, writer.arrays))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
     data = Path(path).read_bytes()
     try:
-        header, arrays = _unpack(data)
-        entry, reader = _get(header, "model", dict), _Reader(arrays)
+        header, arrays = unpack_file(data)
+        entry, reader = entry_of(header, "model", dict), _Reader(arrays)
         return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_svc(entry, reader)
     except (OverflowError, RecursionError, ValueError) as error:
         raise ValueError(f"cannot load {os.fspath(path)!r}: {error}") from error
-
-
-# The file: a header and arrays.
-
-
-def _pack(header: Entry, arrays: Arrays) -> list[bytes]:
-    """The bytes of a file, in pieces."""
-    table, pieces, end = [], [], 0
-    for name, array in arrays.items():
-        offset = _aligned(end)
-        table.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
-        pieces += [bytes(offset - end), array.tobytes()]
-        end = offset + array.nbytes
-    text = json.dumps(header | {"arrays": table}).encode()
-    pieces = [text, bytes(_aligned(PREFIX + len(text)) - PREFIX - len(text)), *pieces]
-    start = START.pack(MAGIC, FORMAT, len(text))
-    return [start, CHECKSUM.pack(_checksum([start, *pieces])), *pieces]
-
-
-def _unpack(data: bytes) -> tuple[Entry, Arrays]:
-    """The header and the arrays in the bytes of a file."""
-    if not data.startswith(MAGIC):
-        raise ValueError(f"it is not a .slim file, {'but empty' if not data else f'it begins with {data[:8]!r}'}")
-    if len(data) < PREFIX:
-        _raise_damaged()
-    _, format_version, length = START.unpack_from(data)
-    if format_version > FORMAT:
-        raise ValueError(
-            f"it is of format {format_version}, and slimsvm {version('slimsvm')} reads up to format {FORMAT}; "
-            "install a newer slimsvm"
-        )
-    (checksum,) = CHECKSUM.unpack_from(data, START.size)
-    if checksum != _checksum([data[: START.size], memoryview(data)[PREFIX:]]) or length > len(data) - PREFIX:
-        _raise_damaged()
-    header = json.loads(data[PREFIX : PREFIX + length].decode())
-    return header, _read_arrays(_get(header, "arrays", list), data, _aligned(PREFIX + length))
-
-
-def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:
-    """The arrays by name, which must fill the file from `start` to its end."""
-    arrays, end = {}, 0
-    for entry in table:
-        name, dtype, shape = _get(entry, "name", str), _dtype(_get(entry, "dtype", str)), _shape(_get(entry, "shape", list))
-        offset = _aligned(end)
-        end = offset + dtype.itemsize * math.prod(shape)
-        if entry.get("offset") != offset or start + end > len(data):
-            raise ValueError(f"its array {name!r} is not where the sizes of the arrays put it")
-        array = np.ndarray(shape, dtype, data, start + offset)
-        arrays[name] = array.astype(dtype.newbyteorder("="))
-    if table and start + end != len(data):
-        raise ValueError("it has bytes after its last array")
-    return arrays
-
-
-def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file under another name and move it into place when it is complete."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"cannot save to {str(path)!r}, which is not a file; give the name of a new or an existing file")
-    temporary = path.with_name(f".{secrets.token_hex(8)}.slim")
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _aligned(position: int) -> int:
-    """The first multiple of ALIGN from `position` on."""
-    return -(-position // ALIGN) * ALIGN
-
-
-def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
-    """The CRC-32 of the pieces in a row."""
-    value = 0
-    for piece in pieces:
-        value = zlib.crc32(piece, value)
-    return value
-
-
-def _raise_damaged() -> NoReturn:
-    raise ValueError("it is truncated or damaged (its checksum is another); copy it again, or save the model again")
 
 
 # Values: to JSON and back.
@@ -246,7 +145,7 @@ class _Writer:
                     packed = {field: self.pack(f"{name}.{field}", content) for field, content in fields.items()}
                     return {"kind": kind, "name": key, "fields": packed}
         raise ValueError(
-            f"cannot save {name}={_short(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
+            f"cannot save {name}={short(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
             "TRAINERS and REDUCERS. Change it with set_params before saving"
         )
 
@@ -279,7 +178,7 @@ class _Reader:
     def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
         unpacked = self.unpack(pairs)
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in unpacked):
-            raise ValueError(f"it has a dict that is not made of pairs: {_short(pairs)}")
+            raise ValueError(f"it has a dict that is not made of pairs: {short(pairs)}")
         return _build(dict, {}, unpacked)
 
     def _unpack_array(self, packed: Entry) -> Matrix:
@@ -289,15 +188,8 @@ class _Reader:
             case {"strings": list(items)} if all(isinstance(item, str) for item in items):
                 return np.array(items, dtype=object)
             case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
-                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], _shape(shape))
-        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {_short(packed)}")
-
-
-def _short(value: Any) -> str:
-    """The value in a few words, on one line."""
-    words = Repr()
-    words.maxother = words.maxstring = 80
-    return " ".join(words.repr(value).split())
+                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
+        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {short(packed)}")
 
 
 def _is_array(value: Any) -> bool:
@@ -306,26 +198,6 @@ def _is_array(value: Any) -> bool:
 
 def _little(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("<")
-
-
-def _get(entry: Any, name: str, kind: type) -> Any:
-    """The value of that name in an entry of the header."""
-    value = entry.get(name) if isinstance(entry, dict) else None
-    if not isinstance(value, kind):
-        raise ValueError(f"its header has {_short(value)} for {name!r}, which should be of type {kind.__name__}")
-    return value
-
-
-def _dtype(text: str) -> np.dtype:
-    if not DTYPE.fullmatch(text):
-        raise ValueError(f"it has an array of type {_short(text)}; there are numbers, truth values and strings only")
-    return np.dtype(text)
-
-
-def _shape(sizes: list[Any]) -> tuple[int, ...]:
-    if len(sizes) > 2 or not all(type(size) is int and 0 <= size <= LARGEST for size in sizes):
-        raise ValueError(f"it has an array of shape {_short(sizes)}; there are one or two axes only")
-    return tuple(sizes)
 
 
 def _csr(pieces: list[Any], shape: tuple[int, ...]) -> csr_array:
@@ -367,7 +239,7 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
 def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
     """The estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
-    fitted = _get(entry, "fitted", dict)
+    fitted = entry_of(entry, "fitted", dict)
     for key in FITTED[kind]:
         if key in fitted:
             setattr(estimator, key, reader.unpack(fitted[key]))
@@ -385,11 +257,11 @@ def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
     """An estimator with its parameters."""
-    params = _get(entry, "params", dict)
+    params = entry_of(entry, "params", dict)
     unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(
-            f"it has a {kind.__name__} with parameters that the one installed does not have, {_short(unknown)}; "
+            f"it has a {kind.__name__} with parameters that the one installed does not have, {short(unknown)}; "
             "install newer versions of slimsvm and scikit-learn"
         )
     return _build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
@@ -401,15 +273,15 @@ def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
     check_is_fitted(model)
     if isinstance(model.model_.kernel, Custom):
         raise ValueError(
-            f"cannot save a model whose kernel is a function, {_short(model.model_.kernel.function)}: a .slim file "
+            f"cannot save a model whose kernel is a function, {short(model.model_.kernel.function)}: a .slim file "
             f"holds no code. Train with one of the kernels that have a name, {sorted(KERNELS)}"
         )
     return _dump_estimator(model, writer, name)
 
 
 def _load_svc(entry: Any, reader: _Reader) -> Any:
-    if _get(entry, "type", str) != "SlimSVC":
-        raise ValueError(f"it has a {_short(entry['type'])} in the place of a SlimSVC")
+    if entry_of(entry, "type", str) != "SlimSVC":
+        raise ValueError(f"it has a {short(entry['type'])} in the place of a SlimSVC")
     estimator = _load_estimator(entry, reader, SlimSVC)
     estimator.path_ = None
     _check_features(estimator)
@@ -431,9 +303,9 @@ def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
 
 
 def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
-    pairs = _get(entry, "steps", list)
+    pairs = entry_of(entry, "steps", list)
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
-        raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {_short(pairs)}")
+        raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
     steps = [(name, _load_scaler(step, reader)) for name, step in pairs[:-1]]
     steps.append((pairs[-1][0], _load_svc(pairs[-1][1], reader)))
     if len({step.n_features_in_ for _, step in steps if step not in NOTHING}) > 1:
@@ -450,9 +322,9 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
 def _load_scaler(entry: Any, reader: _Reader) -> Any:
     if entry in NOTHING:
         return entry
-    name = _get(entry, "type", str)
+    name = entry_of(entry, "type", str)
     if name not in SCALERS:
-        raise ValueError(f"it has a {_short(name)} in the place of a scaler; there are {SCALERS}")
+        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALERS}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
     _check_scaler(scaler)
@@ -484,7 +356,7 @@ def _check_features(estimator: Any) -> None:
     needed = set(FITTED[type(estimator)]) - OPTIONAL
     _check(all(hasattr(estimator, name) for name in needed), f"a {type(estimator).__name__} needs {sorted(needed)}")
     count, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
-    _check(isinstance(count, int) and 0 < count <= LARGEST, f"there are {_short(count)} features")
+    _check(isinstance(count, int) and 0 < count <= LARGEST, f"there are {short(count)} features")
     _check(names is None or _is(names, "O", (count,)), f"the names of the {count} features")
 
 
@@ -511,7 +383,7 @@ def _check_svc(svc: Any) -> None:
 def _check_kernel(kernel: Any) -> None:
     for field in dataclasses.fields(kernel):
         value, wanted = getattr(kernel, field.name), Integral if isinstance(field.default, Integral) else Real
-        _check(isinstance(value, wanted), f"{field.name}={_short(value)} of the {kernel.name} kernel")
+        _check(isinstance(value, wanted), f"{field.name}={short(value)} of the {kernel.name} kernel")
 
 
 def _check_expansion(model: Expansion, outputs: int, features: int) -> None:

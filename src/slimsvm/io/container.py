@@ -1,0 +1,160 @@
+"""The container under a .slim file: a JSON header and arrays, checked before anything is believed.
+
+    bytes 0-7    magic, 0x93 "SLIMSVM"
+    bytes 8-11   format version
+    bytes 12-19  length of the header
+    bytes 20-23  CRC-32 of all other bytes
+    bytes 24-    header, JSON in UTF-8
+    ...          arrays, one after the other, each from a multiple of 64 bytes on
+
+Numbers are little-endian. The header's `arrays` has for each its name, dtype, shape and offset from the first multiple of
+64 after the header; what else is in it is the affair of `native`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+import struct
+import zlib
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from reprlib import Repr
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..kernels import Array
+
+MAGIC = b"\x93SLIMSVM"
+FORMAT = 1
+ALIGN = 64
+START = struct.Struct("<8sIQ")  # magic, format, length of the header
+CHECKSUM = struct.Struct("<I")
+PREFIX = START.size + CHECKSUM.size
+#: the element types that a file may hold
+SCALAR = re.compile(r"[|<](b1|[iu][1248]|f[248])")
+DTYPE = re.compile(SCALAR.pattern + r"|<U[1-9]\d{0,6}")
+#: no array has more rows or columns
+LARGEST = 1 << 40
+
+Entry = dict[str, Any]
+Arrays = dict[str, Array]
+
+
+def pack_file(header: Entry, arrays: Arrays) -> list[bytes]:
+    """The bytes of a file, in pieces."""
+    table, pieces, end = [], [], 0
+    for name, array in arrays.items():
+        offset = aligned(end)
+        table.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+        pieces += [bytes(offset - end), array.tobytes()]
+        end = offset + array.nbytes
+    text = json.dumps(header | {"arrays": table}).encode()
+    pieces = [text, bytes(aligned(PREFIX + len(text)) - PREFIX - len(text)), *pieces]
+    start = START.pack(MAGIC, FORMAT, len(text))
+    return [start, CHECKSUM.pack(_checksum([start, *pieces])), *pieces]
+
+
+def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
+    """The header and the arrays in the bytes of a file."""
+    if not data.startswith(MAGIC):
+        raise ValueError(f"it is not a .slim file, {'but empty' if not data else f'it begins with {data[:8]!r}'}")
+    if len(data) < PREFIX:
+        _raise_damaged()
+    _, format_version, length = START.unpack_from(data)
+    if format_version > FORMAT:
+        raise ValueError(
+            f"it is of format {format_version}, and slimsvm {version('slimsvm')} reads up to format {FORMAT}; "
+            "install a newer slimsvm"
+        )
+    (checksum,) = CHECKSUM.unpack_from(data, START.size)
+    if checksum != _checksum([data[: START.size], memoryview(data)[PREFIX:]]) or length > len(data) - PREFIX:
+        _raise_damaged()
+    header = json.loads(data[PREFIX : PREFIX + length].decode())
+    return header, _read_arrays(entry_of(header, "arrays", list), data, aligned(PREFIX + length))
+
+
+def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:
+    """The arrays by name, which must fill the file from `start` to its end."""
+    arrays, end = {}, 0
+    for entry in table:
+        name, dtype, shape = (
+            entry_of(entry, "name", str),
+            _dtype(entry_of(entry, "dtype", str)),
+            checked_shape(entry_of(entry, "shape", list)),
+        )
+        offset = aligned(end)
+        end = offset + dtype.itemsize * math.prod(shape)
+        if entry.get("offset") != offset or start + end > len(data):
+            raise ValueError(f"its array {name!r} is not where the sizes of the arrays put it")
+        array = np.ndarray(shape, dtype, data, start + offset)
+        arrays[name] = array.astype(dtype.newbyteorder("="))
+    if table and start + end != len(data):
+        raise ValueError("it has bytes after its last array")
+    return arrays
+
+
+def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file under another name and move it into place when it is complete."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"cannot save to {str(path)!r}, which is not a file; give the name of a new or an existing file")
+    temporary = path.with_name(f".{secrets.token_hex(8)}.slim")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def aligned(position: int) -> int:
+    """The first multiple of ALIGN from `position` on."""
+    return -(-position // ALIGN) * ALIGN
+
+
+def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
+    """The CRC-32 of the pieces in a row."""
+    value = 0
+    for piece in pieces:
+        value = zlib.crc32(piece, value)
+    return value
+
+
+def _raise_damaged() -> NoReturn:
+    raise ValueError("it is truncated or damaged (its checksum is another); copy it again, or save the model again")
+
+
+def short(value: Any) -> str:
+    """The value in a few words, on one line."""
+    words = Repr()
+    words.maxother = words.maxstring = 80
+    return " ".join(words.repr(value).split())
+
+
+def entry_of(entry: Any, name: str, kind: type) -> Any:
+    """The value of that name in an entry of the header."""
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, kind):
+        raise ValueError(f"its header has {short(value)} for {name!r}, which should be of type {kind.__name__}")
+    return value
+
+
+def _dtype(text: str) -> np.dtype:
+    if not DTYPE.fullmatch(text):
+        raise ValueError(f"it has an array of type {short(text)}; there are numbers, truth values and strings only")
+    return np.dtype(text)
+
+
+def checked_shape(sizes: list[Any]) -> tuple[int, ...]:
+    """The sizes of an array of one or two axes."""
+    if len(sizes) > 2 or not all(type(size) is int and 0 <= size <= LARGEST for size in sizes):
+        raise ValueError(f"it has an array of shape {short(sizes)}; there are one or two axes only")
+    return tuple(sizes)
