@@ -69,8 +69,14 @@ class Path:
         )
 
     def within(self, error: float) -> Step | None:
-        """The smallest step whose held-out error is at most `error`, if there is one."""
-        return next((step for step in self.steps if step.error <= error), None)
+        """The smallest step whose held-out error is at most `error`, and that on average of it and the next two sizes.
+
+        Larger models are rarely worse: where the next ones miss, this one was lucky.
+        """
+        for number, step in enumerate(self.steps):
+            if step.error <= error and np.mean(self.errors[number : number + 3]) <= error:
+                return step
+        return None
 
 
 def standard_error(error: float, judges: int) -> float:
