@@ -101,7 +101,9 @@ def _report(task: Task, run: int, runs: int, part: float) -> None:
 
 def _demands(task: Task, model: Expansion) -> Array:
     """h_ic = min(1, y_ic f_c(x_i)), and -inf where the full model is wrong or the row has no part in that output."""
-    margins = task.targets * (task.gram.product(model.points, model.coef) + model.bias)
+    full = Responses(task.gram, model.bias.size)
+    full.add(model.points, model.coef)
+    margins = task.targets * (full.values + model.bias)
     if not (margins > 0).any() and (margins < 0).any():
         raise ValueError(
             "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it was "
