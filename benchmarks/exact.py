@@ -82,7 +82,7 @@ def compare(p: Problem, *, check_optimum: bool) -> None:
             threads=thread_count(),
             **{f"seconds_{k}": v for k, v in seconds.items()},
             **{f"times_faster_than_{k}": v / seconds["slimsvm"] for k, v in seconds.items() if k != "slimsvm"},
-            **(errors if what == "prediction" else {}),
+            **(errors | {"support_vectors": fitted["slimsvm"].model_.size} if what == "prediction" else {}),
         )
     if check_optimum:
         optimum(p, fitted)

@@ -136,7 +136,16 @@ def test_a_budget_beyond_the_model_is_said_in_one_line(tmp_path, capsys):
 def test_an_unwritable_output_leaves_nothing_behind(files, tmp_path, capsys):
     target = tmp_path / "no" / "such" / "folder" / "m.slim"
     assert cli.run(["train", str(files / "train.csv"), "-o", str(target), "-b", "5"]) == 1
-    assert "m.slim" in capsys.readouterr().err or not target.parent.exists()
+    (error,) = capsys.readouterr().err.splitlines()
+    assert str(target) in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_names_the_file_asked_for(tmp_path):
+    model = slimsvm.SlimSVC(3, random_state=0).fit(*load_iris(return_X_y=True))
+    with pytest.raises(FileNotFoundError) as caught:
+        slimsvm.save(model, tmp_path / "nowhere" / "m.slim")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "m.slim")
 
 
 def test_interrupt_ends_with_130_and_no_file(files, tmp_path, monkeypatch, capsys):

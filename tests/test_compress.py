@@ -382,3 +382,12 @@ def test_a_precomputed_matrix_of_other_rows_is_refused(data):
     model = SVC(kernel="precomputed").fit(own_kernel(X[learn], X[learn]), y[learn])
     with pytest.raises(ValueError, match="must be square"):
         compress(model, own_kernel(X[other], X[learn]), y[other], budget=5)
+
+
+def test_the_memory_for_kernel_rows_is_that_of_the_model(data, monkeypatch):
+    given, gram = [], Shrinking.gram
+    monkeypatch.setattr(Shrinking, "gram", lambda self, *rows: given.append(self.cache_mb) or gram(self, *rows))
+    X, y = data[2]
+    compress(SlimSVC(cache_mb=7).fit(X, y), X, y, budget=5, random_state=0)
+    assert 7 in given
+    assert given[-1] == 7

@@ -22,6 +22,7 @@ from . import __version__
 from .datasets import read_data
 from .demo import demo_rows
 from .estimators import SlimSVC, compress_reporting, fit_reporting
+from .io.container import write_whole
 from .io.native import load, save
 from .kernels import KERNELS
 from .model import silent
@@ -174,6 +175,12 @@ def make_scaler(name: str, sparse: bool) -> Any:
     return None if kind is None else kind()
 
 
+def check_output(path: Path) -> None:
+    """Raise ValueError where a file could not be written there, before hours of work."""
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"cannot write {path}: there is no folder {path.parent} that can be written to")
+
+
 def final(model: Any) -> SlimSVC:
     """The classifier itself, without the steps before it."""
     return model[-1] if isinstance(model, Pipeline) else model
@@ -197,15 +204,15 @@ def facts(model: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _accuracy(model: Any, X: Any, y: Any) -> str:
-    right = int((model.predict(X) == y).sum())
+def _accuracy(predicted: Any, y: Any) -> str:
+    right = int((predicted == y).sum())
     return f"{100 * right / len(y):.2f} % ({right:,} of {len(y):,})"
 
 
 def _summary(model: Any, output: Path, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
-    rows = [*facts(model), ("accuracy on these rows", _accuracy(model, X, y))]
+    rows = [*facts(model), ("accuracy on these rows", _accuracy(model.predict(X), y))]
     if test is not None:
-        rows.append(("accuracy on test rows", _accuracy(model, *test)))
+        rows.append(("accuracy on test rows", _accuracy(model.predict(test[0]), test[1])))
     show(f"{output} ({output.stat().st_size:,} bytes)", rows, ("", ""))
 
 
@@ -252,6 +259,7 @@ def train(
     test: Annotated[Path | None, typer.Option("--test", help="Rows to measure the accuracy on.")] = None,
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
+    check_output(output)
     X, y = read_data(data, target=target, split=split)
     tests = _test_rows(test, target, X.shape[1])
     if kernel not in FILE_KERNELS:
@@ -297,6 +305,7 @@ def compress(
     trust: Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")] = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on."""
+    check_output(output)
     big = _any_model(model, trust)
     X, y = read_data(data, target=target, split=split, n_features=big.n_features_in_)
     tests = _test_rows(test, target, X.shape[1])
@@ -328,18 +337,19 @@ def predict(
     """Write the label of each row of DATA, one a line; the accuracy goes to stderr where DATA has labels."""
     loaded = load(model)
     X, y = read_data(data, labels=False, target=target, split=split, n_features=loaded.n_features_in_)
+    labels = loaded.predict(X)
     if scores:
         values = loaded.decision_function(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
-        lines = [str(label) for label in loaded.predict(X)]
+        lines = [str(label) for label in labels]
     text = "\n".join(lines) + "\n"
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text)
+        write_whole(output, [text.encode()])
     if y is not None:
-        print(f"accuracy {_accuracy(loaded, X, y)}", file=sys.stderr)
+        print(f"accuracy {_accuracy(labels, y)}", file=sys.stderr)
 
 
 @app.command()

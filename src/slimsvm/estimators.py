@@ -338,9 +338,8 @@ def compress_reporting(
     labels = _labels(y, source.classes)
     full, coding = source.model, source.coding
     full.kernel.check_rows(X)
-    rows = Shrinking(
-        _rows(X), labels, np.ones(labels.size), full.kernel, coding, method, seed, np.arange(labels.size), report=report
-    )
+    ids, weights = np.arange(labels.size), np.ones(labels.size)
+    rows = Shrinking(_rows(X), labels, weights, full.kernel, coding, method, seed, ids, Meter(), estimator.cache_mb, report)
     allowed = None if tolerance is None else rows.error(full) + tolerance
     small, path = rows.shrink(full, budget, allowed)
     _install(estimator, small, coding, source.classes, path)
