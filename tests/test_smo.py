@@ -124,9 +124,9 @@ def test_the_full_model_of_many_classes_is_that_of_svc():
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_rest_do_not_change_the_optimum(seed, make_blobs, make_task, monkeypatch):
     """Few active rows among many: the run solves the problem of these first, again and again."""
-    rested, solve_active = [], smo_module._Column.solve_active
+    rested, solve_active = [], smo_module.Column.solve_active
     monkeypatch.setattr(
-        smo_module._Column, "solve_active", lambda self, rows, limit: rested.append(rows) or solve_active(self, rows, limit)
+        smo_module.Column, "solve_active", lambda self, rows, limit: rested.append(rows) or solve_active(self, rows, limit)
     )
     X, y = make_blobs(600, seed=seed)
     fit = SMO(working_set=32).fit(make_task(RBF(0.3), X, y))

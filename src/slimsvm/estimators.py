@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .gram import Meter
 from .io.sklearn import Imported, import_svc
 from .kernels import Array, Matrix, make_kernel, resolve_gamma
-from .model import Expansion, Fit, Status, silent
+from .model import Expansion, Fit, silent
 from .multiclass import OneVsOne, OneVsRest
 from .path import Path
 from .reducers import REDUCERS
@@ -211,14 +211,15 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     kernel.check_rows(given)
     weights = weights * _class_weights(estimator.class_weight, classes, y)[labels]
     # the full model is SVC's: pairs of classes; outputs that share few support vectors are few too
-    whole = estimator.budget is None and estimator.tolerance is None
-    coding = OneVsOne(classes.size, break_ties=True) if whole else OneVsRest(classes.size)
     reducer = _method(estimator.reducer, REDUCERS, "reducer", estimator)
     trainer = _method(estimator.trainer, TRAINERS, "trainer", estimator)
+    _check_weights(trainer, weights)
+    whole = estimator.budget is None and estimator.tolerance is None and not trainer.shared
+    coding = OneVsOne(classes.size, break_ties=True) if whole else OneVsRest(classes.size)
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
     rows = Shrinking(X, labels, weights, kernel, coding, reducer, seed, kept, Meter(), estimator.cache_mb, report)
     fit, model, path = _train_and_shrink(estimator, rows, trainer)
-    if fit.status is not Status.CONVERGED:
+    if not fit.status.as_planned:
         warnings.warn(f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})", ConvergenceWarning, stacklevel=3)
     _install(estimator, model, coding, classes, path)
     estimator.n_kernel_evals_ = rows.meter.evaluations
@@ -262,8 +263,33 @@ def _method(given: Any, table: dict[str, Any], what: str, estimator: SlimSVC) ->
     if not known:
         raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
     method = table[given]() if isinstance(given, str) else given
-    shared = {f.name for f in dataclasses.fields(method)} & {"C", "tol", "max_iter"}
-    return dataclasses.replace(method, **{name: getattr(estimator, name) for name in shared})
+    settings = {f.name for f in dataclasses.fields(method)}
+    filled = {name: getattr(estimator, name) for name in settings & {"C", "tol", "max_iter"}}
+    if "budget" in settings and method.budget is None:
+        filled["budget"] = _count(estimator.budget, given)
+    return dataclasses.replace(method, **filled)
+
+
+def _count(budget: Any, given: Any) -> int:
+    """The budget of a trainer that keeps to one while it learns."""
+    name = given if isinstance(given, str) else type(given).__name__
+    if not isinstance(budget, Integral):
+        raise ValueError(
+            f"trainer {name!r} keeps to a budget while it learns and needs a number of support vectors; budget is "
+            f"{budget!r}. Give budget=100, say"
+        )
+    if budget < 2:
+        raise ValueError(f"trainer {name!r} needs a budget of 2 support vectors at least, not {budget!r}")
+    return int(budget)
+
+
+def _check_weights(trainer: Any, weights: Array) -> None:
+    if not trainer.weighted and np.ptp(weights) > 0:
+        able = sorted(name for name, kind in TRAINERS.items() if kind.weighted)
+        raise ValueError(
+            f"{type(trainer).__name__} treats all rows alike: it has no sample_weight or class_weight. Those that have "
+            f"are {able}"
+        )
 
 
 def _weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Array, Array, Array]:
@@ -286,10 +312,12 @@ def _train_and_shrink(estimator: SlimSVC, rows: Shrinking, trainer: Any) -> tupl
         learn, _ = rows.split()
         part = trainer.fit(rows.task(learn, error=error))
         allowed = rows.error(part.model) + estimator.tolerance
-        start = np.zeros((rows.labels.size, rows.coding.outputs))
-        start[learn] = part.dual
+        if part.dual is not None:
+            start = np.zeros((rows.labels.size, rows.coding.outputs))
+            start[learn] = part.dual
     fit = trainer.fit(rows.task(np.arange(rows.labels.size), error=error), start)
-    return fit, *rows.shrink(fit.model, estimator.budget, allowed)
+    kept_to_it = getattr(trainer, "budget", None) == estimator.budget and fit.model.size <= (estimator.budget or 0)
+    return fit, *rows.shrink(fit.model, None if kept_to_it else estimator.budget, allowed)
 
 
 def _install(estimator: SlimSVC, model: Expansion, coding: OneVsRest | OneVsOne, classes: Array, path: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -13,13 +13,26 @@ from .kernels import Array, Kernel, Matrix
 
 
 class Status(Enum):
-    """How a run ended; the value says it in words, with what to do."""
+    """How a run ended; the value says it in words, with what to do. The later, the worse."""
 
     CONVERGED = "converged"
-    MAX_ITER = "stopped at max_iter; raise max_iter, scale the features, or lower C"
-    STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
+    STABLE = "stopped because the held-out error no longer falls"
+    PASSED = "made all its passes over the rows"
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
+    TIME_LIMIT = "stopped at the time limit; raise time_limit or tol"
+    STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
+    MAX_ITER = "stopped at max_iter; raise max_iter, scale the features, or lower C"
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether the run ended where its method ends by itself, which needs no warning."""
+        return self not in (Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
+
+    @classmethod
+    def worst(cls, ends: Iterable[Status]) -> Status:
+        """The worst of several endings."""
+        return max(ends, key=list(cls).index)
 
 
 @dataclass(frozen=True)
@@ -97,5 +110,5 @@ class Fit:
     model: Expansion
     status: Status
     n_iter: int
-    dual: Array  # (n, q), signed: sum over rows gives 0 in each column
-    gap: float  # the largest violation of the optimality conditions
+    dual: Array | None  # (n, q), signed; None where the points are not training rows
+    gap: float  # how far from optimal, in the trainer's own measure

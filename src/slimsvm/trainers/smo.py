@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from .._core import core
-from ..gram import Crew, Gram
+from ..gram import Gram
 from ..kernels import Array
-from ..model import Fit, Status, Task
+from ..model import Status
 from ..responses import Responses, largest
+from .outputs import Binary, BinaryTrainer, Solution
 
 #: below this tolerance the inner loop runs in float64 whatever the tiles are
 FLOAT_TOL = 1e-4
@@ -34,7 +34,7 @@ PATIENCE = 20
 
 
 @dataclass(frozen=True)
-class SMO:
+class SMO(BinaryTrainer):
     """C-SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit)."""
 
     C: float = 1.0
@@ -46,61 +46,30 @@ class SMO:
         if self.working_set < 2:
             raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
 
-    def fit(self, task: Task, start: Array | None = None) -> Fit:
-        """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
-        n, q = task.targets.shape
-        solved: dict[int, _Solution] = {}
-        # many small problems: a thread works on one at a time
-        small = q > 1 and np.count_nonzero(task.targets, axis=0).max() <= min(4 * self.working_set, n - 1)
-        crew = Crew(1) if small else task.gram.crew
+    def small(self) -> int:
+        """Problems of a few working sets leave most threads idle."""
+        return 4 * self.working_set
 
-        def solve(columns: slice) -> None:
-            for column in range(q)[columns]:
-                report = partial(_report, task, len(solved), q)
-                solved[column] = self._solve(task, column, start, crew, report)
-
-        (task.gram.crew if small else Crew(1)).run(solve, q, 1)
-        dual = np.zeros((n, q))
-        for column, solution in solved.items():
-            dual[solution.rows, column] = solution.dual
-        support = np.flatnonzero(dual.any(axis=1))
-        model = task.expansion(support, dual[support], np.array([solved[column].bias for column in range(q)]))
-        ends = {solution.status for solution in solved.values()}
-        status = next((end for end in (Status.MAX_ITER, Status.STALLED) if end in ends), Status.CONVERGED)
-        return Fit(model, status, sum(s.steps for s in solved.values()), dual, max(s.gap for s in solved.values()))
-
-    def _solve(
-        self, task: Task, column: int, start: Array | None, crew: Crew, report: Callable[[float], None]
-    ) -> _Solution:
-        """One output, on the rows that have a part in it."""
-        rows = np.flatnonzero(task.targets[:, column])
-        gram = task.gram if rows.size == task.gram.n else task.gram.subset(rows, crew)
-        run = _Column(gram, task.targets[rows, column], self.C * task.weights[rows], self)
-        if start is not None:
-            run.begin_from(start[rows, column])
-        run.solve(self.max_iter if self.max_iter >= 0 else np.inf, report)
-        return _Solution(rows, run.alpha * run.y, run.bias(), run.steps, run.gap, run.status)
+    def solve(self, problem: Binary) -> Solution:
+        """Rounds of blocks on one output."""
+        run = Column(problem.gram, problem.y, self.C * problem.weights, self)
+        if problem.start is not None:
+            run.begin_from(problem.start)
+        run.solve(self.max_iter if self.max_iter >= 0 else np.inf, problem.report)
+        return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
 
-@dataclass(frozen=True)
-class _Solution:
-    """What is kept of one output."""
+class Column:
+    """The state of one binary problem: alpha, v = y - f, and the block of the last round.
 
-    rows: Array
-    dual: Array  # signed, of those rows
-    bias: float
-    steps: int
-    gap: float
-    status: Status
+    0 <= alpha <= cap, and the coefficient of a row is y (alpha - shift): with a shift, the box lies elsewhere.
+    """
 
-
-class _Column:
-    """The state of one binary problem: alpha, v = y - f, and the block of the last round."""
-
-    def __init__(self, gram: Gram, y: Array, cap: Array, settings: SMO) -> None:
+    def __init__(self, gram: Gram, y: Array, cap: Array, settings: SMO, shift: Array | None = None) -> None:
         self.gram, self.y, self.cap, self.settings = gram, y, cap, settings
         self.tol = settings.tol
-        self.alpha = np.zeros(gram.n)
+        self.shift = np.zeros(gram.n) if shift is None else shift
+        self.alpha = self.shift.copy()
         self.responses = Responses(gram, 1)
         self.working = np.empty(0, dtype=np.intp)
         # one piece of memory for the blocks of all rounds: fresh pages cost more than the values
@@ -109,6 +78,11 @@ class _Column:
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
+
+    @property
+    def signed(self) -> Array:
+        """The coefficients of the rows."""
+        return (self.alpha - self.shift) * self.y
 
     @property
     def v(self) -> Array:
@@ -173,7 +147,7 @@ class _Column:
 
     def solve_active(self, active: Array, limit: float) -> None:
         """Solve the problem of the active rows, the others fixed, and bring the responses of all rows up to date."""
-        part = _Column(self.gram.subset(active), self.y[active], self.cap[active], self.settings)
+        part = Column(self.gram.subset(active), self.y[active], self.cap[active], self.settings, self.shift[active])
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows cost little, and decision values gain
         part.solve(limit - self.steps, _unheard)
@@ -184,18 +158,19 @@ class _Column:
 
     def begin_from(self, start: Array) -> None:
         """Take over coefficients, moved into this problem's box and onto its hyperplane."""
-        alpha = np.clip(start * self.y, 0.0, self.cap)
-        sides = [alpha[self.y > 0].sum(), alpha[self.y < 0].sum()]
+        signed = self.y * np.clip(start * self.y, -self.shift, self.cap - self.shift)
+        sides = [signed[signed > 0].sum(), -signed[signed < 0].sum()]
         for sign, total in zip((1, -1), sides, strict=True):
             if total > min(sides) * (1 + 1e-9):  # rounding is no reason to move rows off their bounds
-                alpha[self.y == sign] *= min(sides) / total
-        self.alpha = alpha
-        support = np.flatnonzero(alpha)
-        self.responses.add_rows(support, (alpha * self.y)[support, None])
+                signed[sign * signed > 0] *= min(sides) / total
+        self.alpha = np.clip(signed * self.y + self.shift, 0.0, self.cap)
+        support = np.flatnonzero(signed)
+        self.responses.add_rows(support, signed[support, None])
 
     def objective(self) -> float:
         """The dual objective: sum a - 1/2 sum a y f."""
-        return float(self.alpha.sum() - 0.5 * (self.alpha * self.y) @ self.responses.values.ravel())
+        signed = self.signed
+        return float(self.y @ signed - 0.5 * signed @ self.responses.values.ravel())
 
     def choose(self, grow: Array, shrink: Array) -> None:
         """The next working set and its kernel block: the worst rows of both sides, and rows of the last set."""
@@ -228,10 +203,6 @@ class _Column:
         self.alpha[index] = alpha
         self.steps += steps
         self.responses.add_rows(index[moved], change[moved, None])
-
-
-def _report(task: Task, done: int, outputs: int, part: float) -> None:
-    task.report("train", (done + part) / outputs)
 
 
 def _unheard(part: float) -> None:
