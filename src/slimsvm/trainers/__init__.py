@@ -1,5 +1,14 @@
 """Trainers: data in, an expansion out. A new one is a class and a line here."""
 
+from .outputs import BinaryTrainer
+from .pegasos import Pegasos
+from .perceptron import Perceptron
+from .sdca import SDCA
 from .smo import SMO
 
-TRAINERS = {"smo": SMO}
+TRAINERS: dict[str, type[BinaryTrainer]] = {
+    "smo": SMO,
+    "pegasos": Pegasos,
+    "perceptron": Perceptron,
+    "sdca": SDCA,
+}
