@@ -15,6 +15,8 @@ from ..kernels import Array
 from .outputs import Binary, BinaryTrainer, Solution
 from .sequential import Limits, Walk
 
+#: gradients that are rounding, as in LIBLINEAR: a row at its optimum stays there, and no responses change
+ROUNDING = 1e-12
 #: what stands in for K_ii where that is not above 0, as in LIBSVM: the step then goes to the end of its interval
 TINY = 1e-12
 
@@ -69,6 +71,8 @@ class Ascent(Walk):
 
     def rule(self, step: int, row: int, margin: float, alpha: float, K_ii: float) -> float:  # noqa: ARG002
         """The optimum of one coordinate (Hsieh et al., eq. 9)."""
+        if abs(1.0 - margin) <= ROUNDING:
+            return alpha
         return min(max(alpha + (1.0 - margin) / max(K_ii, TINY), 0.0), self.cap[row])
 
     def gap(self) -> float:

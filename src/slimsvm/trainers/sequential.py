@@ -22,7 +22,7 @@ from ..responses import Responses
 from .outputs import Binary
 
 #: rows of a block: a share of all rows, so that the look-ahead costs small problems little, but not below and above these
-SHARE, SHORTEST, LONGEST = 1 / 64, 32, 256
+SHARE, SHORTEST, LONGEST = 1 / 64, 128, 256
 
 #: (steps before this one, row, its margin, its alpha, K_ii) -> its new alpha
 Rule = Callable[[int, int, float, float, float], float]
