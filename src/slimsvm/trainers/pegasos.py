@@ -22,13 +22,13 @@ class Pegasos(BinaryTrainer):
 
     w_(t+1) = (1 - 1/t) w_t + 1/(lambda t) [y_i <w_t, phi_i> < 1] y_i phi_i, so that w is a count of violations of each
     row over lambda t. The paper's form draws each row from all of them and takes the last weights:
-    `replace=True, averaged=False`. The defaults differ in two ways. Each pass takes the rows in a new order, which comes
-    closer to the optimum in as many steps; and at the end of a pass the counts over lambda t then are a point within the
-    dual's box, so that the responses give the duality gap without further evaluations. The weights are averaged, those
+    `replace=True, averaged=False`. The defaults differ in two ways. Each pass takes the rows in a new order, which mostly
+    comes closer to the optimum in as many steps; and at the end of a pass the counts over lambda t then are a point within
+    the dual's box, so that the responses give the duality gap without further evaluations. The weights are averaged, those
     after step t with weight t (Lacoste-Julien, Schmidt & Bach 2012), which steadies the first passes.
 
     Ends where the relative duality gap, (primal - dual) / primal, is at most `gap` at the end of a pass (with `replace`
-    most dual points leave the box, and none is known); after `passes`, of which about C times as many are needed for the
+    the counts mostly leave the box, and no gap is known); after `passes`, of which about C times as many are needed for the
     same accuracy; after `max_iter` steps; or after `time_limit` seconds for each output. Rows of unequal weight are
     drawn in proportion to it with `replace`, and count in proportion to it without.
     """

@@ -28,8 +28,8 @@ class SDCA(BinaryTrainer):
     Ends where no row violates the optimality conditions by more than `tol` (the largest projected gradient), judged once
     a pass; after `passes` of them; after `max_iter` steps; or after `time_limit` seconds for each output. Each pass takes
     the rows in a new order, as Hsieh et al. advise; with `replace`, each step draws from all rows, as in the analyses and
-    in the comparison of Cotter, Shalev-Shwartz & Srebro (2012). Their shrinking is not here: with all responses known, a
-    row that stays at its bound costs no evaluations but those of its block.
+    in the comparison of Cotter, Shalev-Shwartz & Srebro (2012). Hsieh et al.'s shrinking is not here: with all
+    responses known, a row that stays at its bound costs no evaluations but those of its block.
     """
 
     C: float = 1.0
