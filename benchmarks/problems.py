@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler
 
-MISSING = """The benchmark data is not in {folder}.
+MISSING = """The benchmark data {file} is not in {folder}.
 Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz and letter.npz, each with X_train, y_train, X_test and y_test:
-a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train)."""
+a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train).
+Some benchmarks take more: a9a.npz (LIBSVM's), mnist.npz (pixels from 0 to 255, digits), reuters_moneyfx.npz (Reuters-21578,
+ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _shape of CSR arrays, labels of -1 and +1)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,16 @@ class Problem:
 
 
 #: name -> (gamma, C, rows given as CSR, standardised)
-SETTINGS = {"a8a": (0.1, 1.0, True, False), "ijcnn1": (1.0, 10.0, False, False), "letter": (1 / 16, 10.0, False, True)}
+SETTINGS = {
+    "a8a": (0.1, 1.0, True, False),
+    "ijcnn1": (1.0, 10.0, False, False),
+    "letter": (1 / 16, 10.0, False, True),
+    "a9a": (0.05, 1.0, True, False),
+    "mnist8": (1 / 25, 1.0, False, False),
+    "reuters_moneyfx": (2.0, 1.0, True, False),
+}
+#: problems that are made of another one's data
+FILES = {"mnist8": "mnist"}
 
 
 def folder() -> Path:
@@ -41,16 +53,29 @@ def folder() -> Path:
 
 def problem(name: str) -> Problem:
     """The problem of that name; ends the program with advice where its data is missing."""
-    file = folder() / f"{name}.npz"
+    file = folder() / f"{FILES.get(name, name)}.npz"
     if not file.exists():
-        sys.exit(MISSING.format(folder=folder()))
+        sys.exit(MISSING.format(file=file.name, folder=folder()))
     gamma, C, sparse, standardised = SETTINGS[name]
     with np.load(file) as arrays:
-        X, X_test = arrays["X_train"].astype(np.float64), arrays["X_test"].astype(np.float64)
+        X, X_test = rows(arrays, "X_train"), rows(arrays, "X_test")
         y, y_test = arrays["y_train"], arrays["y_test"]
     if standardised:
         scaler = StandardScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
+    if name == "mnist8":
+        X, X_test, y, y_test = np.float32(X / 255), np.float32(X_test / 255), y == 8, y_test == 8
+    if name == "reuters_moneyfx":
+        tfidf = TfidfTransformer().fit(X)
+        X, X_test = tfidf.transform(X), tfidf.transform(X_test)
     if sparse:
         X, X_test = csr_array(X), csr_array(X_test)
     return Problem(name, X, y, X_test, y_test, gamma, C)
+
+
+def rows(arrays: Any, name: str) -> Any:
+    """A dense array, or the CSR array whose pieces are stored."""
+    if name in arrays:
+        return arrays[name].astype(np.float64)
+    pieces = (arrays[f"{name}_data"].astype(np.float64), arrays[f"{name}_indices"], arrays[f"{name}_indptr"])
+    return csr_array(pieces, shape=tuple(arrays[f"{name}_shape"]))

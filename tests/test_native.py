@@ -125,7 +125,7 @@ def test_status_and_counts_come_back(tmp_path):
         {"class_weight": "balanced", "gamma": "auto", "cache_mb": 1},
         {"random_state": np.random.RandomState(0)},
         *({"trainer": name} for name in TRAINERS),
-        *({"trainer": TRAINERS[name](tol=0.5)} for name in TRAINERS),
+        *({"trainer": TRAINERS[name](max_iter=7)} for name in TRAINERS),
         *({"reducer": name} for name in REDUCERS),
         *({"reducer": REDUCERS[name](eta=0.25)} for name in REDUCERS),
     ],

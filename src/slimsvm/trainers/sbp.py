@@ -228,7 +228,7 @@ class _Run:
             tops = [heights[heights <= level].max() for heights, _, level in basins]
             most = sum(b.weights @ np.maximum(top - h, 0.0) for (h, b, _), top in zip(basins, tops, strict=True))
             raise ValueError(
-                f"nu={nu:.6g} is so much slack that it covers a whole class, and more of it would change nothing; for these "
+                f"nu={nu:.6g} is so much slack that it covers a whole class, and more would change nothing; for these "
                 f"rows it lies between 0 and {most / self.learned:.3g}"
             )
 

@@ -1,0 +1,150 @@
+"""Test error against kernel evaluations, trainer by trainer (after Cotter, Shalev-Shwartz & Srebro 2012, figure 2).
+
+python -m benchmarks.evaluations --plot docs/evaluations.svg > evaluations.jsonl      (needs the extra: slimsvm[plots])
+python -m benchmarks.evaluations --rows evaluations.jsonl --plot docs/evaluations.svg      (the picture alone)
+
+Each point is a training of its own, from the start, with twice the steps of the one before. No kernel rows are cached, so
+that evaluations mean the same for all trainers. lambda = 1/n, which is C = 1; the kernel is the paper's on mnist8
+(2 sigma^2 = 25) and reuters_moneyfx (0.5), and 2 sigma^2 = 20 on a9a, where our text of the paper has lost its own.
+pegasos, sdca and perceptron have no bias.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.problems import Problem, problem
+from benchmarks.timing import line
+from slimsvm import SlimSVC
+from slimsvm.model import Status
+from slimsvm.trainers import TRAINERS
+
+DATA = ("a9a", "mnist8", "reuters_moneyfx")
+#: label -> trainer, settings, and the steps of the first point; the form of its paper has a label of its own
+CONTENDERS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "sbp": ("sbp", {}, 1),
+    "sbp, one point": ("sbp", {"batch": 1}, 16),
+    "smo": ("smo", {}, 64),
+    "pegasos": ("pegasos", {}, 64),
+    "pegasos, paper": ("pegasos", {"replace": True, "averaged": False}, 64),
+    "sdca": ("sdca", {}, 64),
+    "perceptron": ("perceptron", {}, 64),
+    "smo, one pair": ("smo", {"working_set": 2}, 16),  # the slowest for its evaluations: it gets what time is left
+}
+#: settings by which a trainer would end before max_iter
+ENDLESS = {"passes": 10**9, "gap": 0.0}
+#: MiB for kernel rows: none fits
+NO_CACHE = 1e-9
+
+
+def contender(label: str) -> Any:
+    """The trainer behind a label, which goes on until max_iter or its tol."""
+    name, settings, _ = CONTENDERS[label]
+    fields = {field.name for field in dataclasses.fields(TRAINERS[name])}  # type: ignore[arg-type]
+    return TRAINERS[name](**{key: value for key, value in (ENDLESS | settings).items() if key in fields})
+
+
+def train(p: Problem, label: str, steps: int) -> tuple[SlimSVC, dict[str, Any]]:
+    """A model after so many steps, and its row."""
+    settings: dict[str, Any] = {"gamma": p.gamma, "C": p.C, "cache_mb": NO_CACHE, "random_state": 0}
+    start = perf_counter()
+    model = SlimSVC(trainer=contender(label), max_iter=steps, **settings).fit(p.X, p.y)
+    seconds = perf_counter() - start
+    return model, {
+        "benchmark": "evaluations",
+        "data": p.name,
+        "train_rows": p.X.shape[0],
+        "constant_error": 1 - float(np.unique(p.y_test, return_counts=True)[1].max() / p.y_test.size),
+        "trainer": label,
+        "max_iter": steps,
+        "kernel_evaluations": model.n_kernel_evals_,
+        "support_vectors": model.model_.size,
+        "test_error": float(np.mean(model.predict(p.X_test) != p.y_test)),
+        "seconds": seconds,
+    }
+
+
+def ladder(p: Problem, label: str, seconds: float, most: float) -> Iterator[dict[str, Any]]:
+    """Rows with twice the steps each, until the trainer ends by itself, or the next would take too long or too much."""
+    deadline, steps = perf_counter() + seconds, CONTENDERS[label][2]
+    while True:
+        start = perf_counter()
+        model, row = train(p, label, steps)
+        yield row
+        end = perf_counter()
+        if model.status_ is not Status.MAX_ITER or end + 2 * (end - start) > deadline or 2 * model.n_kernel_evals_ > most:
+            return
+        steps *= 2
+
+
+def measure(data: list[str], labels: list[str], seconds: float, most: float) -> list[dict[str, Any]]:
+    """The rows of all ladders, printed as they come; each ladder has an equal share of the time still left."""
+    rows, deadline, left = [], perf_counter() + seconds, len(data) * len(labels)
+    for name in data:
+        p = problem(name)
+        for label in labels:
+            for row in ladder(p, label, (deadline - perf_counter()) / left, most):
+                line(**row)
+                rows.append(row)
+            left -= 1
+    return rows
+
+
+def plot(rows: list[dict[str, Any]], output: str) -> None:
+    """One panel for each data set, up to the error of a constant; dotted where all pairs of rows were evaluated once."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams |= {"svg.hashsalt": "slimsvm", "font.size": 11}
+    data, labels = (list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "trainer"))
+    figure, panels = plt.subplots(1, len(data), figsize=(4.6 * len(data), 4.2), layout="constrained", squeeze=False)
+    for name, axes in zip(data, panels[0], strict=True):
+        here = [row for row in rows if row["data"] == name]
+        for number, label in enumerate(labels):
+            points = [(row["kernel_evaluations"], 100 * row["test_error"]) for row in here if row["trainer"] == label]
+            style = "o--" if "," in label else "o-"
+            axes.plot(*np.reshape(points, (-1, 2)).T, style, ms=3, color=f"C{number}", label=label)
+        best = 100 * min(row["test_error"] for row in here)
+        axes.axvline(here[0]["train_rows"] ** 2, ls=":", color="0.5")
+        axes.set(xscale="log", yscale="log", xlabel="kernel evaluations", title=name)
+        axes.set_ylim(0.95 * best, 100 * here[0]["constant_error"])
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.grid(alpha=0.3)
+    panels[0][0].set_ylabel("test error, %")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.savefig(output, metadata={"Date": None})
+
+
+def main() -> None:
+    """Measure, or read rows measured before; then draw them where a file for that is named."""
+    known = [label for label, (name, *_) in CONTENDERS.items() if name in TRAINERS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--trainers", nargs="+", choices=known, default=known)
+    parser.add_argument("--seconds", type=float, default=720, help="for all of it, about")
+    parser.add_argument("--evaluations", type=float, default=1e10, help="at most, for one point")
+    parser.add_argument("--rows", type=Path, help="JSON lines of an earlier run to draw, instead of a new one")
+    parser.add_argument("--plot", help="the picture to write, such as docs/evaluations.svg")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.rows:
+        rows = [json.loads(text) for text in options.rows.read_text().splitlines()]
+    else:
+        rows = measure(options.data, options.trainers, options.seconds, options.evaluations)
+    if options.plot:
+        plot(rows, options.plot)
+
+
+if __name__ == "__main__":
+    main()

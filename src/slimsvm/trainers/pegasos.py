@@ -1,0 +1,98 @@
+"""The C-SVM without a bias by stochastic subgradient steps on the primal.
+
+    min  lambda/2 |w|^2 + sum_i p_i max(0, 1 - y_i <w, phi(x_i)>)     lambda = 1 / (C sum w),  p_i = w_i / sum w
+
+Divided by lambda this is 1/2 |w|^2 + C sum_i w_i max(0, 1 - y_i <w, phi(x_i)>), the objective of the other trainers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import Array
+from .outputs import Binary, BinaryTrainer, Solution
+from .sequential import Limits, Walk
+
+
+@dataclass(frozen=True)
+class Pegasos(BinaryTrainer):
+    """Kernel Pegasos (Shalev-Shwartz et al. 2011): a violated margin adds its row, and the weights shrink by 1 - 1/t.
+
+    w_(t+1) = (1 - 1/t) w_t + 1/(lambda t) [y_i <w_t, phi_i> < 1] y_i phi_i, so that w is a count of violations of each
+    row over lambda t. The paper's form draws each row from all of them and takes the last weights:
+    `replace=True, averaged=False`. The defaults differ in two ways. Each pass takes the rows in a new order, which mostly
+    comes closer to the optimum in as many steps; and at the end of a pass the counts over lambda t then are a point within
+    the dual's box, so that the responses give the duality gap without further evaluations. The weights are averaged, those
+    after step t with weight t (Lacoste-Julien, Schmidt & Bach 2012), which steadies the first passes.
+
+    Ends where the relative duality gap, (primal - dual) / primal, is at most `gap` at the end of a pass (with `replace`
+    the counts mostly leave the box, and no gap is known); after `passes`, of which about C times as many are needed for the
+    same accuracy; after `max_iter` steps; or after `time_limit` seconds for each output. Rows of unequal weight are
+    drawn in proportion to it with `replace`, and count in proportion to it without.
+    """
+
+    C: float = 1.0
+    max_iter: int = -1
+    passes: int = 50
+    gap: float = 0.01
+    averaged: bool = True
+    replace: bool = False
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        Limits(self.passes, self.max_iter, self.time_limit)
+        if not self.gap >= 0:
+            raise ValueError(f"gap must be 0 or a share of the primal objective above it, such as 0.01, not {self.gap!r}")
+
+    def solve(self, problem: Binary) -> Solution:
+        """Passes over the rows."""
+        walk = Violations(problem, self)
+        status = walk.run(Limits(self.passes, self.max_iter, self.time_limit), self.gap)
+        return Solution(walk.model()[0] * problem.y, 0.0, walk.steps, walk.gap(), status)
+
+
+class Violations(Walk):
+    """How often each row was within the margin; the weights are these counts over lambda t."""
+
+    def __init__(self, problem: Binary, settings: Pegasos) -> None:
+        super().__init__(problem, summed=settings.averaged)
+        self.settings = settings
+        self.cap = settings.C * problem.weights
+        self.total = float(self.cap.sum())  # 1 / lambda
+        self.share = problem.weights / problem.weights.sum()
+        # without replacement a row is as likely as any other, and its share shows in what it counts
+        self.count = np.ones(self.gram.n) if settings.replace else self.gram.n * self.share
+
+    def order(self) -> Array:
+        """All rows, or as many draws from them."""
+        n = self.gram.n
+        return self.problem.rng.choice(n, n, p=self.share) if self.settings.replace else super().order()
+
+    def rule(self, step: int, row: int, margin: float, alpha: float, K_ii: float) -> float:  # noqa: ARG002
+        """Count a margin below 1: the margin of w_t is that of the counts over lambda (t - 1), and w_1 = 0."""
+        return alpha + self.count[row] if step == 0 or margin * self.total < step else alpha
+
+    def last(self) -> tuple[Array, Array]:
+        """The alpha of the last weights, and their margins on all rows."""
+        scale = self.total / max(self.steps, 1)
+        return scale * self.alpha[:, 0], scale * self.margins()
+
+    def model(self) -> tuple[Array, Array]:
+        """The same for the model: the last weights or the average of all, (sum_t t w_(t+1)) / (sum_t t)."""
+        if not self.settings.averaged:
+            return self.last()
+        t = max(self.steps, 1)
+        scale = 2 * self.total / (t * (t + 1))  # t w_(t+1) = s_t / lambda
+        return scale * self.alpha[:, 1], scale * self.margins(1)
+
+    def gap(self) -> float:
+        """(primal - dual) / primal, of the model and of the last counts; infinite where these leave the box."""
+        alpha, margins = self.last()
+        if (alpha > self.cap * (1 + 1e-9)).any():
+            return np.inf
+        dual = alpha.sum() - 0.5 * alpha @ margins
+        alpha, margins = self.model()
+        primal = 0.5 * alpha @ margins + self.cap @ np.maximum(1.0 - margins, 0.0)
+        return float((primal - dual) / primal)
