@@ -279,8 +279,10 @@ class _Watch:
     def gain(self) -> float:
         """What the second half of the looks has improved the objective by, relatively."""
         half = len(self.objectives) // 2
-        if len(self.objectives) < FEWEST_LOOKS or not np.isfinite(self.objectives[half - 1]):
+        if len(self.objectives) < FEWEST_LOOKS:
             return np.inf
+        if not np.isfinite(self.objectives[half - 1]):  # no w so far has a margin, and after many looks none will
+            return 0.0 if np.isinf(self.objectives[-1]) and half > FEWEST_LOOKS else np.inf
         return (self.objectives[half - 1] - self.objectives[-1]) / self.objectives[-1]
 
     def progress(self) -> float:
