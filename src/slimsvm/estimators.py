@@ -28,7 +28,7 @@ from .multiclass import OneVsOne, OneVsRest
 from .path import Path
 from .reducers import REDUCERS
 from .shrinking import Shrinking, check_budget
-from .streams import check_streams, open_stream, resumed, stream_classes
+from .streams import check_streams, keep_stream, resumed, stream_classes
 from .trainers import TRAINERS
 
 Report = Callable[[str, float], None]
@@ -103,8 +103,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         How training ended; by fit, not by compress.
     model_ : Expansion
         The fitted function itself.
-    stream_ : Stream or None
-        What `partial_fit` goes on from, where the trainer learns online.
+    stream_ : Stream
+        What `partial_fit` goes on from; of trainers that learn online alone.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
@@ -247,7 +247,7 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     _install(estimator, model, coding, classes, path)
     estimator.n_kernel_evals_ = rows.meter.evaluations
     estimator.n_iter_, estimator.status_ = fit.n_iter, fit.status
-    estimator.stream_ = open_stream(estimator, trainer, kernel, fit.state)
+    keep_stream(estimator, trainer, kernel, fit.state)
     return estimator
 
 
@@ -366,7 +366,7 @@ def learn_batch(estimator: SlimSVC, X: Matrix, y: Any, classes: Any, sample_weig
     _install(after, state.expansion(kernel), OneVsRest(classes.size), classes, None)
     after.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.gram.meter.evaluations
     after.n_iter_, after.status_ = state.seen, Status.PASSED
-    after.stream_ = open_stream(estimator, trainer, kernel, state)
+    keep_stream(after, trainer, kernel, state)
     estimator.__dict__.update(after.__dict__)
     return estimator
 

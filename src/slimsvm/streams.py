@@ -31,10 +31,11 @@ class Stream:
             )
 
 
-def open_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> Stream | None:
-    """A stream with the estimator's settings; None where the trainer left no state to go on from."""
-    settings = {name: getattr(estimator, name) for name in KEPT}
-    return None if state is None else Stream(trainer, kernel, state, settings)
+def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
+    """Leave in `stream_` what partial_fit goes on from, and nothing where the trainer has no state."""
+    estimator.__dict__.pop("stream_", None)
+    if state is not None:
+        estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name) for name in KEPT})
 
 
 def resumed(estimator: Any) -> Stream | None:

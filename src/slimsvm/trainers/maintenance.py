@@ -16,12 +16,22 @@ from .online import Learner
 
 #: added to the diagonal, relative to its largest entry, before a kernel matrix of points is inverted
 RIDGE = 1e-10
+#: values that differ by less than this, relative, are equal
+SAME = 1e-9
 
 
 def remove(run: Learner) -> None:
     """Drop the point with the shortest part in f: |c_p|^2 k(z_p, z_p)."""
     m = run.size
-    run.leave(int((_squares(run.coef[:m]) * run.among.diagonal()[:m]).argmin()))
+    run.leave(least(_squares(run.coef[:m]) * run.among.diagonal()[:m], run.born[:m]))
+
+
+def least(values: Array, born: Array) -> int:
+    """The position of the least value, and of the oldest point where rounding alone parts several.
+
+    The steps of Pegasos leave all coefficients equal, so that this is the rule for rows of equal length.
+    """
+    return int(np.where(values <= values.min() * (1 + SAME), born, np.iinfo(born.dtype).max).argmin())
 
 
 def project(run: Learner) -> None:
@@ -32,7 +42,7 @@ def project(run: Learner) -> None:
     m = run.size
     R = inverse_factor(run.among[:m, :m])  # V = R R'
     own = _squares(R)
-    p = int((_squares(run.coef[:m]) / own).argmin())
+    p = least(_squares(run.coef[:m]) / own, run.born[:m])
     shares, leaving = -(R @ R[p]) / own[p], run.coef[p].copy()  # its own share is -1
     run.coef[:m] += shares[:, None] * leaving
     run.outputs += leaving[:, None] * (shares @ run.against[:m])
@@ -62,7 +72,7 @@ def merge(run: Learner) -> None:
     m = run.size
     coef, near = run.coef[:m], run.among[:m, :m]
     squares = _squares(coef)
-    p = int(squares.argmin())
+    p = least(squares, run.born[:m])
     j, h = core.best_merge(p, squares, coef @ coef[p], np.ascontiguousarray(near[p]))
     k = float(near[p, j])
     merged = coef[p] * k ** ((1 - h) ** 2) + coef[j] * k ** (h**2)

@@ -38,6 +38,7 @@ class State:
     points: Matrix  # (m, d), by seat
     coef: Array  # (m, q)
     among: Array  # (m, m) kernel values among the points; (0, 0) where the learner asks for none
+    born: Array  # (m,) the number of the move that made each point
     rng: np.random.Generator  # chance as it stands; copied before it is used
     seen: int = 0  # rows
     moves: int = 0  # rows that were due
@@ -87,6 +88,8 @@ class Learner:
         self.coef[: self.size] = state.coef
         self.among = np.zeros((room, room) if self.pairs else (0, 0))
         self.among[: state.among.shape[0], : state.among.shape[0]] = state.among
+        self.born = np.zeros(room, dtype=np.int64)
+        self.born[: self.size] = state.born
         self.against = np.empty((room, BLOCK))  # K(points, rows of the block)
         self.within = np.empty((0, 0))  # K(rows, rows) of the block
         self.outputs = np.empty((outputs, 0))  # (q, rows)
@@ -100,6 +103,7 @@ class Learner:
             points=self.points,
             coef=self.coef[:m].copy(),
             among=self.among[:m, :m].copy(),
+            born=self.born[:m].copy(),
             rng=copy.deepcopy(self.rng),
             seen=self.seen,
             moves=self.moves,
@@ -158,7 +162,7 @@ class Learner:
         self.against[seat] = column
         if self.pairs:
             self.among[seat, :m] = self.among[:m, seat] = self.against[:m, row]
-        self.coef[seat] = coef
+        self.coef[seat], self.born[seat] = coef, self.moves
         self.outputs += coef[:, None] * column
         self.parts[seat] = {self.points.shape[0] + row: 1.0}
 
@@ -167,7 +171,7 @@ class Learner:
         self.outputs -= self.coef[seat][:, None] * self.against[seat]
         last = self.size - 1
         if seat != last:
-            self.coef[seat], self.against[seat] = self.coef[last], self.against[last]
+            self.coef[seat], self.born[seat], self.against[seat] = self.coef[last], self.born[last], self.against[last]
             self.among[seat], self.among[:, seat] = self.among[last], self.among[:, last]
             self.among[seat, seat] = self.among[last, last]
             self.parts[seat] = self.parts[last]
@@ -234,8 +238,13 @@ class OnlineTrainer:
 
     def begin(self, task: Task) -> State:
         """Nothing learned yet; the task tells the kernel, the form of the rows and the number of outputs."""
-        none = task.gram.points(np.arange(0))
-        return State(none, np.zeros((0, task.targets.shape[1])), np.zeros((0, 0)), task.rng.spawn(1)[0])
+        return State(
+            points=task.gram.points(np.arange(0)),
+            coef=np.zeros((0, task.targets.shape[1])),
+            among=np.zeros((0, 0)),
+            born=np.zeros(0, dtype=np.int64),
+            rng=task.rng.spawn(1)[0],
+        )
 
     def learn(self, state: State, task: Task, order: Array, report: Callable[[float], None] = _unheard) -> State:
         """Learn from the rows of the task in that order; the state given stays what it is."""
