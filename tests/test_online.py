@@ -199,7 +199,7 @@ def textbook(name, kernel, X, labels, trainer, seed=0):
     ids=lambda value: getattr(value, "name", value),
 )
 def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
-    X, labels = blobs(150 if name in ("projection", "merging") else 2 * BLOCK + 40, classes, seed=3)
+    X, labels = blobs(90 if name in ("projection", "merging") else 2 * BLOCK + 40, classes, seed=3)
     trainer = LEARNERS[name]
     if kernel.name in ("linear", "poly") and name == "projection":
         trainer = dataclasses.replace(trainer, budget=3 if kernel.name == "poly" else 2)  # of 6 and 2 dimensions
@@ -410,9 +410,9 @@ def primal(fit, X, labels, lam, kernel):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("maintenance", MAINTENANCE)
 def test_a_budget_for_all_rows_makes_budgeted_sgd_pegasos(maintenance, classes):
-    X, labels = blobs(200, classes)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, 200)
-    trainer = BSGD(200, lam=0.02, shuffle=False, maintenance=maintenance)
+    X, labels = blobs(100, classes)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 100)
+    trainer = BSGD(100, lam=0.02, shuffle=False, maintenance=maintenance)
     fit = trainer.fit(task_of(RBF(0.4), X, labels, weights=weights))
     pegasos = textbook_bsgd(RBF(0.4), X, labels, np.inf, 0.02, None, weights)
     np.testing.assert_allclose(fit.model(X), [pegasos(x) for x in X], rtol=0, atol=1e-9)

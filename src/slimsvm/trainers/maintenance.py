@@ -52,15 +52,14 @@ def project(run: Learner) -> None:
 
 def inverse_factor(K: Array) -> Array:
     """R with R R' the inverse of a kernel matrix, moved a little from where it has none."""
-    K = K.copy()
-    diagonal = K.reshape(-1)[:: K.shape[0] + 1]
-    diagonal += RIDGE * diagonal.max()
+    K = np.array(K, order="F")  # LAPACK's order, so that nothing is copied again
+    K.flat[:: K.shape[0] + 1] += RIDGE * K.diagonal().max()
     factor, failed = dpotrf(K)
     if failed:  # a kernel that is not positive definite
         values = np.linalg.eigvalsh(K)
-        diagonal += RIDGE * np.abs(values).max() - values[0]
+        K.flat[:: K.shape[0] + 1] += RIDGE * np.abs(values).max() - values[0]
         factor, _ = dpotrf(K)
-    return dtrtri(factor)[0]
+    return dtrtri(factor, overwrite_c=True)[0]
 
 
 def merge(run: Learner) -> None:
