@@ -19,7 +19,7 @@ from slimsvm.model import Status, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
 from slimsvm.trainers.maintenance import MAINTENANCE, inverse_factor
-from slimsvm.trainers.online import BLOCK, Contest, Learner, OnlineTrainer
+from slimsvm.trainers.online import BLOCKS, Contest, Learner, OnlineTrainer
 from slimsvm.trainers.perceptrons import DAMAGE, largest_fade
 
 ONLINE = {name: kind for name, kind in TRAINERS.items() if issubclass(kind, OnlineTrainer)}
@@ -199,7 +199,7 @@ def textbook(name, kernel, X, labels, trainer, seed=0):
     ids=lambda value: getattr(value, "name", value),
 )
 def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
-    X, labels = blobs(90 if name in ("projection", "merging") else 2 * BLOCK + 40, classes, seed=3)
+    X, labels = blobs(90 if name in ("projection", "merging") else 2 * BLOCKS[1] + 40, classes, seed=3)
     trainer = LEARNERS[name]
     if kernel.name in ("linear", "poly") and name == "projection":
         trainer = dataclasses.replace(trainer, budget=3 if kernel.name == "poly" else 2)  # of 6 and 2 dimensions
@@ -214,7 +214,7 @@ def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("pieces", [1, 7, BLOCK - 1, 1000])
+@pytest.mark.parametrize("pieces", [1, 7, BLOCKS[0] - 1, BLOCKS[0], 1000])
 def test_a_stream_in_pieces_of_any_size_teaches_the_same(name, pieces):
     X, labels = blobs(300, 3)
     trainer = LEARNERS[name]
@@ -495,7 +495,7 @@ def test_what_is_kept_of_points_and_outputs_is_what_computing_them_anew_gives(na
     monkeypatch.setattr(Learner, "clear", watched)
     X, labels = blobs(400, 3)
     LEARNERS[name].fit(task_of(RBF(0.4), X + apart * (np.arange(400) % 5)[:, None], labels))
-    assert checked == [8] * 4
+    assert checked == [8] * 13
 
 
 @pytest.mark.parametrize("copies", [1, 3])
@@ -630,7 +630,7 @@ def test_kernel_evaluations_are_counted(name):
 
     task = task_of(Counting(0.4), X, labels)
     LEARNERS[name].fit(task)
-    assert task.gram.meter.evaluations == sum(seen) <= 300 * (8 + BLOCK)
+    assert task.gram.meter.evaluations == sum(seen) <= 300 * (8 + BLOCKS[0])
 
 
 def test_progress_is_reported_from_nothing_to_all():

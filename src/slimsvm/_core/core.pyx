@@ -1,4 +1,4 @@
-"""The compiled part: passes over float tiles, the inner SMO loop, for the instruction set of this CPU, and merging.
+"""The compiled part: passes over float tiles and the inner SMO loop, for the instruction set of this CPU; merging.
 
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """

@@ -27,8 +27,8 @@ from ..gram import Gram, blocks, one_blas_thread
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Fit, Status, Task
 
-#: rows of a block: enough to make products of, and few enough that the values among them cost no more than those to points
-BLOCK = 128
+#: rows of a block: as many as points, so that kernel values among rows cost as much as those to points, within these bounds
+BLOCKS = (32, 128)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Learner:
         self.among[: state.among.shape[0], : state.among.shape[0]] = state.among
         self.born = np.zeros(room, dtype=np.int64)
         self.born[: self.size] = state.born
-        self.against = np.empty((room, BLOCK))  # K(points, rows of the block)
+        self.against = np.empty((room, 0))  # K(points, rows of the block)
         self.within = np.empty((0, 0))  # K(rows, rows) of the block
         self.outputs = np.empty((outputs, 0))  # (q, rows)
         self.parts: list[dict[int, float]] = []  # of each point: shares of the points before the block and of its rows
@@ -140,7 +140,7 @@ class Learner:
     def lay_out(self, block: Gram) -> None:
         """The kernel values of a block, and its outputs by the function so far."""
         m = self.size
-        self.against = self.against[:, : block.n]
+        self.against = np.empty((self.coef.shape[0], block.n))
         self.against[:m] = block.matrix(self.points).T
         self.within = block.block(np.arange(block.n))
         self.outputs = self.coef[:m].T @ self.against[:m]
@@ -254,7 +254,7 @@ class OnlineTrainer:
         run, gram = self.learner(self, state, room), task.gram
         own = run.contest.classes(task.targets)
         with one_blas_thread():  # products of a block are too small to share
-            for some in blocks(order.size, BLOCK):
+            for some in blocks(order.size, int(np.clip(self.budget, *BLOCKS))):
                 report(some.start / order.size)
                 rows = order[some]
                 block = Gram(gram.kernel, gram.X[rows], gram.meter, 0.0, 0.0, gram.ids[rows])
