@@ -1,6 +1,7 @@
 """The .slim file: what comes back is what went in, and no file, however strange, does more than raise ValueError."""
 
 import copy
+import dataclasses
 import json
 import os
 import struct
@@ -125,7 +126,7 @@ def test_status_and_counts_come_back(tmp_path):
         {"class_weight": "balanced", "gamma": "auto", "cache_mb": 1},
         {"random_state": np.random.RandomState(0)},
         *({"trainer": name} for name in TRAINERS),
-        *({"trainer": TRAINERS[name](max_iter=7)} for name in TRAINERS),
+        *({"trainer": kind(**{dataclasses.fields(kind)[0].name: 7})} for kind in TRAINERS.values()),
         *({"reducer": name} for name in REDUCERS),
         *({"reducer": REDUCERS[name](eta=0.25)} for name in REDUCERS),
     ],

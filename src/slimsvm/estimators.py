@@ -16,20 +16,31 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .gram import Meter
+from .gram import Gram, Meter
 from .io.sklearn import Imported, import_svc
-from .kernels import Array, Matrix, make_kernel, resolve_gamma
-from .model import Expansion, Fit, silent
+from .kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
+from .model import Expansion, Fit, Status, Task, silent
 from .multiclass import OneVsOne, OneVsRest
 from .path import Path
 from .reducers import REDUCERS
 from .shrinking import Shrinking, check_budget
+from .streams import check_streams, keep_stream, resumed, stream_classes
 from .trainers import TRAINERS
 
 Report = Callable[[str, float], None]
+
+
+def _learns_streams(estimator: SlimSVC) -> bool:
+    trainer = estimator.trainer
+    kind = TRAINERS.get(trainer) if isinstance(trainer, str) else type(trainer)
+    if hasattr(kind, "learn"):
+        return True
+    able = sorted(name for name, other in TRAINERS.items() if hasattr(other, "learn"))
+    raise AttributeError(f"trainer {trainer!r} needs all rows at once; those that learn from streams are {able}")
 
 
 class SlimSVC(ClassifierMixin, BaseEstimator):
@@ -92,6 +103,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         How training ended; by fit, not by compress.
     model_ : Expansion
         The fitted function itself.
+    stream_ : Stream
+        What `partial_fit` goes on from; of trainers that learn online alone.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
@@ -142,6 +155,16 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         `sample_weight` multiplies C by row; a row of weight 0 counts as absent.
         """
         return fit_reporting(self, X, y, sample_weight, report=silent)
+
+    @available_if(_learns_streams)
+    def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:
+        """Learn from another batch of a stream, row by row in the order given; only for trainers that learn online.
+
+        The first call needs `classes`, all labels that the stream will have, and fixes the settings: its rows say what
+        gamma="scale" is, and the n of trainer="bsgd". After `fit` a stream goes on from where `fit` ended. A call that
+        fails or is interrupted changes nothing.
+        """
+        return learn_batch(self, X, y, classes, sample_weight)
 
     def decision_function(self, X: Matrix) -> Array:
         """Scores (n,) for two classes, else (n, n_classes); the largest names the class."""
@@ -224,6 +247,7 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     _install(estimator, model, coding, classes, path)
     estimator.n_kernel_evals_ = rows.meter.evaluations
     estimator.n_iter_, estimator.status_ = fit.n_iter, fit.status
+    keep_stream(estimator, trainer, kernel, fit.state)
     return estimator
 
 
@@ -322,6 +346,52 @@ def _train_and_shrink(estimator: SlimSVC, rows: Shrinking, trainer: Any) -> tupl
 
 def _install(estimator: SlimSVC, model: Expansion, coding: OneVsRest | OneVsOne, classes: Array, path: Path | None) -> None:
     estimator.model_, estimator.coding_, estimator.classes_, estimator.path_ = model, coding, classes, path
+
+
+def learn_batch(estimator: SlimSVC, X: Matrix, y: Any, classes: Any, sample_weight: Any) -> SlimSVC:
+    """`estimator.partial_fit`."""
+    _check_settings(estimator)
+    stream = resumed(estimator)
+    after = copy.copy(estimator)  # takes the estimator's place when all has gone well
+    X, y = validate_data(after, X, y, reset=stream is None, accept_sparse="csr", dtype=DTYPES)
+    check_classification_targets(y)
+    classes = stream_classes(None if stream is None else estimator.classes_, classes, y)
+    _check_classes(classes)
+    X, y, weights, _ = _weighted_rows(_rows(X), y, sample_weight)
+    trainer, kernel = _learner(estimator, X) if stream is None else (stream.trainer, stream.kernel)
+    check_streams(estimator, trainer, kernel)
+    task = _batch(estimator, trainer, kernel, X, np.searchsorted(classes, y), weights, classes)
+    state = trainer.begin(dataclasses.replace(task, rng=_rng(estimator))) if stream is None else stream.state
+    state = trainer.learn(state, task, np.arange(X.shape[0]))
+    _install(after, state.expansion(kernel), OneVsRest(classes.size), classes, None)
+    after.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.gram.meter.evaluations
+    after.n_iter_, after.status_ = state.seen, Status.PASSED
+    keep_stream(after, trainer, kernel, state)
+    estimator.__dict__.update(after.__dict__)
+    return estimator
+
+
+def _batch(
+    estimator: SlimSVC, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, classes: Array
+) -> Task:
+    """The rows of a batch as a task."""
+    kernel.check_rows(X)
+    weights = weights * _class_weights(estimator.class_weight, classes, classes)[labels]
+    _check_weights(trainer, np.append(weights, 1.0))  # as far as this batch knows, rows of others have weight 1
+    return Task(Gram(kernel, X, cache_mb=0.0, error=0.0), OneVsRest(classes.size).encode(labels), weights)
+
+
+def _rng(estimator: SlimSVC) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+
+
+def _learner(estimator: SlimSVC, X: Matrix) -> tuple[Any, Kernel]:
+    """The trainer and the kernel of a stream that begins with the rows X."""
+    if not X.shape[0]:
+        raise ValueError("all rows of the first batch have weight 0, and there is nothing to begin with")
+    gamma = resolve_gamma(estimator.gamma, X)
+    kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    return _method(estimator.trainer, TRAINERS, "trainer", estimator), kernel
 
 
 def compress(

@@ -20,6 +20,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -305,6 +306,11 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Matrix products in the thread that asks for them, for the time of a `with` block."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
 def thread_count() -> int:
     """The cores this process may use; OMP_NUM_THREADS lowers it, as for scikit-learn."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -337,7 +343,7 @@ class Crew:
                     return
                 work(strip)
 
-        with _blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             futures = [self.pool.submit(worker) for _ in range(self.count)]
             try:
                 for future in futures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -112,3 +113,4 @@ class Fit:
     n_iter: int
     dual: Array | None  # (n, q), signed; None where the points are not training rows
     gap: float  # how far from optimal, in the trainer's own measure
+    state: Any = None  # what a learner of streams goes on from

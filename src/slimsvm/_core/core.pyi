@@ -37,3 +37,6 @@ def smo(
     tol: float,
     max_steps: int,
 ) -> tuple[int, float]: ...
+def best_merge(
+    point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]
+) -> tuple[int, float]: ...

@@ -1,16 +1,22 @@
 """Trainers: data in, an expansion out. A new one is a class and a line here."""
 
-from .outputs import BinaryTrainer
+from typing import Any
+
+from .bsgd import BSGD
 from .pegasos import Pegasos
 from .perceptron import Perceptron
+from .perceptrons import RBP, Forgetron
 from .sbp import SBP
 from .sdca import SDCA
 from .smo import SMO
 
-TRAINERS: dict[str, type[BinaryTrainer]] = {
+TRAINERS: dict[str, type[Any]] = {
     "smo": SMO,
     "sbp": SBP,
     "pegasos": Pegasos,
     "sdca": SDCA,
     "perceptron": Perceptron,
+    "forgetron": Forgetron,
+    "rbp": RBP,
+    "bsgd": BSGD,
 }

@@ -1,0 +1,90 @@
+"""Budgeted stochastic gradient descent: Pegasos with a kernel, and one point fewer whenever there is one too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import ClassVar
+
+from ..kernels import RBF, Array, Kernel
+from ..model import Expansion, Task
+from .maintenance import MAINTENANCE
+from .online import Learner, OnlineTrainer, State
+
+
+@dataclass(frozen=True)
+class DescentState(State):
+    """A state whose function is v / (lam t) after t rows, v = sum_j k(z_j, .) coef_j.
+
+    Step t of Pegasos, f <- (1 - 1/t) f + 1 / (lam t) k(x, .) t, adds the move to v and does nothing else.
+    """
+
+    lam: float = 1.0
+    maintenance: str = "removal"
+
+    def expansion(self, kernel: Kernel) -> Expansion:
+        """The last iterate."""
+        unscaled = super().expansion(kernel)
+        return replace(unscaled, coef=unscaled.coef / (self.lam * max(self.seen, 1)))
+
+
+class Descent(Learner):
+    """Budgeted SGD at work, on v."""
+
+    start: DescentState
+
+    def bar(self, before: Array) -> Array:
+        """A margin of f up to 1 is one of v up to lam (t - 1); exactly 1 counts, and so does the first row."""
+        return self.start.lam * before
+
+    def update(self, row: int, move: Array) -> None:
+        """Add the move; with a point too many, make room."""
+        self.seat(self.size, row, move)
+        if self.size > self.settings.budget:
+            MAINTENANCE[self.start.maintenance](self)
+
+
+@dataclass(frozen=True)
+class BSGD(OnlineTrainer):
+    """Budgeted SGD for the SVM without a bias (Wang, Crammer & Vucetic 2012), with steps 1 / (lam t):
+
+        min  lam / 2 |f|^2 + 1/n sum_i w_i max(0, 1 - y_i f(x_i))
+
+    and for many classes the loss of Crammer & Singer, 1 - f_class(x) + max f_other(x). `lam` is 1 / (C n) by default,
+    which makes this the objective of the C-SVM, with n the rows of `fit` or of a stream's first batch. The result is the
+    last iterate, without Pegasos' optional projection onto a ball.
+
+    `maintenance` makes room: "merging" of two points (rbf kernel alone), "projection" of a point onto the others, or
+    "removal". By default merging for the rbf kernel, the best of them in the paper, and projection for others. Merging
+    keeps h within [0, 1], so that points of opposite signs are not merged into one beyond them: then the smaller one is
+    projected onto the other. Projection inverts the matrix of the points at each move, in O(budget^3).
+    """
+
+    weighted: ClassVar[bool] = True
+    learner: ClassVar[type[Learner]] = Descent
+
+    C: float = 1.0
+    lam: float | None = None
+    maintenance: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lam is not None and not (isinstance(self.lam, Real) and 0 < self.lam < float("inf")):
+            raise ValueError(f"lam must be a number above 0, or None for 1 / (C n), not {self.lam!r}")
+        if self.maintenance is not None and self.maintenance not in MAINTENANCE:
+            raise ValueError(f"unknown maintenance {self.maintenance!r}; there are {sorted(MAINTENANCE)}, or None")
+
+    def begin(self, task: Task) -> DescentState:
+        """Fix lam and the maintenance by the first rows and the kernel."""
+        lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam
+        return DescentState(**vars(super().begin(task)), lam=lam, maintenance=self.maintenance_for(task.gram.kernel))
+
+    def maintenance_for(self, kernel: Kernel) -> str:
+        """The maintenance chosen, or the best one for the kernel."""
+        if self.maintenance == "merging" and not isinstance(kernel, RBF):
+            others = sorted(MAINTENANCE.keys() - {"merging"})
+            raise ValueError(
+                f"merging makes new points of the rbf kernel alone, and the kernel is {kernel.name!r}; choose "
+                f"maintenance={' or '.join(map(repr, others))}, or kernel='rbf'"
+            )
+        return self.maintenance or ("merging" if isinstance(kernel, RBF) else "projection")
