@@ -13,8 +13,9 @@ from scipy.sparse import csr_array
 from sklearn.preprocessing import StandardScaler
 
 MISSING = """The benchmark data is not in {folder}.
-Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz and letter.npz, each with X_train, y_train, X_test and y_test:
-a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train)."""
+Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz, each with X_train, y_train, X_test and
+y_test: a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train), mnist
+is LeCun's set of digits as rows of 784 grey values."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,20 @@ def folder() -> Path:
     return Path(os.environ.get("SLIMSVM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-def problem(name: str) -> Problem:
-    """The problem of that name; ends the program with advice where its data is missing."""
+def arrays(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, X_test and y_test as they are stored; ends the program with advice where they are missing."""
     file = folder() / f"{name}.npz"
     if not file.exists():
         sys.exit(MISSING.format(folder=folder()))
+    with np.load(file) as stored:
+        return stored["X_train"], stored["y_train"], stored["X_test"], stored["y_test"]
+
+
+def problem(name: str) -> Problem:
+    """The problem of that name."""
     gamma, C, sparse, standardised = SETTINGS[name]
-    with np.load(file) as arrays:
-        X, X_test = arrays["X_train"].astype(np.float64), arrays["X_test"].astype(np.float64)
-        y, y_test = arrays["y_train"], arrays["y_test"]
+    X, y, X_test, y_test = arrays(name)
+    X, X_test = X.astype(np.float64), X_test.astype(np.float64)
     if standardised:
         scaler = StandardScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)

@@ -36,4 +36,5 @@ def smo(
     v: NDArray[floating],
     tol: float,
     max_steps: int,
+    room: float = ...,
 ) -> tuple[int, float]: ...
