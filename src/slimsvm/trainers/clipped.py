@@ -12,7 +12,7 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Status
-from .ellipsoid import estimate
+from .ellipsoid import best_multiplier
 from .limited import LimitedColumn
 from .smo import Column
 
@@ -43,9 +43,8 @@ def clipped_steps(run: LimitedColumn, limit: float, report: Callable[[float], No
 
 def judge(run: LimitedColumn) -> None:
     """The gap, at the surface with the multiplier that fits best; steps that end at the optimum have converged."""
-    run.mu = estimate(run) if run.length() >= AT_SURFACE * run.limits.ellipsoid.radius else 0.0
-    grow, shrink = run.bounds()
-    run.gap = float(max(grow.max() - shrink.min(), 0.0))
+    run.mu = best_multiplier(run) if run.length() >= AT_SURFACE * run.limits.ellipsoid.radius else 0.0
+    run.gap = run.violation()
     if run.gap <= run.tol:
         run.status = Status.CONVERGED
 

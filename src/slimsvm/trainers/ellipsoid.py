@@ -18,13 +18,13 @@ def solve_in_ellipsoid(run: LimitedColumn, limit: float, report: Callable[[float
     """Find a multiplier mu >= 0 for which a(mu) lies within the ellipsoid and mu (r^2 - a'Pa) <= tol/2 sum a.
 
     That is the part of the ellipsoid in the duality gap, which is 0 at the optimum: either mu is 0, or a is on the surface.
-    1 / length is close to a line in mu, as in trust-region methods (More & Sorensen 1983), so the secant method needs few
-    solves, each of which starts from the last.
+    As in trust-region methods (More & Sorensen 1983) the length is a smooth function of mu that falls about like
+    1 / (mu + curvature), so that a secant search needs few solves, each of which starts from the last.
     """
     radius, run.tol = run.limits.ellipsoid.radius, run.settings.tol / 2
     # at the optimum mu a'Pa <= sum a, and the sum has limits
     search = Search(min(run.limits.total / radius, run.limits.ellipsoid.reach) / radius)
-    run.mu = min(estimate(run), search.high) or search.high
+    run.mu = first_multiplier(run, search.top)
     for number in range(MOST_SOLVES):
         steps = run.steps
         run.solve(limit, partial(_halfway, report, number))
@@ -37,7 +37,9 @@ def solve_in_ellipsoid(run: LimitedColumn, limit: float, report: Callable[[float
         run.mu = search.next(run.mu, length, radius, depth, curvature(run))
     else:
         run.status = Status.STALLED
-    run.shrink_to(min(1.0, radius / max(length, 1e-300)))
+    if length > radius:  # cut short
+        run.scale_into_limits()
+        run.gap = run.violation()
     report(1.0)
 
 
@@ -83,11 +85,16 @@ def curvature(run: LimitedColumn) -> float:
     return float(run.signed @ run.responses.values.ravel()) / run.length() ** 2
 
 
-def estimate(run: LimitedColumn) -> float:
-    """The mu that fits y - f = b + theta y + mu y Pa best on the support vectors of a start; 0 where nothing is known."""
+def first_multiplier(run: LimitedColumn, top: float) -> float:
+    """What fits the start best, down to one of no weight; without a start the largest, whose problem is the easiest."""
+    if np.count_nonzero(run.alpha) < 4:
+        return top
+    return float(np.clip(best_multiplier(run), run.settings.tol / 4 * top, top))
+
+
+def best_multiplier(run: LimitedColumn) -> float:
+    """The mu >= 0 that fits y - f = b + theta y + mu y Pa best on the support vectors."""
     support = run.alpha > 0
-    if np.count_nonzero(support) < 4:
-        return 0.0
     y, pull = run.y[support], run.pull()[support]
     design = np.column_stack([np.ones(y.size), y, y * pull])
     return max(float(np.linalg.lstsq(design, y - run.responses.values.ravel()[support])[0][2]), 0.0)

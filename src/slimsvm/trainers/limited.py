@@ -74,13 +74,18 @@ class LimitedColumn(Column):
     def begin_from(self, start: Array) -> None:
         """Take over coefficients, scaled into the limits."""
         super().begin_from(start)
-        self.shrink_to(min(1.0, self.limits.total / max(self.alpha.sum(), 1e-300)))
-        self.shrink_to(min(1.0, self.limits.ellipsoid.radius / max(self.length(), 1e-300)))
+        self.scale_into_limits()
 
-    def shrink_to(self, share: float) -> None:
-        """Multiply the solution by a number up to 1."""
-        self.alpha *= share
-        self.responses.values *= share
+    def scale_into_limits(self) -> None:
+        """Divide the solution by what it exceeds the sum's limit or the ellipsoid by."""
+        excess = max(self.alpha.sum() / self.limits.total, self.length() / self.limits.ellipsoid.radius, 1.0)
+        self.alpha /= excess
+        self.responses.values /= excess
+
+    def violation(self) -> float:
+        """The largest violation of the optimality conditions with this mu."""
+        grow, shrink = self.bounds()
+        return float(max(grow.max() - shrink.min(), 0.0))
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """All rows where they are tied to each other by a dense P."""
