@@ -109,7 +109,7 @@ def draw_maps(rows: list[dict[str, Any]], file: Path) -> None:
         edges = (SIZES[0] - STEP / 2, SIZES[-1] + STEP / 2)
         heat = panel.imshow(image, origin="lower", extent=edges * 2, cmap="magma_r", vmin=5, vmax=50)
         panel.plot(edges, edges, "--", lw=1, color="tab:cyan")
-        panel.annotate("s = B", (700, 730), rotation=45, ha="center", va="center", color="tab:cyan")
+        panel.annotate("s = B", (190, 130), rotation=45, ha="center", va="center", color="tab:cyan")
         panel.set(title=f"budget-{norm.upper()}", xlabel="budget B")
     panels[0].set_ylabel("weights kept, s")
     figure.colorbar(heat, ax=panels, label="mean test error, %")
