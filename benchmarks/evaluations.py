@@ -50,7 +50,7 @@ NO_CACHE = 1e-9
 def contender(label: str) -> Any:
     """The trainer behind a label, which goes on until max_iter or its tol."""
     name, settings, _ = CONTENDERS[label]
-    fields = {field.name for field in dataclasses.fields(TRAINERS[name])}  # type: ignore[arg-type]
+    fields = {field.name for field in dataclasses.fields(TRAINERS[name])}
     return TRAINERS[name](**{key: value for key, value in (ENDLESS | settings).items() if key in fields})
 
 

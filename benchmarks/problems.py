@@ -51,15 +51,21 @@ def folder() -> Path:
     return Path(os.environ.get("SLIMSVM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-def problem(name: str) -> Problem:
-    """The problem of that name; ends the program with advice where its data is missing."""
-    file = folder() / f"{FILES.get(name, name)}.npz"
+def arrays(name: str) -> dict[str, np.ndarray]:
+    """The arrays of a data set as they are stored; ends the program with advice where they are missing."""
+    file = folder() / f"{name}.npz"
     if not file.exists():
         sys.exit(MISSING.format(file=file.name, folder=folder()))
+    with np.load(file) as stored:
+        return dict(stored)
+
+
+def problem(name: str) -> Problem:
+    """The problem of that name."""
     gamma, C, sparse, standardised = SETTINGS[name]
-    with np.load(file) as arrays:
-        X, X_test = rows(arrays, "X_train"), rows(arrays, "X_test")
-        y, y_test = arrays["y_train"], arrays["y_test"]
+    stored = arrays(FILES.get(name, name))
+    X, X_test = rows(stored, "X_train"), rows(stored, "X_test")
+    y, y_test = stored["y_train"], stored["y_test"]
     if standardised:
         scaler = StandardScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
@@ -73,9 +79,9 @@ def problem(name: str) -> Problem:
     return Problem(name, X, y, X_test, y_test, gamma, C)
 
 
-def rows(arrays: Any, name: str) -> Any:
+def rows(stored: dict[str, np.ndarray], name: str) -> Any:
     """A dense array, or the CSR array whose pieces are stored."""
-    if name in arrays:
-        return arrays[name].astype(np.float64)
-    pieces = (arrays[f"{name}_data"].astype(np.float64), arrays[f"{name}_indices"], arrays[f"{name}_indptr"])
-    return csr_array(pieces, shape=tuple(arrays[f"{name}_shape"]))
+    if name in stored:
+        return stored[name].astype(np.float64)
+    pieces = (stored[f"{name}_data"].astype(np.float64), stored[f"{name}_indices"], stored[f"{name}_indptr"])
+    return csr_array(pieces, shape=tuple(stored[f"{name}_shape"]))

@@ -215,6 +215,86 @@ def test_smo_never_lowers_the_objective_nor_leaves_the_box(n, seed):
         best = objective(K, y, alpha)
 
 
+def limited_problem(n, seed, dtype):
+    """Rows of label +1 first."""
+    K, y, cap, _ = smo_problem(n, seed, dtype)
+    order = np.argsort(y < 0, kind="stable")
+    return np.ascontiguousarray(K[np.ix_(order, order)]), y[order], cap[order] + 0.1
+
+
+def limited_violation(K, y, cap, alpha, total):
+    """The largest violation where the sum of alpha is at its limit: of pairs that keep or lower it."""
+    v = y - K.astype(float) @ (alpha * y)
+    up = np.where(((y > 0) & (alpha < cap)) | ((y < 0) & (alpha > 0)), v, -np.inf)
+    down = np.where(((y > 0) & (alpha > 0)) | ((y < 0) & (alpha < cap)), v, np.inf)
+    pairs = up[:, None] - down
+    if alpha.sum() >= total - 1e-9:
+        pairs[np.ix_(y > 0, y < 0)] = -np.inf  # both would rise
+    return pairs.max()
+
+
+def naive_limited_smo(K, y, cap, total, tol, max_steps=100_000):
+    """The plain loop over all pairs that may move, each step clipped to the box and the sum."""
+    alpha = np.zeros(y.size)
+    for _ in range(max_steps):
+        v, room = y - K @ (alpha * y), total - alpha.sum()
+        rise, fall = np.where(y > 0, cap - alpha, alpha), np.where(y > 0, alpha, cap - alpha)
+        most = np.minimum(rise[:, None], fall)
+        most[np.ix_(y > 0, y < 0)] = np.minimum(most[np.ix_(y > 0, y < 0)], room / 2)
+        pairs = np.where(most > 1e-14, v[:, None] - v, -np.inf)
+        i, j = np.unravel_index(pairs.argmax(), pairs.shape)
+        if pairs[i, j] <= tol:
+            return alpha
+        t = min(pairs[i, j] / max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12), most[i, j])
+        alpha[i] = np.clip(alpha[i] + t * y[i], 0, cap[i])
+        alpha[j] = np.clip(alpha[j] - t * y[j], 0, cap[j])
+    raise AssertionError("the twin did not converge")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 5, 64, 65, 130, 200])
+@pytest.mark.parametrize("total", [0.3, 2.0, 1e6])
+def test_smo_with_a_limited_sum_meets_its_optimality_conditions(dtype, n, total):
+    tol = 1e-3 if dtype == np.float32 else 1e-5
+    K, y, cap = limited_problem(n, n, dtype)
+    alpha, v = np.zeros(n), y.copy()
+    _, gap = core.smo(K, y, cap, alpha, v, tol, 1_000_000, total)
+    assert gap <= tol
+    assert ((alpha >= 0) & (alpha <= cap)).all()
+    assert alpha.sum() <= total * (1 + 1e-12)
+    assert abs(alpha @ y) <= 1e-6 * (1 + alpha.sum())
+    assert limited_violation(K, y, cap, alpha, total) <= tol + 1e-4 * (dtype == np.float32) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("total", [0.5, 5.0, 20.0])
+def test_smo_with_a_limited_sum_reaches_the_objective_of_the_plain_loop(seed, total):
+    K, y, cap = limited_problem(16, seed, np.float64)
+    alpha, v = np.zeros(16), y.copy()
+    core.smo(K, y, cap, alpha, v, 1e-7, 1_000_000, total)
+    plain = naive_limited_smo(K, y, cap, total, 1e-4)
+    assert objective(K, y, alpha) == pytest.approx(objective(K, y, plain), rel=1e-4)
+
+
+@given(n=st.integers(1, 20), seed=st.integers(0, 10**6), total=st.floats(0, 5))
+@settings(max_examples=60)
+def test_smo_with_a_limited_sum_never_lowers_the_objective_nor_passes_the_limit(n, seed, total):
+    K, y, cap = limited_problem(n, seed, np.float64)
+    alpha, v, best = np.zeros(n), y.copy(), 0.0
+    for _ in range(10):
+        core.smo(K, y, cap, alpha, v, 1e-6, 1, max(total - alpha.sum(), 0.0))
+        assert ((alpha >= 0) & (alpha <= cap)).all()
+        assert alpha.sum() <= total * (1 + 1e-12)
+        assert objective(K, y, alpha) >= best - 1e-12
+        best = objective(K, y, alpha)
+
+
+def test_smo_with_a_limited_sum_wants_rows_of_label_plus_one_first():
+    K, y, cap = limited_problem(6, 0, np.float64)
+    with pytest.raises(ValueError, match="label \\+1 after"):
+        core.smo(K, y[::-1].copy(), cap, np.zeros(6), y.copy(), 1e-3, 10, 1.0)
+
+
 def test_smo_with_rows_of_one_label_has_nothing_to_do():
     K, _, cap, _ = smo_problem(6, 0, np.float64)
     alpha, y = np.zeros(6), np.ones(6)

@@ -7,9 +7,9 @@
     void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
     long smo_float_##suffix(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *,       \
-                            double, long, double *);                                                                   \
+                            double, long, ptrdiff_t, double, double *);                                                \
     long smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
-                             double, long, double *);                                                                  \
+                             double, long, ptrdiff_t, double, double *);                                               \
     static const Build build_##suffix = {                                                                              \
         #suffix,           rbf_tail_##suffix,  rbf_tail_dot_##suffix, sparse_dot_##suffix,                                      \
         sum_rows_##suffix, smo_float_##suffix, smo_double_##suffix};

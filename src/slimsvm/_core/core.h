@@ -15,9 +15,9 @@ typedef struct {
     void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
     long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                      long, double *);
+                      long, ptrdiff_t, double, double *);
     long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
-                       long, double *);
+                       long, ptrdiff_t, double, double *);
 } Build;
 
 const Build *best_build(void);

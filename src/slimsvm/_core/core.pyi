@@ -36,6 +36,7 @@ def smo(
     v: NDArray[floating],
     tol: float,
     max_steps: int,
+    room: float = ...,
 ) -> tuple[int, float]: ...
 def best_merge(
     point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]

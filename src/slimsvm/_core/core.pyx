@@ -3,7 +3,7 @@
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """
 
-from libc.math cimport exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
@@ -18,9 +18,9 @@ cdef extern from "core.h" nogil:
                            float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
         long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                          long, double *) noexcept nogil
+                          long, ptrdiff_t, double, double *) noexcept nogil
         long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
-                           double, long, double *) noexcept nogil
+                           double, long, ptrdiff_t, double, double *) noexcept nogil
     const int LANES
     const Build *best_build()
 
@@ -109,10 +109,22 @@ ctypedef fused real:
     double
 
 
+cdef Py_ssize_t positives_first(const real[::1] y) except -1:
+    """The number of rows of label +1, all of which must come first."""
+    cdef Py_ssize_t split = 0, k
+    while split < y.shape[0] and y[split] > 0:
+        split += 1
+    for k in range(split, y.shape[0]):
+        if y[k] > 0:
+            raise ValueError(f"row {k} has label +1 after rows of label -1; where the sum is limited those come last")
+    return split
+
+
 def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[::1] alpha, real[::1] v, double tol,
-        long max_steps):
+        long max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
+    With `room`, the sum of alpha may grow by so much and no more; rows of label +1 then come before those of -1.
     Returns the number of steps and the largest violation left.
     """
     cdef Py_ssize_t w = K.shape[0]
@@ -122,15 +134,18 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         same(size, w)
     if w == 0:
         return 0, 0.0
+    cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w
     cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
     if work == NULL:
         raise MemoryError
     try:
         with nogil:
             if real is float:
-                steps = build.smo_float(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps, &gap)
+                steps = build.smo_float(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
+                                        split, room, &gap)
             else:
-                steps = build.smo_double(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps, &gap)
+                steps = build.smo_double(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
+                                         split, room, &gap)
     finally:
         free(work)
     return steps, gap

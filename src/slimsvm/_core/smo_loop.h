@@ -6,6 +6,10 @@
  * conditions when a_i y_i can grow, a_j y_j can shrink and v_i > v_j; i is the worst, j the one with the largest
  * gain (v_i - v_j)^2 / (K_ii + K_jj - 2 K_ij) (Fan, Chen & Lin 2005, WSS 2). Maxima are kept per chunk so that
  * the passes vectorise and the index is found in one chunk.
+ *
+ * The sum of a may have a limit, `room` above what it is. Rows 0 .. split-1 then have y = +1 and the others y = -1, each
+ * part with maxima of its own: at the limit only pairs that keep or lower the sum may move (as in nu-SVM), which are a j
+ * of y = +1 with any i, and a j of y = -1 with an i of y = -1. Without a limit, room is infinite and split is w.
  */
 
 static ptrdiff_t JOIN(SMO, _argmax)(const REAL *score, const REAL *chunk_max, ptrdiff_t w, REAL best)
@@ -77,11 +81,13 @@ static void JOIN(SMO, _room)(double a, double cap, REAL y, REAL *grow, REAL *shr
 }
 
 /* Returns the number of pair steps; on return *gap is the largest remaining violation in the block.
- * work holds 5 w + w / CHUNK + 1 numbers. */
+ * work holds 5 w + 1 numbers. */
 long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work,
-                double tol, long max_steps, double *gap)
+                double tol, long max_steps, ptrdiff_t split, double room, double *gap)
 {
     REAL *diag = work, *grow = work + w, *shrink = work + 2 * w, *score = work + 3 * w, *chunk_max = work + 4 * w;
+    REAL *chunk_max2 = chunk_max + (split + CHUNK - 1) / CHUNK; /* of the second part */
+    const ptrdiff_t rest = w - split;
     for (ptrdiff_t k = 0; k < w; k++) {
         diag[k] = K[k * w + k];
         JOIN(SMO, _room)(alpha[k], cap[k], y[k], grow + k, shrink + k);
@@ -89,28 +95,45 @@ long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, do
     const REAL *Ki = K, *Kj = K;
     REAL step = 0;
     for (long steps = 0;; steps++) {
-        REAL lowest;
-        REAL highest = JOIN(SMO, _update)(v, Ki, Kj, step, grow, shrink, score, chunk_max, w, &lowest);
-        *gap = (double)highest - lowest;
+        REAL low, low2;
+        REAL high = JOIN(SMO, _update)(v, Ki, Kj, step, grow, shrink, score, chunk_max, split, &low);
+        REAL high2 = JOIN(SMO, _update)(v + split, Ki + split, Kj + split, step, grow + split, shrink + split,
+                                        score + split, chunk_max2, rest, &low2);
+        REAL highest = high >= high2 ? high : high2, highest2 = room > 0 ? highest : high2;
+        *gap = (double)highest - low;
+        *gap = *gap >= (double)highest2 - low2 ? *gap : (double)highest2 - low2;
         if (!(*gap > tol) || steps >= max_steps)
             return steps;
-        ptrdiff_t i = JOIN(SMO, _argmax)(score, chunk_max, w, highest);
-        if (i < 0) /* not a number in K or v */
+        /* i is for a j of the first part, i2 for one of the second */
+        ptrdiff_t second = split + JOIN(SMO, _argmax)(score + split, chunk_max2, rest, high2);
+        ptrdiff_t i = high >= high2 ? JOIN(SMO, _argmax)(score, chunk_max, split, high) : second;
+        ptrdiff_t i2 = room > 0 ? i : second;
+        if (i < 0 || i2 < 0) /* not a number in K or v */
             return steps;
-        Ki = K + i * w;
-        REAL gain = JOIN(SMO, _gain)(v, Ki, diag, highest, diag[i], shrink, score, chunk_max, w);
-        ptrdiff_t j = JOIN(SMO, _argmax)(score, chunk_max, w, gain);
+        REAL gain = JOIN(SMO, _gain)(v, K + i * w, diag, highest, diag[i], shrink, score, chunk_max, split);
+        REAL gain2 = JOIN(SMO, _gain)(v + split, K + i2 * w + split, diag + split, highest2, diag[i2], shrink + split,
+                                      score + split, chunk_max2, rest);
+        ptrdiff_t j;
+        if (gain >= gain2) {
+            j = JOIN(SMO, _argmax)(score, chunk_max, split, gain);
+        } else {
+            i = i2;
+            j = split + JOIN(SMO, _argmax)(score + split, chunk_max2, rest, gain2);
+        }
         if (j < 0)
             return steps;
+        Ki = K + i * w;
         Kj = K + j * w;
         double curve = (double)diag[i] + diag[j] - 2.0 * Ki[j];
         double t = ((double)v[i] - v[j]) / (curve > TAU ? curve : TAU);
         double room_i = y[i] > 0 ? cap[i] - alpha[i] : alpha[i];
         double room_j = y[j] > 0 ? alpha[j] : cap[j] - alpha[j];
-        double room = room_i < room_j ? room_i : room_j;
-        t = t < room ? t : room;
+        double most = room_i < room_j ? room_i : room_j;
+        most = y[i] > y[j] && room / 2 < most ? room / 2 : most; /* both rise */
+        t = t < most ? t : most;
         alpha[i] = t == room_i ? (y[i] > 0 ? cap[i] : 0) : alpha[i] + t * y[i];
         alpha[j] = t == room_j ? (y[j] > 0 ? 0 : cap[j]) : alpha[j] - t * y[j];
+        room -= t * (y[i] - y[j]);
         JOIN(SMO, _room)(alpha[i], cap[i], y[i], grow + i, shrink + i);
         JOIN(SMO, _room)(alpha[j], cap[j], y[j], grow + j, shrink + j);
         step = (REAL)t;

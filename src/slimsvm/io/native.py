@@ -31,6 +31,7 @@ from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
+from ..trainers.norms import NORMS
 from .container import (
     DTYPE,
     LARGEST,
@@ -51,6 +52,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "kernel": KERNELS,
     "coding": CODINGS,
     "trainer": TRAINERS,
+    "norm": NORMS,
     "reducer": REDUCERS,
 }
 COMMON = ("n_features_in_", "feature_names_in_")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .anynorm import AnyNorm, BudgetL1, BudgetL2
 from .bsgd import BSGD
 from .pegasos import Pegasos
 from .perceptron import Perceptron
@@ -16,6 +17,9 @@ TRAINERS: dict[str, type[Any]] = {
     "pegasos": Pegasos,
     "sdca": SDCA,
     "perceptron": Perceptron,
+    "any-norm": AnyNorm,
+    "budget-l1": BudgetL1,
+    "budget-l2": BudgetL2,
     "forgetron": Forgetron,
     "rbp": RBP,
     "bsgd": BSGD,

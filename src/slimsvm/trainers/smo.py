@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -59,19 +60,32 @@ class SMO(BinaryTrainer):
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
 
+class Rounds(Protocol):
+    """What a Column asks of a trainer's settings."""
+
+    @property
+    def tol(self) -> float:
+        """The largest violation to end with."""
+
+    @property
+    def working_set(self) -> int:
+        """The rows of a round."""
+
+
 class Column:
     """The state of one binary problem: alpha, v = y - f, and the block of the last round.
 
     0 <= alpha <= cap, and the coefficient of a row is y (alpha - shift): with a shift, the box lies elsewhere.
     """
 
-    def __init__(self, gram: Gram, y: Array, cap: Array, settings: SMO, shift: Array | None = None) -> None:
+    def __init__(self, gram: Gram, y: Array, cap: Array, settings: Rounds, shift: Array | None = None) -> None:
         self.gram, self.y, self.cap, self.settings = gram, y, cap, settings
         self.tol = settings.tol
         self.shift = np.zeros(gram.n) if shift is None else shift
         self.alpha = self.shift.copy()
         self.responses = Responses(gram, 1)
         self.working = np.empty(0, dtype=np.intp)
+        self.index = self.working  # the rows of the block
         # one piece of memory for the blocks of all rounds: fresh pages cost more than the values
         self.buffer = np.empty(min(settings.working_set, gram.n) ** 2, gram.dtype)
         self.block = self.buffer[:0].reshape(0, 0)
@@ -147,7 +161,7 @@ class Column:
 
     def solve_active(self, active: Array, limit: float) -> None:
         """Solve the problem of the active rows, the others fixed, and bring the responses of all rows up to date."""
-        part = Column(self.gram.subset(active), self.y[active], self.cap[active], self.settings, self.shift[active])
+        part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows cost little, and decision values gain
         part.solve(limit - self.steps, _unheard)
@@ -155,6 +169,10 @@ class Column:
         self.alpha[active] = part.alpha
         self.steps += part.steps
         self.responses.add_rows(active[change != 0], change[change != 0, None])
+
+    def part(self, rows: Array) -> Column:
+        """The problem of some of the rows."""
+        return Column(self.gram.subset(rows), self.y[rows], self.cap[rows], self.settings, self.shift[rows])
 
     def begin_from(self, start: Array) -> None:
         """Take over coefficients, moved into this problem's box and onto its hyperplane."""
@@ -175,6 +193,8 @@ class Column:
     def choose(self, grow: Array, shrink: Array) -> None:
         """The next working set and its kernel block: the worst rows of both sides, and rows of the last set."""
         size = self.settings.working_set
+        if self.index.size == self.gram.n:
+            return  # the block has all rows already
         if self.gram.n <= size:
             worst = np.arange(self.gram.n)
         else:
@@ -182,27 +202,41 @@ class Column:
             worst = np.union1d(largest(grow, half), largest(-shrink, half))
         earlier = self.working[~np.isin(self.working, worst)][: max(size - worst.size, 0)]  # the latest come first
         self.working = np.concatenate([worst, earlier])
-        self.block = self.gram.block(self.working, out=self.buffer)
+        self.index = self.ordered(self.working)
+        self.block = self.gram.block(self.index, out=self.buffer)
+
+    def ordered(self, working: Array) -> Array:
+        """The rows of a working set as pair steps want them."""
+        return working
 
     def step(self, limit: float) -> None:
         """Solve the block to a tenth of the gap and add the change to all responses."""
-        index, tol = self.working, self.tol
+        index, tol = self.index, self.tol
         whole = index.size == self.gram.n
         small = whole and index.size <= SMALL_BLOCK
         real = np.float64 if small or tol < FLOAT_TOL else self.gram.dtype
         alpha, y, v = self.alpha[index], self.y[index].astype(real), self.v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
         goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
-        steps, gap = core.smo(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
+        steps, gap = self.pair_steps(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
         if small and gap <= goal:
             # one block holds all rows: going on until rounding stops it costs little, and makes the result
             # independent of the order of the rows and of how often each is repeated
-            core.smo(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
+            self.pair_steps(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
         self.alpha[index] = alpha
         self.steps += steps
-        self.responses.add_rows(index[moved], change[moved, None])
+        if whole:
+            self.responses.values[index] += block[:, moved] @ change[moved, None]
+        else:
+            self.responses.add_rows(index[moved], change[moved, None])
+
+    def pair_steps(
+        self, block: Array, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int
+    ) -> tuple[int, float]:
+        """Compiled pair steps on the block; the number of them and the violation left."""
+        return core.smo(block, y, cap, alpha, v, goal, limit)
 
 
 def _unheard(part: float) -> None:
