@@ -77,6 +77,20 @@ def test_weights_are_costs(make_task):
         assert primal(K, y, weights, settings.fit(make_task(RBF(0.1), X, y, weights))) <= 1.03 * exact
 
 
+@pytest.mark.parametrize("ratio", [3.0, 25.0, 400.0])
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_class_may_weigh_much_more(make_task, ratio, bias):
+    X, y = DATA["moons"]()
+    weights = np.where(y > 0, ratio, 1.0) / np.sqrt(ratio)
+    K = RBF(0.5)(X, X)
+    fit = SBP(0.1, bias=bias).fit(make_task(RBF(0.5), X, y, weights))
+    if bias:
+        exact = primal(K, y, 0.1 * weights, SMO(0.1, 1e-6).fit(make_task(RBF(0.5), X, y, weights)))
+    else:
+        exact = exact_without_bias(K, y, 0.1 * weights)
+    assert primal(K, y, 0.1 * weights, fit) <= 1.03 * exact
+
+
 def test_one_row_at_a_time_is_the_papers_loop(make_task):
     X, y = DATA["iris"]()
     K, nu, rounds = RBF(0.05)(X, X), 0.1, 60

@@ -108,7 +108,7 @@ class Basin:
         sums = self.sum + np.concatenate([[0.0], np.cumsum(self.weights * self.heights)])
         return np.interp(mass, self.masses, sums)
 
-    def least_level(self, mass: Array) -> Array:
+    def least_level(self, mass: Any) -> Array:
         """The lowest level that covers that weight."""
         return np.concatenate([[self.low], self.heights])[np.searchsorted(self.masses, mass, "left")]
 
@@ -167,14 +167,19 @@ def _surface(basins: list[Basin], amount: Amount) -> Surface:
     greatest = np.array([basin.greatest_level(mass) for basin in basins])
     enough = amount.filled(covered, greatest.mean(axis=0))
     if not enough.any():
-        everything = Covered(len(basins) * most, sum(float(basin.heights_at(most)) for basin in basins))
-        return Surface((np.inf,) * len(basins), everything)
+        return _flood(basins, float(most))
     at = int(enough.argmax())
     here = Covered(float(covered.mass[at]), float(covered.heights[at]))
     # with rows just at a level the water may be met before their whole weight is wet, which changes no level or volume
     extra = len(basins) * amount.level(here) - float(least[:, at].sum())
     levels = least[:, at] + _shares(max(extra, 0.0), greatest[:, at] - least[:, at])
     return Surface(tuple(levels.tolist()), here)
+
+
+def _flood(basins: list[Basin], most: float) -> Surface:
+    """As much weight under water as the smallest basin has: its own level has no end, others cover their lowest rows."""
+    levels = [np.inf if basin.masses[-1] <= most else float(basin.least_level(most)) for basin in basins]
+    return Surface(tuple(levels), Covered(len(basins) * most, sum(float(basin.heights_at(most)) for basin in basins)))
 
 
 def _shares(extra: float, room: Array) -> Array:
