@@ -14,6 +14,7 @@ from time import monotonic
 
 import numpy as np
 
+from ..gram import one_blas_thread
 from ..kernels import Array
 from ..model import Status
 from ..responses import Responses
@@ -79,9 +80,10 @@ class SBP(BinaryTrainer):
         """Rounds until one of the endings."""
         run = _Run(self, problem)
         watch = _Watch(self, run)
-        while (status := watch.ending()) is None:
-            run.round()
-            problem.report(watch.progress())
+        with one_blas_thread():  # waking threads for inner products would cost more than they do
+            while (status := watch.ending()) is None:
+                run.round()
+                problem.report(watch.progress())
         return watch.solution(status)
 
 

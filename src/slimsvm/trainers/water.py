@@ -25,7 +25,7 @@ from ..kernels import Array
 #: rows of the sample that a first guess comes from, and of basins that are sorted as they are
 SAMPLE = 512
 #: the part of the spread of heights around a guess in which to look first, for a given guess and a sampled one
-NEAR, SAMPLED = 0.01, 0.15
+NEAR, SAMPLED = 0.04, 0.15
 
 
 class Covered(NamedTuple):
