@@ -250,7 +250,7 @@ def train(
     trainer: Annotated[str, typer.Option("--trainer", help=one_of(TRAINERS))] = "smo",
     reducer: Reducer = "slant-aggressive",
     tol: Annotated[float, typer.Option("--tol", help="Stop at this violation of optimality.")] = 1e-3,
-    max_iter: Annotated[int, typer.Option("--max-iter", help="Pair steps at most; -1 for no limit.")] = -1,
+    max_iter: Annotated[int, typer.Option("--max-iter", help="Steps of the trainer at most; -1 for no limit.")] = -1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
     cache_mb: Annotated[float, typer.Option("--cache-mb", help="Memory for kernel rows, in MiB.")] = 512,
     seed: Seed = 0,

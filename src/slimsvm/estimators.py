@@ -68,13 +68,17 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         Of the poly and sigmoid kernels, as in `SVC`.
     trainer : str or trainer, default="smo"
         A name in `slimsvm.trainers.TRAINERS`, or an instance with settings of its own (C, tol, max_iter stay this
-        estimator's).
+        estimator's). "smo" is the exact SVM; "sbp", "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel
+        evaluations; "lp" and "ramp" have losses of their own that need fewer support vectors; "budget-l1", "budget-l2",
+        "forgetron", "rbp" and "bsgd" keep to `budget` while they train, the last three from a stream if need be
+        (`partial_fit`); "any-norm" takes a norm of the slack. Each class says what it solves and where it ends.
     reducer : str or reducer, default="slant-aggressive"
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5)`.
     tol : float, default=1e-3
-        The largest violation of the optimality conditions at which training ends, as in `SVC`.
+        The largest violation of the optimality conditions at which training ends, as in `SVC`; what it bounds with
+        another trainer, that trainer says.
     max_iter : int, default=-1
-        Pair steps at most for each output of the full model; -1 for no limit.
+        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     cache_mb : float, default=512
@@ -98,7 +102,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     n_kernel_evals_ : int
         Kernel values computed by fit.
     n_iter_ : int
-        Pair steps of training; by fit, not by compress.
+        Steps of training; by fit, not by compress.
     status_ : Status
         How training ended; by fit, not by compress.
     model_ : Expansion
