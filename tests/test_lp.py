@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC
-from slimsvm.gram import Gram
+from slimsvm.gram import Crew, Gram
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status, Task
 from slimsvm.trainers import interior
@@ -157,7 +157,7 @@ def test_the_interior_point_method_ends_within_the_gap_asked_for(eps, make_blobs
     X, y = make_blobs(150)
     cap = np.random.default_rng(2).uniform(0.1, 10.0, 150)
     K = RBF(0.3)(X, X)[:, :60]
-    u, c, b = interior_point(K, y, cap, eps, Effort(-1, None))
+    u, c, b = interior_point(K, y, cap, eps, Effort(-1, None), Crew(2))
     best = optimum(K, y, cap)
     assert objective(K, y, cap, c, b) == pytest.approx(best, rel=2 * eps + 1e-9)
     assert u.sum() == pytest.approx(best, rel=2 * eps + 1e-9)
@@ -173,7 +173,7 @@ def test_newtons_direction_solves_the_linearised_equations(make_blobs):
     cap, t, x = rng.uniform(1, 2, 30), rng.uniform(-0.9, 0.9, 8), rng.normal(size=9)
     u, Z, target = cap * rng.uniform(0.1, 0.9, 30), rng.uniform(0.1, 2, 76), rng.normal(size=76)
     S = np.concatenate([u, cap - u, 1 + t, 1 - t])
-    dx, du, dt, dS, dZ = Newton(K, y, cap, u, t, x, Z).direction(target)
+    dx, du, dt, dS, dZ = Newton(K, y, cap, u, t, x, Z, Crew(1)).direction(target)
     new_u, new_t, new_x, new_Z = u + du, t + dt, x + dx, Z + dZ
     z_low, z_high, v_low, v_high = np.split(new_Z, [30, 60, 68])
     np.testing.assert_allclose(K.T @ (y * new_u), new_t, atol=1e-9)
@@ -189,7 +189,7 @@ def test_an_interior_point_without_a_factor_returns_what_it_has(make_blobs, monk
 
     monkeypatch.setattr(interior, "cho_factor", broken)
     X, y = make_blobs(30)
-    u, c, _ = interior_point(RBF(0.3)(X, X), y, np.ones(30), EXACT, Effort(-1, None))
+    u, c, _ = interior_point(RBF(0.3)(X, X), y, np.ones(30), EXACT, Effort(-1, None), Crew(1))
     assert np.isfinite(u).all()
     assert not c.any()
 

@@ -14,6 +14,7 @@ import time
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ..gram import SMALLEST_STRIP, Crew
 from ..kernels import Array
 from ..model import Status
 
@@ -57,7 +58,7 @@ def balanced(u: Array, y: Array) -> Array:
     return u * sides.min() / sides
 
 
-def interior_point(K: Array, y: Array, cap: Array, eps: float, effort: Effort) -> tuple[Array, Array, float]:
+def interior_point(K: Array, y: Array, cap: Array, eps: float, effort: Effort, crew: Crew) -> tuple[Array, Array, float]:
     """u, c and b whose relative duality gap, and violation of the equations, are at most `eps`, within the effort."""
     k = K.shape[1]
     u = balanced(cap / 2, y)
@@ -65,7 +66,7 @@ def interior_point(K: Array, y: Array, cap: Array, eps: float, effort: Effort) -
     x, Z = np.zeros(k + 1), np.ones(2 * (y.size + k))  # x holds c and b
     while not effort.over() and min(u.min(), (cap - u).min(), 1 - np.abs(t).max(initial=0.0)) > 0:  # 0 by rounding
         effort.spent += 1
-        system = Newton(K, y, cap, u, t, x, Z)
+        system = Newton(K, y, cap, u, t, x, Z, crew)
         if system.violation(lp_objective(K, y, cap, x)) <= eps or not system.factorised:
             break
         dx, du, dt, dZ, primal, dual = system.step()
@@ -78,7 +79,7 @@ class Newton:
     their multipliers; S Z is brought to a target, the equations to 0.
     """
 
-    def __init__(self, K: Array, y: Array, cap: Array, u: Array, t: Array, x: Array, Z: Array) -> None:
+    def __init__(self, K: Array, y: Array, cap: Array, u: Array, t: Array, x: Array, Z: Array, crew: Crew) -> None:
         self.K, self.y, self.u, self.Z = K, y, u, Z
         self.S = np.concatenate([u, cap - u, 1 + t, 1 - t])
         z_low, z_high, v_low, v_high = self.parts(Z)
@@ -87,22 +88,27 @@ class Newton:
         self.for_c = np.append(t - K.T @ (y * u), -(y @ u))
         low, high, below, above = self.parts(Z / self.S)
         self.D, self.E = 1 / (low + high), 1 / (below + above)
-        self.factor = self._factor()
+        self.factor = self._factor(crew)
 
     def parts(self, both: Array) -> tuple[Array, Array, Array, Array]:
         """The four bounds of S or Z."""
         n, k = self.K.shape
         return both[:n], both[n : 2 * n], both[2 * n : 2 * n + k], both[2 * n + k :]
 
-    def _factor(self) -> tuple[Array, bool] | None:
+    def _factor(self, crew: Crew) -> tuple[Array, bool] | None:
         k = self.K.shape[1]
         scaled = np.empty((self.y.size, k + 1))  # K with the column of the bias
         scaled[:, :k], scaled[:, k] = self.K, 1.0
         scaled *= np.sqrt(self.D)[:, None]
-        M = scaled.T @ scaled
+        M = np.zeros((k + 1, k + 1))
+
+        def work(columns: slice) -> None:  # the upper triangle of scaled' scaled
+            M[: columns.stop, columns] = scaled[:, : columns.stop].T @ scaled[:, columns]
+
+        crew.run(work, k + 1, SMALLEST_STRIP)
         M[np.arange(k), np.arange(k)] += self.E
         try:
-            return cho_factor(M, lower=True, overwrite_a=True)
+            return cho_factor(M, lower=False, overwrite_a=True)
         except (LinAlgError, ValueError):  # not positive definite, or not a number, in floating point
             return None
 

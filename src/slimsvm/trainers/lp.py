@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from ..gram import Gram
 from ..kernels import Array
@@ -73,14 +74,20 @@ class LP(BinaryTrainer):
             machine.add(np.arange(problem.y.size))
             status = corner(machine, self.tol, effort)
         else:
-            machine.add(apart(problem.gram, problem.rng.permutation(problem.y.size)[: self.batch], self.batch))
-            # the corner may take the other half
-            status = generate(machine, self.batch, 0.5 * self.tol, effort, problem.report)
-            if status in (Status.CONVERGED, Status.STALLED):
-                narrow(machine, effort)
-                status = corner(machine, self.tol, effort)
+            some = problem.rng.permutation(problem.y.size)[: self.batch]
+            machine.add(apart(problem.gram, some, self.batch))
+            with threadpool_limits(1, "blas"):  # the crew has threads enough
+                status = self.generated_corner(machine, effort, problem.report)
         problem.report(1.0)
         return Solution(machine.coef, machine.bias, effort.spent, machine.gap, status)
+
+    def generated_corner(self, machine: Machine, effort: Effort, report: Callable[[float], None]) -> Status:
+        """Half of the gap allowed is for the columns, the other half for the groups of rows at the corner."""
+        status = generate(machine, self.batch, 0.5 * self.tol, effort, report)
+        if status not in (Status.CONVERGED, Status.STALLED):
+            return status
+        narrow(machine, effort)
+        return corner(machine, self.tol, effort)
 
 
 class Machine:
@@ -174,10 +181,9 @@ class Machine:
 
 def generate(machine: Machine, batch: int, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
     """Rounds of new columns and smaller groups until the gap is `tol`."""
-    eps, first = 0.1, True
+    eps, first, clear_at = 0.1, True, 1.0
     while not (over := effort.over()):
-        before = machine.gap
-        u, c, b = interior_point(*machine.grouped(), eps, effort)
+        u, c, b = interior_point(*machine.grouped(), eps, effort, machine.gram.crew)
         prices, reach = machine.price(machine.spread(u))
         machine.take(c, b, within=machine.gap)
         report(progress(machine.gap, tol))
@@ -188,8 +194,9 @@ def generate(machine: Machine, batch: int, tol: float, effort: Effort, report: C
         if first:  # all rows were alone; now there are margins to group them by
             machine.bundle(z, ALONE, machine.K.argmax(axis=1))
             first = False
-        if machine.gap < before:  # else a column might leave and join for ever
+        if machine.gap <= clear_at:  # not in every round, or a column might leave and join for ever
             machine.keep(np.abs(prices[machine.columns]) > CHEAP)
+            clear_at = 0.9 * machine.gap
         new = wanted(machine, prices, reach, batch)
         machine.add(new)
         if not new.size and not changed and eps < 0.01 * tol:
@@ -227,7 +234,7 @@ def apart(gram: Gram, candidates: Array, count: int) -> Array:
 
 def narrow(machine: Machine, effort: Effort) -> None:
     """Leave the columns that an almost exact solution uses, and its groups of rows: a small problem for the simplex."""
-    u, c, b = interior_point(*machine.grouped(), EXACT, effort)
+    u, c, b = interior_point(*machine.grouped(), EXACT, effort, machine.gram.crew)
     machine.price(machine.spread(u))
     machine.take(c, b, within=machine.gap)
     z = machine.margins(c, b)
