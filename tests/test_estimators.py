@@ -25,6 +25,8 @@ from slimsvm.trainers import SMO, TRAINERS
 EXACT = 1e-6
 #: trainers whose models a reducer shrinks; the others keep to a budget by themselves
 UNLIMITED = [name for name, kind in TRAINERS.items() if "budget" not in {field.name for field in fields(kind)}]
+#: sparse trainers may need fewer support vectors than a budget allows, and the estimator says so
+fits_the_budget = pytest.mark.filterwarnings("ignore:budget=.* is not below the:UserWarning")
 TABLES = {"kernel": KERNELS, "trainer": TRAINERS, "reducer": REDUCERS}
 
 
@@ -46,6 +48,7 @@ def iris():
 # Budgets
 
 
+@fits_the_budget
 @pytest.mark.parametrize("reducer", REDUCERS)
 @pytest.mark.parametrize("trainer", UNLIMITED)
 @pytest.mark.parametrize("budget", [1, 2, 7, 20, np.int64(5)])
@@ -53,18 +56,19 @@ def test_a_budget_is_the_number_of_support_vectors_at_most(budget, trainer, redu
     for X, y in (moons, iris):
         slim = SlimSVC(budget, trainer=trainer, reducer=reducer, random_state=0).fit(X, y)
         assert slim.support_vectors_.shape[0] <= budget
-        assert slim.path_ is not None
-        assert max(slim.path_.sizes) <= budget
+        assert slim.path_ is not None or trainer == "lp"
+        assert slim.path_ is None or max(slim.path_.sizes) <= budget
         assert set(slim.predict(X)) <= set(y)
 
 
+@fits_the_budget
 @pytest.mark.parametrize("reducer", REDUCERS)
 @pytest.mark.parametrize("trainer", UNLIMITED)
 def test_twenty_support_vectors_are_nearly_as_good_as_all(trainer, reducer, moons, iris):
     for X, y in (moons, iris):
         full = SlimSVC(trainer=trainer, C=10.0, random_state=0).fit(X, y)
         slim = SlimSVC(20, trainer=trainer, reducer=reducer, C=10.0, random_state=0).fit(X, y)
-        assert slim.path_ is not None
+        assert slim.path_ is not None or trainer == "lp"
         assert slim.score(X, y) >= full.score(X, y) - 0.1
 
 
@@ -160,8 +164,8 @@ def test_neither_budget_nor_tolerance_keeps_the_full_model(moons):
 @pytest.mark.parametrize("reducer", REDUCERS)
 def test_methods_may_be_names_or_instances(trainer, reducer, moons):
     X, y = moons
-    named = SlimSVC(8, trainer=trainer, reducer=reducer, random_state=0).fit(X, y)
-    built = SlimSVC(8, trainer=TRAINERS[trainer](), reducer=REDUCERS[reducer](), random_state=0).fit(X, y)
+    named = SlimSVC(4, trainer=trainer, reducer=reducer, random_state=0).fit(X, y)
+    built = SlimSVC(4, trainer=TRAINERS[trainer](), reducer=REDUCERS[reducer](), random_state=0).fit(X, y)
     np.testing.assert_array_equal(named.decision_function(X), built.decision_function(X))
 
 

@@ -4,9 +4,11 @@ from typing import Any
 
 from .anynorm import AnyNorm, BudgetL1, BudgetL2
 from .bsgd import BSGD
+from .lp import LP
 from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .perceptrons import RBP, Forgetron
+from .ramp import Ramp
 from .sbp import SBP
 from .sdca import SDCA
 from .smo import SMO
@@ -17,6 +19,8 @@ TRAINERS: dict[str, type[Any]] = {
     "pegasos": Pegasos,
     "sdca": SDCA,
     "perceptron": Perceptron,
+    "ramp": Ramp,
+    "lp": LP,
     "any-norm": AnyNorm,
     "budget-l1": BudgetL1,
     "budget-l2": BudgetL2,
