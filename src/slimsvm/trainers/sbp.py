@@ -40,10 +40,10 @@ class SBP(BinaryTrainer):
     round fills up to the level of the best scale of its w (`water.Cost`), so that the optimum is that of
     1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)) and no search over nu is needed.
 
-    `batch` rows are drawn in a round. `batch=1` is the paper's algorithm: independent draws, steps of 1 / sqrt(t) in the
-    unit ball, and the average of all iterates (weighted by t, which is better than equal weights). With more, w is the mean
-    of all draws, and every row under water is drawn once before any is again, which needs fewer evaluations. `steps`
-    chooses between these two, "root" and "mean", for any batch.
+    `batch` rows are drawn in a round, at first fewer. `batch=1` is the paper's algorithm: independent draws, steps of
+    1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is better than equal weights). With
+    more, w is the mean of all draws, and every row under water is drawn once before any is again, which needs fewer
+    evaluations. `steps` chooses between these two, "root" and "mean", for any batch.
 
     A run ends when the second half of its rounds has improved the objective by less than 10 `tol`, relatively, which leaves
     about twice as much to gain; at `max_iter` rounds; after `time_limit` seconds; or, with `early_stopping`, when the error
@@ -60,7 +60,7 @@ class SBP(BinaryTrainer):
     time_limit: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
+    n_iter_no_change: int = 10
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -165,8 +165,10 @@ class _Run:
     def round(self) -> None:
         """Draw rows under water, step towards them, and let the water find its level."""
         self.t += 1
-        rows, step = self.draw()
-        step = step / np.sqrt(self.t) if self.root else step * self.last.surface.covered.mass
+        # the first rows say most, and one informs the choice of the next: round t draws t rows until that is the batch
+        count = self.batch if self.root else min(self.t, self.batch)
+        rows, step = self.draw(count)
+        step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
         coef = self.last.coef
         coef[rows] += step
         self.responses.add_rows(rows, step[:, None], keep=False)  # they come back late: no cache would hold them
@@ -177,11 +179,11 @@ class _Run:
             self.sums += self.t * np.stack([coef, self.values])
         self.last = self.iterate(coef, self.values)
 
-    def draw(self) -> tuple[Array, Array]:
+    def draw(self, count: int) -> tuple[Array, Array]:
         """Rows under water, half of them from each of two basins, and the step towards their mean."""
         rows, steps = [], []
         k = len(self.basins)
-        counts = self.rng.multinomial(self.batch, [1 / k] * k) if self.root else [-(-self.batch // k)] * k
+        counts = self.rng.multinomial(count, [1 / k] * k) if self.root else [-(-count // k)] * k
         for basin, heights, level, count in zip(
             self.basins, self.last.heights, self.last.surface.levels, counts, strict=True
         ):
