@@ -373,6 +373,14 @@ def imported(model: Any) -> Imported:
     return import_svc(model)
 
 
+def classifier_of(source: Imported) -> SlimSVC:
+    """A fitted SlimSVC that computes an imported function."""
+    estimator = SlimSVC(**source.params)
+    estimator.n_features_in_ = source.n_features
+    _install(estimator, source.model, source.coding, source.classes, None)
+    return estimator
+
+
 def _check_features(estimator: SlimSVC, source: Imported) -> None:
     if estimator.n_features_in_ != source.n_features:
         raise ValueError(
