@@ -37,7 +37,7 @@ def export(
     `slimsvm.io.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its exporter.
     Files that exist are left alone unless `force` is set.
     """
-    path = Path(os.path.realpath(path))
+    path = Path(path)
     exporter = make_exporter(target_of(path, target), settings)
     rendered = exporter.render(artefact_of(model), path.stem)
     files = {path if ending == exporter.ending else path.with_suffix(ending): [data] for ending, data in rendered.items()}
@@ -46,7 +46,7 @@ def export(
         raise FileExistsError(
             f"{', '.join(taken)} exists already; give another name, or force=True (--force) to replace it"
         )
-    write_together(files)
+    write_together({Path(os.path.realpath(file)): pieces for file, pieces in files.items()})
     return list(files)
 
 
@@ -54,7 +54,10 @@ def target_of(path: Path, target: str | None) -> str:
     """The target named, or the one of the path's ending."""
     endings = {exporter.ending: name for name, exporter in EXPORTERS.items()}
     if target is None and path.suffix not in endings:
-        raise ValueError(f"no target has the ending of {path.name!r}; use one of {sorted(endings)}, or name the target")
+        raise ValueError(
+            f"no target has the ending of {path.name!r}; name the target, one of {sorted(EXPORTERS)}, or an output that "
+            f"ends in one of {sorted(endings)}"
+        )
     target = target or endings[path.suffix]
     if target not in EXPORTERS:
         raise ValueError(f"unknown target {target!r}; there are {sorted(EXPORTERS)}")
@@ -67,5 +70,7 @@ def make_exporter(target: str, settings: dict[str, Any]) -> Any:
     known = [field.name for field in fields(kind)]
     unknown = sorted(settings.keys() - set(known))
     if unknown:
-        raise ValueError(f"the {target} export has no setting {', '.join(unknown)}; it has {known or 'none'}")
+        raise ValueError(
+            f"the {target} export has no setting {', '.join(unknown)}; its settings: {', '.join(known) or 'none'}"
+        )
     return kind(**settings)

@@ -12,8 +12,13 @@ from .native import load as load_native
 def load(path: str | os.PathLike[str]) -> Any:
     """The fitted model in a .slim file, or the classifier in a LIBSVM model file.
 
-    What a .slim file holds predicts as the model that was saved, to the last bit.
+    What a .slim file holds predicts as the model that was saved, to the last bit. A LIBSVM file has features up to the last
+    one that is not 0 in all support vectors; `slimsvm.io.libsvm.read_libsvm` takes their number where rows have more.
     """
+    return read_libsvm(path) if is_libsvm(path) else load_native(path)
+
+
+def is_libsvm(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as LIBSVM's models do."""
     with open(path, "rb") as file:
-        start = file.read(len(b"svm_type"))
-    return read_libsvm(path) if start == b"svm_type" else load_native(path)
+        return file.read(len(b"svm_type")) == b"svm_type"

@@ -62,7 +62,7 @@ def _header(a: Artefact, layout: Layout, kernel: str) -> list[str]:
         *parameters,
         f"nr_class {a.classes.size}",
         f"total_sv {layout.index.size}",
-        f"rho {_words(-layout.bias)}",
+        f"rho {_words(0.0 - layout.bias)}",
         f"label {' '.join(_labels(a.classes[layout.order]))}",
         f"nr_sv {' '.join(map(str, layout.counts))}",
     ]
@@ -114,49 +114,60 @@ def read_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
 
 
 def _imported(text: str, n_features: int | None) -> Imported:
-    head, separator, body = text.partition("\nSV")
+    head, _, body = text.partition("\nSV\n")
     header = {words[0]: words[1:] for words in map(str.split, head.splitlines()) if words}
-    if not separator or header.get("svm_type", [""])[0] not in TYPES:
-        raise ValueError(
-            f"it has svm_type {short(header.get('svm_type'))} {'' if separator else 'and no SV'}; there are {TYPES}"
-        )
-    kernel = header["kernel_type"][0]
-    if kernel not in KERNELS:
-        raise ValueError(f"it has the kernel {short(kernel)}; there are {sorted(KERNELS)}")
-    given = {"gamma": float(header.get("gamma", ["1"])[0]), "coef0": float(header.get("coef0", ["0"])[0])}
-    params: dict[str, Any] = {"kernel": KERNELS[kernel], "degree": int(header.get("degree", ["3"])[0]), **given}
-    labels = np.array(header["label"], dtype=np.int64)
-    counts = np.array(header["nr_sv"], dtype=np.int64)
-    coef, points = _points(body.splitlines()[1:], labels.size, n_features)
-    if counts.size != labels.size or counts.sum() != coef.shape[1]:
-        raise ValueError(
-            f"nr_sv is {counts.tolist()}, and there are {coef.shape[1]} lines of points of {labels.size} classes"
-        )
-    columns, bias = _in_order(pair_columns(coef, counts), -np.array(header["rho"], dtype=np.float64), labels)
+    params = _parameters(header)
+    labels, counts = (np.array(header[name], dtype=np.int64) for name in ("label", "nr_sv"))
+    lines = [line.strip().split(maxsplit=labels.size - 1) for line in body.splitlines() if line.strip()]
+    if counts.size != labels.size or counts.sum() != len(lines):
+        raise ValueError(f"nr_sv is {counts.tolist()}, and after SV there are {len(lines)} points of {labels.size} classes")
+    coef = np.array([line[: labels.size - 1] for line in lines], dtype=np.float64).reshape(-1, labels.size - 1)
+    columns, bias = _in_order(pair_columns(coef.T, counts), -np.array(header["rho"], dtype=np.float64), labels)
+    texts, columns = _merged([line[-1] if len(line) == labels.size else "" for line in lines], columns)
+    points = _rows(texts, n_features)
     model = Expansion(make_kernel(**params), points, columns, bias)
     return Imported(model, OneVsOne(labels.size), np.sort(labels), points.shape[1], params)
 
 
-def _points(lines: list[str], n_classes: int, n_features: int | None) -> tuple[Array, Any]:
-    """Coefficients (k - 1, m) and points of the lines after SV."""
-    coef, values, features, starts = [], [], [], [0]
-    for number, line in enumerate(filter(None, map(str.strip, lines)), start=1):
-        words = line.split()
-        pairs = [word.split(":") for word in words[n_classes - 1 :]]
-        if len(words) < n_classes - 1 or any(len(pair) != 2 or int(pair[0]) < 1 for pair in pairs):
-            raise ValueError(
-                f"point {number} is {short(line)}, not {n_classes - 1} coefficients and feature:value from 1 on"
-            )
-        coef.append([float(word) for word in words[: n_classes - 1]])
-        features += [int(pair[0]) - 1 for pair in pairs]
-        values += [float(pair[1]) for pair in pairs]
-        starts.append(len(values))
+def _parameters(header: dict[str, list[str]]) -> dict[str, Any]:
+    """The kernel and its parameters, as SlimSVC has them."""
+    kind, kernel = header["svm_type"][0], header["kernel_type"][0]
+    if kind not in TYPES:
+        raise ValueError(f"it has the svm_type {short(kind)}; there are {list(TYPES)}")
+    if kernel not in KERNELS:
+        raise ValueError(f"it has the kernel {short(kernel)}; there are {sorted(KERNELS)}")
+    # a file has the parameters that its kernel has; for the others any will do
+    gamma, coef0, degree = (header.get(name, ["1"])[0] for name in ("gamma", "coef0", "degree"))
+    return {"kernel": KERNELS[kernel], "gamma": float(gamma), "coef0": float(coef0), "degree": int(degree)}
+
+
+def _merged(texts: list[str], columns: Array) -> tuple[list[str], Array]:
+    """Each point once, with the coefficients of all its copies."""
+    place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    merged = np.zeros((len(place), columns.shape[1]))
+    np.add.at(merged, [place[text] for text in texts], columns)
+    return list(place), merged
+
+
+def _rows(texts: list[str], n_features: int | None) -> Any:
+    """Rows of `feature:value`, features from 1 on; CSR where most values are 0."""
+    values: list[float] = []
+    features: list[int] = []
+    starts = [0]
+    for word in (word for text in texts for word in [*text.split(), ""]):
+        feature, _, value = word.partition(":")
+        if not word:  # the end of a row
+            starts.append(len(values))
+        elif feature.isdigit() and int(feature):
+            features.append(int(feature) - 1)
+            values.append(float(value))
+        else:
+            raise ValueError(f"it has {short(word)} in a point, where feature:value is wanted, with features from 1 on")
     width = max(features, default=0) + 1
     if n_features is not None and n_features < width:
         raise ValueError(f"it has a feature {width}, beyond the {n_features} that were asked for")
-    points = csr_array((values, features, starts), shape=(len(coef), n_features or width), dtype=np.float64)
-    dense = points.nnz > SPARSE_DENSITY * len(coef) * points.shape[1]
-    return np.array(coef).reshape(-1, n_classes - 1).T, points.toarray() if dense else points
+    rows = csr_array((values, features, starts), shape=(len(texts), n_features or width), dtype=np.float64)
+    return rows.toarray() if rows.nnz > SPARSE_DENSITY * rows.shape[0] * rows.shape[1] else rows
 
 
 def _in_order(columns: Array, bias: Array, labels: Array) -> tuple[Array, Array]:

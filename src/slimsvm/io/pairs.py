@@ -58,8 +58,8 @@ def _covered(coef: Array, signs: Array) -> list[tuple[int, Array, Array]]:
         owner = np.where((left != 0).any(axis=1), count.argmax(axis=1), -1)
         for c in range(signs.shape[0]):
             mine = np.flatnonzero(owner == c)
-            entries.append((c, mine, left[mine] * np.abs(signs[c])))
-            left[mine] *= signs[c] == 0
+            entries.append((c, mine, np.where(signs[c] != 0, left[mine], 0.0)))
+            left[mine] = np.where(signs[c] == 0, left[mine], 0.0)
     return entries
 
 
