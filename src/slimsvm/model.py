@@ -21,6 +21,10 @@ class Status(Enum):
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        """Made again from its words; skops looks for this, where pickle has its own way with enums."""
+        return Status, (self.value,)
+
 
 @dataclass(frozen=True)
 class Expansion:

@@ -12,6 +12,8 @@ from .formulas import FORMULAS
 
 #: the share of the largest score by which quantised scores may differ before the user hears of it
 NOTABLE = 0.1
+#: how far rows may lie beyond the points: 16 bits have some to spare, 8 bits have none
+HEADROOM = {8: 1.0, 16: 4.0}
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def quantise(a: Artefact, bits: int, limit: float | None = None, rows: Array | N
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
     largest = 2 ** (bits - 1) - 1
-    step = (limit or reach or 1.0) / largest
+    step = (limit or HEADROOM[bits] * reach or 1.0) / largest
     coef_step = (float(np.abs(a.coef).max(initial=0.0)) or 1.0) / largest
     points, coef = (np.rint(values).astype(f"i{bits // 8}") for values in ((a.points - middle) / step, a.coef / coef_step))
     return Quantised(bits, points, coef, middle, step, coef_step)
