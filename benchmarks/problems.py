@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 MISSING = """The benchmark data is not in {folder}.
-Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz and letter.npz, each with X_train, y_train, X_test and y_test:
-a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train)."""
+Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz, each with X_train, y_train, X_test and
+y_test: a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train), mnist
+has 784 gray values from 0 to 255."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,13 @@ class Problem:
     C: float
 
 
-#: name -> (gamma, C, rows given as CSR, standardised)
-SETTINGS = {"a8a": (0.1, 1.0, True, False), "ijcnn1": (1.0, 10.0, False, False), "letter": (1 / 16, 10.0, False, True)}
+#: name -> (gamma, C, rows given as CSR, how features are scaled)
+SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
+    "a8a": (0.1, 1.0, True, None),
+    "ijcnn1": (1.0, 10.0, False, None),
+    "letter": (1 / 16, 10.0, False, StandardScaler()),
+    "mnist": (0.02, 10.0, False, FunctionTransformer(partial(np.multiply, 1 / 255))),
+}
 
 
 def folder() -> Path:
@@ -44,13 +51,12 @@ def problem(name: str) -> Problem:
     file = folder() / f"{name}.npz"
     if not file.exists():
         sys.exit(MISSING.format(folder=folder()))
-    gamma, C, sparse, standardised = SETTINGS[name]
+    gamma, C, sparse, scaler = SETTINGS[name]
     with np.load(file) as arrays:
         X, X_test = arrays["X_train"].astype(np.float64), arrays["X_test"].astype(np.float64)
         y, y_test = arrays["y_train"], arrays["y_test"]
-    if standardised:
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
+    if scaler is not None:
+        X, X_test = scaler.fit_transform(X), scaler.transform(X_test)
     if sparse:
         X, X_test = csr_array(X), csr_array(X_test)
     return Problem(name, X, y, X_test, y_test, gamma, C)

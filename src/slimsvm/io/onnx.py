@@ -129,15 +129,21 @@ def _labels(classes: Array) -> Array:
 def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> None:
     """Add the nodes from the rows `x` to `label` and `scores`."""
     a = artefact.compact()
-    outputs = _svm_classifier if flavor == "svm" else _expansion
-    _decide(graph, a, outputs(graph, a, x))
+    outputs = (_svm_classifier if flavor == "svm" else _expansion)(graph, a, x)
+    decisive = _votes(graph, a, outputs) if a.votes else outputs
+    number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
+    graph.add("Gather", graph.constant("classes", _labels(a.classes)), number, name="label")
 
 
 def _expansion(g: Graph, a: Artefact, x: str) -> str:
+    """`scores`, [-f, f] for two classes, or the outputs of pairs that are yet to vote."""
     if a.kernel not in PLAIN_KERNELS:
         raise ValueError(f"the onnx export has no {a.kernel!r} kernel; it has {sorted(PLAIN_KERNELS)}")
     values = PLAIN_KERNELS[a.kernel](g, a, x)
-    return g.add("Gemm", values, g.constant("coef", a.coef), g.constant("bias", a.bias))
+    sides = [-1.0, 1.0] if a.classes.size == 2 else [1.0]
+    coef, bias = (np.concatenate([side * part for side in sides], axis=-1) for part in (a.coef, a.bias))
+    name = "outputs" if a.votes else "scores"
+    return g.add("Gemm", values, g.constant("coef", coef), g.constant("bias", bias), name=name)
 
 
 def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
@@ -169,14 +175,21 @@ def _sigmoid(g: Graph, a: Artefact, x: str) -> str:
 
 
 def _rbf(g: Graph, a: Artefact, x: str) -> str:
-    """exp(2 gamma <x, z> - gamma |z|^2 - gamma |x|^2); the mean of the points is the origin, to keep float32's digits."""
-    gamma, mean = a.parameters["gamma"], a.points.mean(axis=0)
-    points = a.points - mean
-    x = _scaled(g, x, _moved(a, mean))
+    """exp(2 gamma <x, z> - gamma |z|^2 - gamma |x|^2), with the mean of the points as origin where digits are short."""
+    gamma = a.parameters["gamma"]
+    origin = a.points.mean(axis=0) * _loses_digits(g, a)
+    points = a.points - origin
+    x = _scaled(g, x, _moved(a, origin))
     own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), gamma)))
     norms = g.constant("norms", -gamma * (points**2).sum(axis=1))
     exponent = g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
-    return g.add("Exp", g.add("Min", exponent, g.constant("zero", np.array(0.0))))
+    return g.add("Exp", exponent)
+
+
+def _loses_digits(g: Graph, a: Artefact) -> bool:
+    """Whether the terms of the exponent are so large that their rounding would be seen in scores."""
+    largest = a.parameters["gamma"] * float((a.points**2).sum(axis=1).max())
+    return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
 
 
 def _moved(a: Artefact, mean: Array) -> Scaling:
@@ -218,22 +231,8 @@ PLAIN_KERNELS: dict[str, Callable[[Graph, Artefact, str], str]] = {
 }
 
 
-def _decide(g: Graph, a: Artefact, outputs: str) -> None:
-    """`scores`, one column per class, and `label`."""
-    if a.classes.size == 2:
-        g.add("Concat", g.add("Neg", outputs), outputs, name="scores", axis=1)
-        positive = g.add("Cast", g.add("Greater", outputs, g.constant("border", np.array(0.0))), to=TYPES[np.int64])
-        number = g.add("Reshape", positive, g.constant("flat", np.array([-1])))
-    elif a.votes:
-        number = _vote(g, a, outputs)
-    else:
-        scores = g.add("Identity", outputs, name="scores")
-        number = g.add("ArgMax", scores, axis=1, keepdims=0)
-    g.add("Gather", g.constant("classes", _labels(a.classes)), number, name="label")
-
-
-def _vote(g: Graph, a: Artefact, outputs: str) -> str:
-    """`scores`: votes, with the sum of outputs squeezed below half a vote; returns the number of the class."""
+def _votes(g: Graph, a: Artefact, outputs: str) -> str:
+    """`scores`: votes, with the sum of outputs squeezed below half a vote; returns these or votes, as the model decides."""
     signs = OneVsOne(a.classes.size).signs
     by_pair = g.constant("signs", signs.T)
     won = g.add("Cast", g.add("Greater", outputs, g.constant("border", np.array(0.0))), to=TYPES[g.dtype])
@@ -243,23 +242,23 @@ def _vote(g: Graph, a: Artefact, outputs: str) -> str:
     one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
     squeezed = g.add("Div", confidence, g.add("Mul", g.add("Add", g.add("Abs", confidence), one), three))
     scores = g.add("Add", votes, squeezed, name="scores")
-    return g.add("ArgMax", scores if a.coding.break_ties else votes, axis=1, keepdims=0)  # type: ignore[union-attr]
+    return scores if a.coding.break_ties else votes  # type: ignore[union-attr]
 
 
 def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
-    """The outputs of an SVMClassifier, with signs as ours."""
+    """As `_expansion`, by an SVMClassifier; its scores are the outputs of pairs, or [-f, f] in ONNX Runtime."""
     if a.kernel not in SVM_KERNELS:
         raise ValueError(f"an SVMClassifier has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
     if a.classes.size > 2 and not a.votes:
         raise ValueError(
             "an SVMClassifier holds pairs of classes, and this model has an output per class; take flavor='plain'"
         )
-    layout = layout_of(a)
+    layout, scores = layout_of(a), "outputs" if a.votes else "scores"
     parameters = [float(a.parameters.get(name, 0.0)) for name in ("gamma", "coef0", "degree")]
     node = Node(
         "SVMClassifier",
         [_scaled(g, x, a.scaling)],
-        ["svm_label", "svm_scores"],
+        ["svm_label", scores],
         "ai.onnx.ml",
         {
             "kernel_type": SVM_KERNELS[a.kernel],
@@ -273,5 +272,4 @@ def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
         },
     )
     g.nodes.append(node)
-    # for two classes ONNX Runtime gives [-f, f]
-    return "svm_scores" if a.votes else g.add("Gather", "svm_scores", g.constant("second", np.array([1])), axis=1)
+    return scores
