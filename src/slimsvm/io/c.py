@@ -183,8 +183,7 @@ class Source:
         """All numbers of the model."""
         texts = []
         for name, values in self.arrays.items():
-            entry = "float" if values.dtype.kind == "f" else self.entry
-            texts.append(f"static const {entry} {name}[{values.size}] = {{\n{table(values)}\n}};")
+            texts.append(f"static const {_c_type(values)} {name}[{values.size}] = {{\n{table(values)}\n}};")
         return "\n\n".join(texts)
 
     def preparation(self) -> list[str]:
@@ -251,7 +250,9 @@ class Source:
         """The loop over the points."""
         scales = self.small is not None
         name = f"void {self.prefix}_scores" if not self.a.votes else "static void outputs"
-        body = [f"const {self.entry} *z = points, *c = coef;"]
+        body = [
+            f"const {_c_type(self.arrays[name])} *{short} = {name};" for name, short in (("points", "z"), ("coef", "c"))
+        ]
         body += [f"{self.entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
         body += [
             "for (int k = 0; k < OUTPUTS; k++)",
@@ -343,6 +344,10 @@ extern "C" {{
 
 #endif
 """
+
+
+def _c_type(values: Array) -> str:
+    return "float" if values.dtype.kind == "f" else f"int{8 * values.itemsize}_t"
 
 
 def _function(head: str, body: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,10 @@ from .formulas import FORMULAS
 NOTABLE = 0.1
 #: how far rows may lie beyond the points: 16 bits have some to spare, 8 bits have none
 HEADROOM = {8: 1.0, 16: 4.0}
+#: the share of the points' bytes for which coefficients get 16 bits rather than 8
+CHEAP = 1 / 8
+#: points up to which coefficients are fitted to the rounded points, and rows that this is done on
+FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,8 @@ class Quantised:
 
     @property
     def largest(self) -> int:
-        """The largest integer of the tables."""
-        return 2 ** (self.bits - 1) - 1
+        """The largest integer of the points."""
+        return _largest(self.bits)
 
     @property
     def sum_bits(self) -> int:
@@ -41,56 +46,70 @@ class Quantised:
 def quantise(a: Artefact, bits: int, limit: float | None = None, rows: Array | None = None) -> Quantised:
     """The points and coefficients of an artefact as integers of 8 or 16 bits.
 
-    The range is that of the points and of `rows`, raw ones like those to come, or from -limit to limit.
+    The range is that of the points and of `rows`, raw ones like those to come, or from -limit to limit. Coefficients are
+    those that give the outputs back best, on the same rows, now that the points are rounded.
     """
-    if a.kernel in FORMULAS and not FORMULAS[a.kernel].integer:
+    if not FORMULAS[a.kernel].integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
-    low, high = _extent(a, rows)
-    # where only differences count the range may lie anywhere, which saves up to one bit
-    middle = (low + high) / 2 if limit is None and a.kernel in ("rbf", "laplacian") else 0.0
-    reach = max(high - middle, middle - low)
+    sample = a.points if rows is None else np.concatenate([a.points, rows if a.scaling is None else a.scaling(rows)])
+    middle, reach = _range(a, sample, centred=limit is None)
     if limit is not None and reach > limit:
         raise ValueError(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
-    largest = 2 ** (bits - 1) - 1
-    step = (limit or HEADROOM[bits] * reach or 1.0) / largest
-    coef_step = (float(np.abs(a.coef).max(initial=0.0)) or 1.0) / largest
-    points, coef = (np.rint(values).astype(f"i{bits // 8}") for values in ((a.points - middle) / step, a.coef / coef_step))
-    return Quantised(bits, points, coef, middle, step, coef_step)
+    step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
+    points = _integers(a.points - middle, bits, step)
+    coef = _fitted_coefficients(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample)
+    coef_bits = 16 if coef.size <= CHEAP * points.size else bits
+    coef_step = (float(np.abs(coef).max()) or 1.0) / _largest(coef_bits)
+    return Quantised(bits, points, _integers(coef, coef_bits, coef_step), middle, step, coef_step)
 
 
-def _extent(a: Artefact, rows: Array | None) -> tuple[float, float]:
-    values = [a.points]
-    if rows is not None:
-        values.append(rows if a.scaling is None else a.scaling(rows))
-    return min(float(v.min(initial=np.inf)) for v in values), max(float(v.max(initial=-np.inf)) for v in values)
+def _largest(bits: int) -> int:
+    return 2 ** (bits - 1) - 1
+
+
+def _integers(values: Array, bits: int, step: float) -> Array:
+    """Values in units of a step, clipped to the range of the integers."""
+    return np.clip(np.rint(values / step), -_largest(bits), _largest(bits)).astype(f"i{bits // 8}")
+
+
+def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
+    """The middle of the range and how far features reach from it; where only differences count it may lie anywhere."""
+    low, high = float(sample.min()), float(sample.max())
+    middle = (low + high) / 2 if centred and a.kernel in ("rbf", "laplacian") else 0.0
+    return middle, max(high - middle, middle - low)
+
+
+def _fitted_coefficients(a: Artefact, rounded: Callable[[Array], Array], sample: Array) -> Array:
+    """The least squares of outputs on the sample from rounded rows and points, held near the exact coefficients."""
+    if a.size > FITTED_POINTS:
+        return a.coef
+    sample = sample[:FITTED_ROWS]
+    K = _kernel(a)(rounded(sample), rounded(a.points))
+    H = K.T @ K
+    ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
+    wanted = K.T @ (_kernel(a)(sample, a.points) @ a.coef) + ridge * a.coef
+    return np.linalg.solve(H + ridge * np.eye(a.size), wanted)
+
+
+def _kernel(a: Artefact) -> Callable[[Array, Array], Array]:
+    from ..kernels import make_kernel
+
+    return make_kernel(a.kernel, **{"gamma": 1.0, "degree": 1, "coef0": 0.0} | dict(a.parameters))  # type: ignore[arg-type]
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
     """Compare the outputs on some of the points, which are rows like any other, and warn where they differ much."""
-    some = a.points[:: -(-a.size // 256)]
-    exact = _outputs(a, some, a.points, a.coef)
-    units = np.clip(np.rint((some - tables.middle) / tables.step), -tables.largest, tables.largest)
-    coarse = _outputs(
-        a,
-        units * tables.step + tables.middle,
-        tables.points * tables.step + tables.middle,
-        tables.coef * tables.coef_step,
-    )
-    share = float(np.abs(coarse - exact).max(initial=0.0) / max(np.abs(exact).max(initial=0.0), np.finfo(float).tiny))
+    some = np.arange(0, a.size, -(-a.size // 256))
+    points = tables.points * tables.step + tables.middle
+    exact = _kernel(a)(a.points[some], a.points) @ a.coef
+    coarse = _kernel(a)(points[some], points) @ (tables.coef * tables.coef_step)
+    share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(
             f"int{tables.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
             "scale (a Pipeline with a StandardScaler is exported as one), or use more bits",
             stacklevel=4,
         )
-
-
-def _outputs(a: Artefact, X: Array, points: Array, coef: Array) -> Array:
-    """Outputs for scaled rows X with other points and coefficients than the artefact's."""
-    from ..kernels import make_kernel
-
-    given = {"gamma": 1.0, "degree": 1, "coef0": 0.0} | dict(a.parameters)
-    return make_kernel(a.kernel, **given)(X, points) @ coef + a.bias  # type: ignore[arg-type]
