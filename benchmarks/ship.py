@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import time
@@ -207,7 +206,6 @@ def large(folder: Path) -> None:
 
 def main() -> None:
     """Every problem, then latency at 64 x 123, then the large model."""
-    os.environ["OMP_NUM_THREADS"] = "1"
     warnings.simplefilter("ignore")
     for name, (budget, most) in MODELS.items():
         p = problem(name)
