@@ -46,13 +46,15 @@ def section_bytes(compiled: Path) -> int:
     return sum(int(size) for size in re.findall(r"^\.(?:text|rodata)\S*\s+(\d+)", done.stdout, re.MULTILINE))
 
 
-def code_bytes(source: bytes, compiler: str = "gcc", ending: str = ".c") -> int:
-    """Code and constants of a source, compiled for size."""
+def code_bytes(source: bytes, *compiler: str, ending: str = ".c") -> int:
+    """Code and constants of a source, compiled for size, by gcc unless told."""
     with tempfile.TemporaryDirectory() as folder:
         path, compiled = Path(folder) / f"model{ending}", Path(folder) / "model.o"
         path.write_bytes(source)
         flags = ["-Os", "-w", "-c"]
-        subprocess.run([compiler, *flags, path, "-o", compiled], check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run(
+            [*(compiler or ("gcc",)), *flags, path, "-o", compiled], check=True, capture_output=True, timeout=PATIENCE
+        )
         return section_bytes(compiled)
 
 
@@ -69,7 +71,7 @@ def micromlgen_bytes(svc: SVC) -> int:
 
     text = "#include <stdarg.h>\n#include <stdint.h>\n#include <math.h>\n" + micromlgen.port(svc)
     keep = "int keep(float *x) { static Eloquent::ML::Port::SVM model; return model.predict(x); }\n"
-    return code_bytes((text + keep).encode(), "g++", ".cpp")
+    return code_bytes((text + keep).encode(), "g++", ending=".cpp")
 
 
 def skl2onnx_model(svc: SVC) -> bytes:

@@ -26,10 +26,12 @@ from slimsvm.io.export import EXPORTERS
 from slimsvm.io.onnx import ONNXExporter
 from slimsvm.io.source import artefact_of
 
-#: problem -> budget, and training rows of the model at most; test sets are whole
-MODELS = {"a8a": (16, None), "ijcnn1": (128, None), "letter": (520, None), "mnist": (500, 10_000)}
+#: problem -> budget, and training rows of the model at most (few where the reducer takes long); test sets are whole
+MODELS = {"a8a": (16, None), "ijcnn1": (128, None), "letter": (520, 3_000), "mnist": (500, 3_000)}
 #: trained models are kept here, so that a second run measures only
 KEPT = Path("results")
+#: a microcontroller's compiler
+ARM = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb")
 #: times a row is predicted by the compiled program
 REPEATS = 20_000
 
@@ -132,6 +134,7 @@ def sizes(p: Problem, model: SlimSVC, seen: np.ndarray) -> None:
         **{f"c_{name}": size for name, size in compiled.items()},
         limit_float32=int(1.05 * raw + 2048),
         int8_to_float32=compiled["int8"] / compiled["float32"],
+        **({} if missing(ARM[0]) else {f"arm_{name}": code_bytes(source, *ARM) for name, source in code.items()}),
         onnx_float32=len(ONNXExporter().render(a, "model")[".onnx"]),
     )
     svc = svc_like(a)

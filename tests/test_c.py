@@ -12,11 +12,13 @@ from sklearn.preprocessing import MinMaxScaler
 
 from benchmarks.targets import missing, run_c
 from slimsvm import SlimSVC, export
+from slimsvm.io import quantise as quantise_module
 from slimsvm.io.c import BITS, CExporter
 from slimsvm.io.formulas import FORMULAS
 from slimsvm.io.literals import c_string, float_literal, identifier, table
-from slimsvm.io.quantise import quantise
+from slimsvm.io.quantise import _rounded_in_turn, quantise
 from slimsvm.io.source import artefact_of
+from slimsvm.kernels import RBF
 
 ARM = "arm-linux-gnueabihf-gcc"
 SYSTEMS = {
@@ -193,3 +195,30 @@ def test_a_model_that_agrees_is_one_that_was_written_by_itself(tmp_path):
     assert [len(text.splitlines()) for text in code] == [len(code[0].splitlines())] * 2
     assert not re.search(r"malloc|stdio|printf", small)
     assert_agrees(model_of(size=90), run_c(tmp_path / "m90.c", artefact_of(model_of(size=90)), ROWS))
+
+
+def test_rounding_in_turn_makes_errors_good():
+    """The outputs of points that lie close together: rounding one coefficient is answered by its neighbours."""
+    rng = np.random.default_rng(0)
+    K = RBF(0.3)(ROWS, ROWS[:40])
+    H, coef = K.T @ K + 1e-6 * np.eye(40), rng.normal(size=(40, 3))
+    step = np.abs(coef).max() / 127
+    plain = coef - step * np.rint(coef / step)
+    better = coef - step * _rounded_in_turn(coef, H, 8, step)
+    assert (better**2).sum() < 100 * (plain**2).sum()
+    assert (better * (H @ better)).sum() < (plain * (H @ plain)).sum() / 10
+
+
+def test_coefficients_get_sixteen_bits_where_these_are_cheap():
+    artefact = artefact_of(model_of(layout="two"))
+    wide = type(artefact)(**vars(artefact) | {"points": np.random.default_rng(0).normal(size=(9, 30)), "scaling": None})
+    assert quantise(wide, 8).coef.dtype == np.int16
+    assert quantise(artefact, 8).coef.dtype == np.int8
+    assert quantise(artefact, 16).coef.dtype == np.int16
+
+
+def test_points_beyond_count_are_rounded_one_by_one(monkeypatch):
+    artefact = artefact_of(model_of())
+    monkeypatch.setattr(quantise_module, "FITTED_POINTS", 3)
+    tables = quantise(artefact, 8)
+    np.testing.assert_array_equal(tables.coef, np.rint(artefact.coef / tables.coef_step))

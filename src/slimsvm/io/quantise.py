@@ -59,11 +59,9 @@ def quantise(a: Artefact, bits: int, limit: float | None = None, rows: Array | N
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
-    points = _integers(a.points - middle, bits, step)
-    coef = _fitted_coefficients(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample)
-    coef_bits = 16 if coef.size <= CHEAP * points.size else bits
-    coef_step = (float(np.abs(coef).max()) or 1.0) / _largest(coef_bits)
-    return Quantised(bits, points, _integers(coef, coef_bits, coef_step), middle, step, coef_step)
+    coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
+    coef, coef_step = _coefficients(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample, coef_bits)
+    return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step)
 
 
 def _largest(bits: int) -> int:
@@ -82,16 +80,36 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
     return middle, max(high - middle, middle - low)
 
 
-def _fitted_coefficients(a: Artefact, rounded: Callable[[Array], Array], sample: Array) -> Array:
-    """The least squares of outputs on the sample from rounded rows and points, held near the exact coefficients."""
+def _coefficients(a: Artefact, rounded: Callable[[Array], Array], sample: Array, bits: int) -> tuple[Array, float]:
+    """Integer coefficients for rounded points, and their step: those with nearly the exact outputs on the sample."""
     if a.size > FITTED_POINTS:
-        return a.coef
+        step = _step(a.coef, bits)
+        return _integers(a.coef, bits, step), step
     sample = sample[:FITTED_ROWS]
     K = _kernel(a)(rounded(sample), rounded(a.points))
     H = K.T @ K
     ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
-    wanted = K.T @ (_kernel(a)(sample, a.points) @ a.coef) + ridge * a.coef
-    return np.linalg.solve(H + ridge * np.eye(a.size), wanted)
+    H += ridge * np.eye(a.size)
+    coef = np.linalg.solve(H, K.T @ (_kernel(a)(sample, a.points) @ a.coef) + ridge * a.coef)
+    step = _step(coef, bits)
+    return _rounded_in_turn(coef, H, bits, step), step
+
+
+def _step(coef: Array, bits: int) -> float:
+    return (float(np.abs(coef).max()) or 1.0) / _largest(bits)
+
+
+def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
+    """Integers q with a small (coef - step q)' H (coef - step q): each error is made good by the coefficients to come.
+
+    That is the way of optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
+    """
+    left, integers = coef.copy(), np.zeros(coef.shape, f"i{bits // 8}")
+    U = np.linalg.cholesky(np.linalg.inv(H)).T
+    for i in range(coef.shape[0]):
+        integers[i] = _integers(left[i], bits, step)
+        left[i:] -= np.outer(U[i, i:], (left[i] - step * integers[i]) / U[i, i])
+    return integers
 
 
 def _kernel(a: Artefact) -> Callable[[Array, Array], Array]:
