@@ -58,12 +58,12 @@ class CExporter:
 
     def cost(self, artefact: Artefact) -> Cost:
         """What the exported model will take."""
-        return self._source(artefact, "model").cost
+        return self._source(artefact, "model", fit=False).cost
 
-    def _source(self, artefact: Artefact, prefix: str) -> Source:
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
         formula_of(artefact, "C")
-        a = artefact.compact()
-        small = None if self.precision == "float32" else quantise(a, BITS[self.precision], self.limit, self.rows)
+        a, bits = artefact.compact(), BITS[self.precision]
+        small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
         return Source(a, prefix, self.precision, small)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..multiclass import CODINGS
 from .artefact import Array, Artefact, Scaling
+from .formulas import formula_of
 
 VERSION = 1
 
@@ -32,6 +33,7 @@ class JSONExporter:
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """The file."""
+        formula_of(artefact, "JSON")
         a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
         coding = {"name": a.coding.name} | {k: v for k, v in asdict(a.coding).items() if k != "n_classes"}
         document = {

@@ -43,11 +43,13 @@ class Quantised:
         return 32 if self.points.shape[1] * (2 * self.largest) ** 2 < 2**31 else 64
 
 
-def quantise(a: Artefact, bits: int, limit: float | None = None, rows: Array | None = None) -> Quantised:
+def quantise(
+    a: Artefact, bits: int, limit: float | None = None, rows: Array | None = None, *, fit: bool = True
+) -> Quantised:
     """The points and coefficients of an artefact as integers of 8 or 16 bits.
 
     The range is that of the points and of `rows`, raw ones like those to come, or from -limit to limit. Coefficients are
-    those that give the outputs back best, on the same rows, now that the points are rounded.
+    those that give the outputs back best, on the same rows, now that the points are rounded; without `fit` the exact ones.
     """
     if not FORMULAS[a.kernel].integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
@@ -60,7 +62,9 @@ def quantise(a: Artefact, bits: int, limit: float | None = None, rows: Array | N
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
     coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
-    coef, coef_step = _coefficients(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample, coef_bits)
+    coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
+    if fit and a.size <= FITTED_POINTS:
+        coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample, coef_bits)
     return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step)
 
 
@@ -80,11 +84,8 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
     return middle, max(high - middle, middle - low)
 
 
-def _coefficients(a: Artefact, rounded: Callable[[Array], Array], sample: Array, bits: int) -> tuple[Array, float]:
+def _fitted(a: Artefact, rounded: Callable[[Array], Array], sample: Array, bits: int) -> tuple[Array, float]:
     """Integer coefficients for rounded points, and their step: those with nearly the exact outputs on the sample."""
-    if a.size > FITTED_POINTS:
-        step = _step(a.coef, bits)
-        return _integers(a.coef, bits, step), step
     sample = sample[:FITTED_ROWS]
     K = _kernel(a)(rounded(sample), rounded(a.points))
     H = K.T @ K
