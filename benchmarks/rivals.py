@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,8 @@ from sklearn.svm import SVC
 from slimsvm.io.artefact import Artefact
 from slimsvm.io.pairs import layout_of
 
-#: seconds that a generator and its compiler get
-PATIENCE = 120
+#: seconds that a generator and its compiler get each
+PATIENCE = 60
 
 
 def svc_like(artefact: Artefact) -> SVC:
@@ -51,11 +52,20 @@ def code_bytes(source: bytes, *compiler: str, ending: str = ".c") -> int:
     with tempfile.TemporaryDirectory() as folder:
         path, compiled = Path(folder) / f"model{ending}", Path(folder) / "model.o"
         path.write_bytes(source)
-        flags = ["-Os", "-w", "-c"]
-        subprocess.run(
-            [*(compiler or ("gcc",)), *flags, path, "-o", compiled], check=True, capture_output=True, timeout=PATIENCE
-        )
+        _run_patiently([*(compiler or ("gcc",)), "-Os", "-w", "-c", str(path), "-o", str(compiled)])
         return section_bytes(compiled)
+
+
+def _run_patiently(command: list[str]) -> None:
+    """Run a command; when it takes too long its own children end with it."""
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            code = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 def m2cgen_bytes(svc: SVC) -> int:
@@ -84,13 +94,18 @@ def skl2onnx_model(svc: SVC) -> bytes:
 
 def attempt(make: Callable[[SVC], int], svc: SVC) -> int | str:
     """What a rival makes of it, or how it failed."""
-    limit = sys.getrecursionlimit()
+    signal.signal(signal.SIGALRM, _out_of_time)
+    signal.alarm(2 * PATIENCE)
     try:
         return make(svc)
     except Exception as error:
         return f"fails: {type(error).__name__}"
     finally:
-        sys.setrecursionlimit(limit)
+        signal.alarm(0)
+
+
+def _out_of_time(*_: Any) -> None:
+    raise TimeoutError
 
 
 RIVALS: dict[str, Any] = {
