@@ -129,7 +129,7 @@ def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
     for precision in ("float32", "int8"):
         source = tmp_path / f"{precision}.c"
         words = ["export", str(small), "-o", str(source), "--precision", precision]
-        rows = ["--rows", str(files / "both.npz")] if precision == "int8" else []
+        rows = ["--rows", str(files / "train.csv")] if precision == "int8" else []
         assert cli.run([*words, *rows]) == 0
         flash = re.search(r"flash  ([\d,]+) bytes", source.read_text())[1]
         assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)

@@ -153,6 +153,13 @@ def test_numbers_that_are_not_finite_are_refused(target, part, tmp_path):
         export(model, tmp_path / "m", target)
 
 
+def test_kernel_parameters_that_are_not_finite_are_refused(tmp_path):
+    model = model_of()
+    model.model_ = replace(model.model_, kernel=replace(model.model_.kernel, gamma=np.inf))
+    with pytest.raises(ValueError, match="kernel parameter gamma"):
+        export(model, tmp_path / "m.c")
+
+
 @pytest.mark.parametrize("target", ["c", "js"])
 def test_numbers_beyond_float32_are_refused(target, tmp_path):
     model = model_of("linear")

@@ -399,7 +399,9 @@ def export(
     limit: Annotated[
         float | None, typer.Option("--limit", help="C, integers: features are within this, after scaling.")
     ] = None,
-    rows: Annotated[Path | None, typer.Option("--rows", help="C, integers: rows whose range is to be kept.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
+    ] = None,
     flavor: Annotated[str | None, typer.Option("--flavor", help="ONNX: plain, or svm for one SVMClassifier.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     trust: Trust = False,
@@ -412,7 +414,7 @@ def export(
     settings: dict[str, Any] = {"precision": precision, "limit": limit, "flavor": flavor}
     settings = {name: value for name, value in settings.items() if value is not None}
     if rows is not None:
-        X, _ = read_data(rows, labels=False, n_features=loaded.n_features_in_)
+        X, _ = read_data(rows, n_features=loaded.n_features_in_)
         settings["rows"] = X.toarray() if issparse(X) else X
     for file in export_model(loaded, output, target, force=force, **settings):
         print(f"{file} ({file.stat().st_size:,} bytes)")
