@@ -225,25 +225,17 @@ class Source:
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
         term = _function(f"static {number} term({number} x, {number} z)", [f"return {formula.term};"])
         head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
-        if self.small is None:
-            body = [
-                "float s = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums: none waits for its last addition */",
-                "int i = 0;",
-                "for (; i < FEATURES - 3; i += 4) {",
-                "    s += term(x[i], z[i]);",
-                *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in (1, 2, 3)),
-                "}",
-                "for (; i < FEATURES; i++)",
-                "    s += term(x[i], z[i]);",
-                "s += s1 + s2 + s3;",
-            ]
-        else:
-            body = [
-                f"{number} sum = 0;",
-                "for (int i = 0; i < FEATURES; i++)",
-                "    sum += term(x[i], z[i]);",
-                "const float s = UNIT * (float)sum;",
-            ]
+        total = "s0 + s1 + s2 + s3" if self.small is None else "UNIT * (float)(s0 + s1 + s2 + s3)"
+        body = [
+            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums: none waits for its last addition */",
+            "int i = 0;",
+            "for (; i < FEATURES - 3; i += 4) {",
+            *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in range(4)),
+            "}",
+            "for (; i < FEATURES; i++)",
+            "    s0 += term(x[i], z[i]);",
+            f"const float s = {total};",
+        ]
         return f"{term}\n\n{_function(head, [*body, f'return {value};'])}"
 
     def outputs(self) -> str:
