@@ -171,8 +171,9 @@ def latency(p: Problem, model: SlimSVC) -> None:
         "onnx": lambda: ours.run(None, {"X": small}),
         "skl2onnx": lambda: theirs.run(None, {"X": small}),
     }
-    timed, _ = interleaved({name: _repeated(call) for name, call in calls.items()}, dict.fromkeys(calls, 15))
-    seconds = {name: value / 200 for name, value in timed.items()}
+    counts = {name: _count(call) for name, call in calls.items()}
+    timed, _ = interleaved({name: _repeated(call, counts[name]) for name, call in calls.items()}, dict.fromkeys(calls, 15))
+    seconds = {name: value / counts[name] for name, value in timed.items()}
     seconds |= {f"c_{precision}": c_seconds(a, X, precision) for precision in BITS}
     line(
         benchmark="latency",
@@ -185,9 +186,16 @@ def latency(p: Problem, model: SlimSVC) -> None:
     )
 
 
-def _repeated(call: Callable[[], Any]) -> Callable[[], None]:
+def _count(call: Callable[[], Any]) -> int:
+    """Calls that take about 20 ms."""
+    start = time.perf_counter()
+    call()
+    return int(np.clip(0.02 / (time.perf_counter() - start), 1, 500))
+
+
+def _repeated(call: Callable[[], Any], count: int) -> Callable[[], None]:
     def many() -> None:
-        for _ in range(200):
+        for _ in range(count):
             call()
 
     return many
