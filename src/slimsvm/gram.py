@@ -38,7 +38,7 @@ PREDICTION_ERROR = 5e-4
 #: multiply-adds below which float64 costs nothing that anyone would notice
 SMALL_WORK = 1 << 24
 #: multiply-adds below which preparing rows for tiles costs more than the kernel values
-TINY_WORK = 1 << 17
+TINY_WORK = 1 << 20
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
 DEAR = 256
 #: rows below which a strip is not worth a thread
