@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("memory", "exact", "budget", "online")
+BENCHMARKS = ("memory", "exact", "budget", "online", "speed", "ship")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHMARKS:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 MISSING = """The benchmark data {file} is not in {folder}.
-Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz and letter.npz, each with X_train, y_train, X_test and y_test:
-a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train).
-Some benchmarks take more: a9a.npz (LIBSVM's), mnist.npz (pixels from 0 to 255, digits), reuters_moneyfx.npz (Reuters-21578,
+Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz, each with X_train, y_train, X_test and
+y_test: a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train), mnist
+has 784 grey values from 0 to 255. Some benchmarks take more: a9a.npz (LIBSVM's), reuters_moneyfx.npz (Reuters-21578,
 ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _shape of CSR arrays, labels of -1 and +1)."""
 
 
@@ -33,17 +33,23 @@ class Problem:
     C: float
 
 
-#: name -> (gamma, C, rows given as CSR, standardised)
-SETTINGS = {
-    "a8a": (0.1, 1.0, True, False),
-    "ijcnn1": (1.0, 10.0, False, False),
-    "letter": (1 / 16, 10.0, False, True),
-    "a9a": (0.05, 1.0, True, False),
-    "mnist8": (1 / 25, 1.0, False, False),
-    "reuters_moneyfx": (2.0, 1.0, True, False),
+def shades(X: np.ndarray) -> np.ndarray:
+    """Grey values from 0 to 1."""
+    return (X / 255).astype(np.float32)
+
+
+#: name -> (gamma, C, rows given as CSR, how features are scaled)
+SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
+    "a8a": (0.1, 1.0, True, None),
+    "a9a": (0.05, 1.0, True, None),
+    "ijcnn1": (1.0, 10.0, False, None),
+    "letter": (1 / 16, 10.0, False, StandardScaler()),
+    "mnist": (0.02, 10.0, False, FunctionTransformer(shades)),
+    "mnist8": (1 / 25, 1.0, False, FunctionTransformer(shades)),
+    "reuters_moneyfx": (2.0, 1.0, True, TfidfTransformer()),
 }
-#: problems that are made of another one's data
-FILES = {"mnist8": "mnist"}
+#: problems of one class of another data set against the others
+ONE_CLASS = {"mnist8": ("mnist", 8)}
 
 
 def folder() -> Path:
@@ -62,18 +68,15 @@ def arrays(name: str) -> dict[str, np.ndarray]:
 
 def problem(name: str) -> Problem:
     """The problem of that name."""
-    gamma, C, sparse, standardised = SETTINGS[name]
-    stored = arrays(FILES.get(name, name))
+    gamma, C, sparse, scaler = SETTINGS[name]
+    data, wanted = ONE_CLASS.get(name, (name, None))
+    stored = arrays(data)
     X, X_test = rows(stored, "X_train"), rows(stored, "X_test")
     y, y_test = stored["y_train"], stored["y_test"]
-    if standardised:
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
-    if name == "mnist8":
-        X, X_test, y, y_test = np.float32(X / 255), np.float32(X_test / 255), y == 8, y_test == 8
-    if name == "reuters_moneyfx":
-        tfidf = TfidfTransformer().fit(X)
-        X, X_test = tfidf.transform(X), tfidf.transform(X_test)
+    if wanted is not None:
+        y, y_test = y == wanted, y_test == wanted
+    if scaler is not None:
+        X, X_test = scaler.fit_transform(X), scaler.transform(X_test)
     if sparse:
         X, X_test = csr_array(X), csr_array(X_test)
     return Problem(name, X, y, X_test, y_test, gamma, C)

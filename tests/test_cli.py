@@ -1,5 +1,7 @@
 """The command line as a user sees it: files in, files and lines out, exit codes, one-line errors."""
 
+import re
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +16,8 @@ from sklearn.svm import SVC
 
 import slimsvm
 from slimsvm import cli
+from slimsvm.datasets import read_data
+from slimsvm.io.export import EXPORTERS
 from slimsvm.reducers import REDUCERS
 from slimsvm.trainers import TRAINERS
 
@@ -90,6 +94,68 @@ def test_demo_prints_its_table_and_writes_the_model(tmp_path, capsys):
     assert slimsvm.load(model).support_vectors_.shape[0] <= 40
 
 
+@pytest.fixture(scope="module")
+def small(files):
+    """A small model with its scaler."""
+    path = files / "small.slim"
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(path), "-b", "9", "--scale", "standard"]) == 0
+    return path
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_export_writes_each_target(small, tmp_path, capsys, target):
+    if target == "onnx":
+        pytest.importorskip("onnx")
+    output = tmp_path / f"m{EXPORTERS[target].ending}"
+    model = shutil.copy(small, tmp_path / "m.slim")
+    words = ["export", str(model), "-t", target]
+    if target == "libsvm":
+        assert cli.run(words) == 1  # its labels are words
+        assert "whole numbers" in capsys.readouterr().err
+        return
+    capsys.readouterr()
+    assert cli.run(words) == 0
+    assert capsys.readouterr().out.startswith(f"{output} ({output.stat().st_size:,} bytes)\n")
+    written = output.read_bytes()
+    assert cli.run(["export", str(model), "-o", str(output)]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert cli.run(["export", str(model), "-o", str(output), "--force"]) == 0
+    assert output.read_bytes() == written
+
+
+def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
+    assert cli.run(["info", str(small)]) == 0
+    told = capsys.readouterr().out
+    for precision in ("float32", "int8"):
+        source = tmp_path / f"{precision}.c"
+        words = ["export", str(small), "-o", str(source), "--precision", precision]
+        rows = ["--rows", str(files / "train.csv")] if precision == "int8" else []
+        assert cli.run([*words, *rows]) == 0
+        flash = re.search(r"flash  ([\d,]+) bytes", source.read_text())[1]
+        assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
+
+
+def test_libsvm_models_are_compressed_and_predicted(files, tmp_path, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    svc = SVC(gamma=1e-3).fit(X, y)
+    (model,) = slimsvm.export(svc, tmp_path / "big.libsvm")
+    small, data = tmp_path / "small.slim", str(files / "test.libsvm")
+    assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "9"]) == 0
+    assert slimsvm.load(small).support_vectors_.shape[0] <= 9
+    capsys.readouterr()
+    assert cli.run(["predict", str(model), data]) == 0
+    rows, _ = read_data(files / "test.libsvm")
+    np.testing.assert_array_equal(np.array(capsys.readouterr().out.split(), dtype=int), svc.predict(rows.toarray()))
+
+
+def test_a_libsvm_model_takes_rows_with_more_features_than_it_names(tmp_path, capsys):
+    text = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nlabel 1 -1\nnr_sv 1 0\nSV\n1 1:1\n"
+    (tmp_path / "m").write_text(text)
+    (tmp_path / "rows").write_text("1 1:2 4:1\n-1 1:-2 3:5\n")
+    assert cli.run(["predict", str(tmp_path / "m"), str(tmp_path / "rows")]) == 0
+    assert capsys.readouterr().out.split() == ["1", "-1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -110,10 +176,19 @@ def test_demo_prints_its_table_and_writes_the_model(tmp_path, capsys):
         (["predict", "{folder}/train.csv", "{folder}/train.csv"], 1, ["train.csv"]),
         (["info", "{folder}/nowhere.slim"], 1, ["nowhere.slim"]),
         (["compress", "{folder}/svc.joblib", "{folder}/train.csv"], 1, ["--trust"]),
+        (["export", "{folder}/small.slim", "-t", "cobol", "-o", "m.c"], 1, ["cobol", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "m.txt"], 1, ["m.txt", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "no/m.c"], 1, ["no/m.c"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int4"], 1, ["int4", "int8"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0.1"], 1, ["saturate", "0.1"]),
+        (["export", "{folder}/small.slim", "-o", "m.mjs", "--flavor", "svm"], 1, ["flavor"]),
+        (["export", "{folder}/nowhere.slim", "-t", "c"], 1, ["nowhere.slim"]),
+        (["export", "{folder}/svc.joblib", "-o", "m.c"], 1, ["--trust"]),
         (["train"], 2, ["DATA"]),
         (["shrink"], 2, ["shrink"]),
     ],
 )
+@pytest.mark.usefixtures("small")
 def test_errors_are_one_line_with_an_exit_code(files, tmp_path, monkeypatch, capsys, arguments, code, words):
     monkeypatch.chdir(tmp_path)
     assert cli.run([argument.format(folder=files) for argument in arguments]) == code

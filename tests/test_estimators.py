@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_moons
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -591,3 +592,21 @@ def test_a_failed_fit_says_so_before_it_trains():
     for settings in ({"budget": 0}, {"tolerance": 2.0}, {"trainer": "x"}, {"reducer": "x"}, {"C": 0.0}):
         with pytest.raises(ValueError, match=r"must be|unknown"):
             SlimSVC(kernel=never, **settings).fit(X2, Y2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_valid_at_a_glance_get_the_same_scores(dtype):
+    X, y = load_iris(return_X_y=True)
+    X = X.astype(dtype)
+    model = SlimSVC(9, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X[:2]), model.decision_function(X[:2].tolist()), rtol=1e-6)
+
+
+def test_rows_not_valid_at_a_glance_are_still_refused():
+    X, y = load_iris(return_X_y=True)
+    model = SlimSVC(9, random_state=0).fit(X, y)
+    for rows, words in ((X[:1] * np.nan, "NaN"), (X[:1, :2], "2 features"), (X[0], "2D"), (X[:0], "0 sample")):
+        with pytest.raises(ValueError, match=words):
+            model.decision_function(rows)
+    with pytest.raises(NotFittedError):
+        SlimSVC().predict(X[:1])

@@ -562,3 +562,16 @@ def test_a_subset_is_the_gram_of_these_rows():
     np.testing.assert_allclose(part.block(np.arange(3)), RBF(0.3)(X[index], X[index]))
     np.testing.assert_array_equal(part.points(np.array([2])), X[[40]])
     assert gram.meter.evaluations == before + 9
+
+
+def test_a_few_rows_give_what_tiles_give(kernel_name, make_case, monkeypatch):
+    case = make_case(kernel_name)
+    coef = np.random.default_rng(0).normal(size=(4, 2))
+    points = case.points(np.arange(4))
+    meter = Meter()
+    few = gram_module.kernel_product(case.kernel, case.X[:3], points, coef, meter)
+    assert meter.evaluations == 12
+    monkeypatch.setattr(gram_module, "TINY_WORK", 0)
+    tiles = gram_module.kernel_product(case.kernel, case.X[:3], points, coef, Meter())
+    np.testing.assert_allclose(few, tiles, rtol=1e-12)
+    np.testing.assert_allclose(few, case.K[:3, :4] @ coef, rtol=1e-12)

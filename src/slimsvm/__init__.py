@@ -1,9 +1,35 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from .estimators import SlimSVC, compress
-from .io.native import load, save
+if TYPE_CHECKING:
+    from .estimators import SlimSVC, compress
+    from .io.export import export
+    from .io.files import load
+    from .io.native import save
+    from .io.runtime import runtime
 
 __version__ = version("slimsvm")
-__all__ = ["SlimSVC", "__version__", "compress", "load", "save"]
+__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
+
+#: where each name lives; imported when it is first used, since a deployed `runtime` has no need of scikit-learn
+HOMES = {
+    "SlimSVC": "estimators",
+    "compress": "estimators",
+    "export": "io.export",
+    "load": "io.files",
+    "runtime": "io.runtime",
+    "save": "io.native",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""The command line: slimsvm demo | train | compress | predict | info."""
+"""The command line: slimsvm demo | train | compress | predict | info | export."""
 
 from __future__ import annotations
 
@@ -22,8 +22,15 @@ from . import __version__
 from .datasets import read_data
 from .demo import demo_rows
 from .estimators import SlimSVC, compress_reporting, fit_reporting
+from .io.c import CExporter
 from .io.container import write_whole
-from .io.native import load, save
+from .io.export import EXPORTERS, target_of
+from .io.export import export as export_model
+from .io.files import is_libsvm, load
+from .io.formulas import FORMULAS
+from .io.libsvm import read_libsvm
+from .io.native import save
+from .io.source import artefact_of
 from .kernels import KERNELS
 from .model import silent
 from .reducers import REDUCERS
@@ -36,6 +43,9 @@ INTERRUPTED = "interrupted; nothing was written"
 SCALERS = {"none": None, "standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 #: a file of rows is not a kernel matrix
 FILE_KERNELS = [name for name in KERNELS if name != "precomputed"]
+
+#: numbers in the points up to which `info` writes them out to tell their cost
+LARGEST_COST = 1 << 27
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -51,7 +61,11 @@ def one_of(names: Iterable[str]) -> str:
 
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that slimsvm wrote (.slim).")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that slimsvm wrote (.slim), or LIBSVM.")]
+AnyModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A .slim or LIBSVM model, or a pickled scikit-learn model with --trust.")
+]
+Trust = Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")]
 Budget = Annotated[
     str | None, typer.Option("--budget", "-b", help="Support vectors at most: a number, or a fraction of the full model's.")
@@ -199,8 +213,22 @@ def facts(model: Any) -> list[tuple[str, str]]:
         ("preprocessing", ", ".join(steps) or "none"),
         ("support vectors", f"{expansion.size:,}"),
         ("outputs", f"{expansion.bias.size:,} ({svc.coding_.name})"),
-        ("bytes as float32 tables", f"{expansion.nbytes:,}"),
-        ("multiply-adds per prediction", f"{expansion.size * (width + expansion.bias.size):,}"),
+        *costs(model),
+    ]
+
+
+def costs(model: Any) -> list[tuple[str, str]]:
+    """What a model takes where it is shipped to: the figures that a C export states."""
+    expansion = final(model).model_
+    if expansion.kernel.name not in FORMULAS or expansion.size * expansion.points.shape[1] > LARGEST_COST:
+        return [("bytes as float32 tables", f"{expansion.nbytes:,}")]
+    artefact = artefact_of(model)
+    precisions = ("float32", "int8") if FORMULAS[artefact.kernel].integer else ("float32",)
+    cost = {precision: CExporter(precision).cost(artefact) for precision in precisions}
+    return [
+        *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in precisions),
+        *((f"RAM with {precision} C tables", f"{cost[precision].ram:,} bytes of stack") for precision in precisions),
+        ("multiply-adds per prediction", f"{cost['float32'].multiply_adds:,}"),
     ]
 
 
@@ -290,9 +318,7 @@ def train(
 
 @app.command()
 def compress(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A .slim file, or a pickled scikit-learn model with --trust.")
-    ],
+    model: AnyModelFile,
     data: DataFile,
     output: Output = Path("small.slim"),
     budget: Budget = None,
@@ -302,12 +328,11 @@ def compress(
     target: Target = None,
     split: Split = "train",
     test: Annotated[Path | None, typer.Option("--test", help="Rows to measure the accuracy on.")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on."""
     check_output(output)
-    big = _any_model(model, trust)
-    X, y = read_data(data, target=target, split=split, n_features=big.n_features_in_)
+    big, X, y = _model_and_rows(model, data, trust, target=target, split=split)
     tests = _test_rows(test, target, X.shape[1])
     with progress() as report:
         small = compress_reporting(big, X, y, parse_budget(budget), tolerance, reducer, seed, report=report)
@@ -325,6 +350,16 @@ def _any_model(path: Path, trust: bool) -> Any:
     return joblib.load(path)
 
 
+def _model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> tuple[Any, Any, Any]:
+    """A model and rows of its width; a LIBSVM model takes rows with more features than it names."""
+    model = _any_model(path, trust)
+    if is_libsvm(path):
+        X, y = read_data(data, **options)
+        if X.shape[1] > model.n_features_in_:
+            return read_libsvm(path, X.shape[1]), X, y
+    return model, *read_data(data, n_features=model.n_features_in_, **options)
+
+
 @app.command()
 def predict(
     model: ModelFile,
@@ -335,8 +370,7 @@ def predict(
     split: Split = "test",
 ) -> None:
     """Write the label of each row of DATA, one a line; the accuracy goes to stderr where DATA has labels."""
-    loaded = load(model)
-    X, y = read_data(data, labels=False, target=target, split=split, n_features=loaded.n_features_in_)
+    loaded, X, y = _model_and_rows(model, data, False, labels=False, target=target, split=split)
     labels = loaded.predict(X)
     if scores:
         values = loaded.decision_function(X).reshape(X.shape[0], -1)
@@ -350,6 +384,40 @@ def predict(
         write_whole(output, [text.encode()])
     if y is not None:
         print(f"accuracy {_accuracy(labels, y)}", file=sys.stderr)
+
+
+@app.command()
+def export(
+    model: AnyModelFile,
+    target: Annotated[str | None, typer.Option("--target", "-t", help=f"{one_of(EXPORTERS)} Else by the ending.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write; else MODEL with the ending.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option("--limit", help="C, integers: features are within this, after scaling.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
+    ] = None,
+    flavor: Annotated[str | None, typer.Option("--flavor", help="ONNX: plain, or svm for one SVMClassifier.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    trust: Trust = False,
+) -> None:
+    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
+    target = target_of(output or model, target)
+    output = output or model.with_suffix(EXPORTERS[target].ending)
+    check_output(output)
+    loaded = _any_model(model, trust)
+    settings: dict[str, Any] = {"precision": precision, "limit": limit, "flavor": flavor}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if rows is not None:
+        X, _ = read_data(rows, n_features=loaded.n_features_in_)
+        settings["rows"] = X.toarray() if issparse(X) else X
+    for file in export_model(loaded, output, target, force=force, **settings):
+        print(f"{file} ({file.stat().st_size:,} bytes)")
 
 
 @app.command()

@@ -38,6 +38,8 @@ FLOAT32_ERROR = 1e-4
 PREDICTION_ERROR = 5e-4
 #: multiply-adds below which float64 costs nothing that anyone would notice
 SMALL_WORK = 1 << 24
+#: multiply-adds below which preparing rows for tiles costs more than the kernel values
+TINY_WORK = 1 << 20
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
 DEAR = 256
 #: rows below which a strip is not worth a thread
@@ -394,10 +396,28 @@ def tiles_against(kernel: Kernel, A: Rows, X: Matrix, points: Matrix, error: flo
 
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """K(X, points) @ V for rows seen once: prediction."""
+    if _is_tiny(kernel, X, points):
+        meter.add(X.shape[0] * points.shape[0])
+        return _row_by_row(kernel, X, points, V)
     error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
     A = prepare(kernel, X, points.shape[0], error)
     meter.add(X.shape[0] * points.shape[0])
     return tiled_product(tiles_against(kernel, A, X, points, error), V, Crew())
+
+
+def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
+    dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
+    return dense and kernel.name in core.FORMS and X.size * points.shape[0] <= min(TINY_WORK, SMALL_WORK)
+
+
+def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array) -> Array:
+    """K(X, points) @ V by the compiled loop, without tiles."""
+    given = vars(kernel)
+    X, points, V = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, points, V))
+    out = np.empty((X.shape[0], V.shape[1]))
+    parameters = given.get("gamma", 1.0), given.get("coef0", 0.0), given.get("degree", 1)
+    core.expansion(core.FORMS[kernel.name], *parameters, X, points, V, np.zeros(V.shape[1]), out)
+    return out
 
 
 def _smallest(values: Array, count: int) -> Array:

@@ -35,6 +35,10 @@ class Status(Enum):
         """The worst of several endings."""
         return max(ends, key=list(cls).index)
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        """Made again from its words; skops looks for this, where pickle has its own way with enums."""
+        return Status, (self.value,)
+
 
 @dataclass(frozen=True)
 class Expansion:

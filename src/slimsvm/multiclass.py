@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .kernels import Array
+Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@
                             double, long, ptrdiff_t, double, double *);                                                \
     long smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
                              double, long, ptrdiff_t, double, double *);                                               \
+    void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
+                            const double *, ptrdiff_t, const double *, double *);                                      \
     static const Build build_##suffix = {                                                                              \
         #suffix,           rbf_tail_##suffix,  rbf_tail_dot_##suffix, sparse_dot_##suffix,                                      \
-        sum_rows_##suffix, smo_float_##suffix, smo_double_##suffix};
+        sum_rows_##suffix, smo_float_##suffix, smo_double_##suffix,   expansion_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

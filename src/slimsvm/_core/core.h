@@ -7,6 +7,14 @@
 
 #define LANES 64 /* columns of a sparse tile */
 
+/* A kernel by its number and parameters. */
+enum { LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2 };
+typedef struct {
+    int kernel;
+    double gamma, coef0;
+    long degree;
+} Form;
+
 typedef struct {
     const char *name;
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
@@ -18,6 +26,8 @@ typedef struct {
                       long, ptrdiff_t, double, double *);
     long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
                        long, ptrdiff_t, double, double *);
+    void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
+                      ptrdiff_t, const double *, double *);
 } Build;
 
 const Build *best_build(void);

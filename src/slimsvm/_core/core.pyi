@@ -2,6 +2,7 @@ from numpy import float32, float64, floating, int32, intp
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
+FORMS: dict[str, int]
 
 def instruction_set() -> str: ...
 def rbf_tail(scale: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
@@ -41,3 +42,14 @@ def smo(
 def best_merge(
     point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]
 ) -> tuple[int, float]: ...
+def expansion(
+    form: int,
+    gamma: float,
+    coef0: float,
+    degree: int,
+    X: NDArray[float64],
+    points: NDArray[float64],
+    coef: NDArray[float64],
+    bias: NDArray[float64],
+    out: NDArray[float64],
+) -> None: ...

@@ -9,6 +9,12 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
 cdef extern from "core.h" nogil:
+    int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2
+    ctypedef struct Form:
+        int kernel
+        double gamma
+        double coef0
+        long degree
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
@@ -21,12 +27,16 @@ cdef extern from "core.h" nogil:
                           long, ptrdiff_t, double, double *) noexcept nogil
         long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
                            double, long, ptrdiff_t, double, double *) noexcept nogil
+        void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
+                          const double *, ptrdiff_t, const double *, double *) noexcept nogil
     const int LANES
     const Build *best_build()
 
 cdef const Build *build = best_build()
 
 SPARSE_LANES = LANES
+#: the kernels that `expansion` has, by their names in slimsvm.kernels
+FORMS = {"linear": LINEAR, "rbf": RBF, "poly": POLY, "sigmoid": SIGMOID, "laplacian": LAPLACIAN, "chi2": CHI2}
 
 
 def instruction_set():
@@ -203,3 +213,20 @@ def best_merge(Py_ssize_t point, const double[::1] squares, const double[::1] pr
             if best < 0 or loss < least:
                 best, least, share = j, loss, h
     return best, share
+
+
+def expansion(int form, double gamma, double coef0, long degree, const double[:, ::1] X, const double[:, ::1] points,
+              const double[:, ::1] coef, const double[::1] bias, double[:, ::1] out):
+    """out <- K(X, points) @ coef + bias for the kernel FORMS[...] = form, in double, row by row."""
+    cdef Form kernel = Form(form, gamma, coef0, degree)
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], m = points.shape[0], q = coef.shape[1]
+    same(points.shape[1], d)
+    same(coef.shape[0], m)
+    same(bias.shape[0], q)
+    same(out.shape[0], n)
+    same(out.shape[1], q)
+    if n and d and m and q:
+        with nogil:
+            build.expansion(&kernel, &X[0, 0], n, d, &points[0, 0], m, &coef[0, 0], q, &bias[0], &out[0, 0])
+    else:
+        out[:, :] = bias

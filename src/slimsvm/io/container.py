@@ -20,7 +20,7 @@ import re
 import secrets
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import Repr
@@ -101,17 +101,29 @@ def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file under another name and move it into place when it is complete."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"cannot save to {str(path)!r}, which is not a file; give the name of a new or an existing file")
-    temporary = path.with_name(f".{secrets.token_hex(8)}.slim")
+    write_together({path: pieces})
+
+
+def write_together(files: Mapping[Path, Iterable[bytes]]) -> None:
+    """Write files under other names and move them into place when all of them are complete."""
+    for path in files:
+        if path.exists() and not path.is_file():
+            raise ValueError(
+                f"cannot save to {str(path)!r}, which is not a file; give the name of a new or an existing file"
+            )
+    temporary = {path: path.with_name(f".{secrets.token_hex(8)}.slim") for path in files}
+    path = next(iter(files))
     try:
-        with open(temporary, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        for path, pieces in files.items():
+            with open(temporary[path], "xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+        for path in files:
+            os.replace(temporary[path], path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        for name in temporary.values():
+            name.unlink(missing_ok=True)
         if isinstance(error, OSError):
             error.filename = str(path)  # the name that the caller knows
         raise

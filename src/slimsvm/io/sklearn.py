@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import Array, Chi2, Kernel, Laplacian, Matrix, make_kernel
 from ..model import Expansion
 from ..multiclass import OneVsOne, OneVsRest
+from .pairs import pair_columns
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,7 @@ def _points(svc: Any) -> Matrix:
 def _columns(svc: Any) -> tuple[Array, Array]:
     """Coefficients (m, q) and bias (q,) of every pair of classes.
 
-    SVC groups its support vectors by class; row r of dual_coef_ holds, for a vector of class c, its coefficient against
-    class r or, from r = c on, class r + 1. For two classes that is one column, positive for class 1.
+    SVC keeps LIBSVM's layout; for two classes that is one column, positive for class 1.
     """
     dual = svc.dual_coef_.toarray() if issparse(svc.dual_coef_) else np.asarray(svc.dual_coef_)
-    owner = np.repeat(np.arange(svc.classes_.size), svc.n_support_)
-    pairs = list(combinations(range(svc.classes_.size), 2))
-    coef = np.zeros((owner.size, len(pairs)))
-    for column, (i, j) in enumerate(pairs):
-        coef[owner == i, column] = dual[j - 1, owner == i]
-        coef[owner == j, column] = dual[i, owner == j]
-    return coef, np.array(svc.intercept_, dtype=np.float64)
+    return pair_columns(dual, svc.n_support_), np.array(svc.intercept_, dtype=np.float64)

@@ -1,0 +1,168 @@
+"""Exported models run for real: compiled, loaded or emulated. The tests and the benchmark ask here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import dump_svmlight_file
+
+from slimsvm.io.artefact import Array, Artefact
+from slimsvm.io.literals import identifier
+
+STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+#: reads rows of floats, writes the number of the class and the scores of each
+MAIN = """
+#include <stdio.h>
+#include "{name}.h"
+int main(void)
+{{
+    float x[{upper}_FEATURES], scores[{upper}_SCORES];
+    while (fread(x, sizeof x, 1, stdin) == 1) {{
+        int label = {prefix}_predict(x);
+        {prefix}_scores(x, scores);
+        fwrite(&label, sizeof label, 1, stdout);
+        fwrite(scores, sizeof scores, 1, stdout);
+    }}
+    return 0;
+}}
+"""
+NODE = """
+import { readFileSync } from "node:fs";
+const { predict, scores } = await import(process.argv[1]);
+const rows = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify({ labels: rows.map(predict), scores: rows.map(scores) }));
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a target gave for some rows; scores (n, 1) for two classes, or None where it gives none."""
+
+    labels: Array
+    scores: Array | None
+
+
+def missing(*tools: str) -> str:
+    """Which of the programs are not there, in words for a skip; empty where all are."""
+    absent = [tool for tool in tools if shutil.which(tool) is None]
+    return f"{', '.join(absent)} not installed" if absent else ""
+
+
+def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",)) -> Path:
+    """A program of an exported C model; the model is compiled by itself, with all warnings as errors."""
+    prefix = identifier(source.stem)
+    (folder / "main.c").write_text(MAIN.format(name=source.stem, prefix=prefix, upper=prefix.upper()))
+    program, model = folder / "program", folder / "model.o"
+    subprocess.run([*compiler, *STRICT, "-c", source, "-o", model], check=True)
+    subprocess.run([*compiler, *STRICT, f"-I{source.parent}", folder / "main.c", model, "-lm", "-o", program], check=True)
+    return program
+
+
+def run_c(
+    source: Path, artefact: Artefact, X: Array, compiler: Sequence[str] = ("gcc",), emulator: Sequence[str] = ()
+) -> Outcome:
+    """An exported C model on this machine, or on an emulated one."""
+    count = artefact.classes.size if artefact.classes.size > 2 else 1
+    with tempfile.TemporaryDirectory() as folder:
+        program = compile_c(source, Path(folder), compiler)
+        rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
+        done = subprocess.run([*emulator, program], input=rows, capture_output=True, check=True)
+    found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (count,))])
+    return Outcome(artefact.classes[found["label"]], found["scores"].astype(np.float64))
+
+
+def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """An exported ONNX model in ONNX Runtime."""
+    session = onnx_session(source.read_bytes())
+    double = session.get_inputs()[0].type == "tensor(double)"
+    labels, scores = session.run(None, {"X": X.astype(np.float64 if double else np.float32)})
+    return Outcome(labels, scores if artefact.classes.size > 2 else scores[:, 1:])
+
+
+def onnx_session(model: bytes) -> Any:
+    """ONNX Runtime with one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def run_libsvm(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """svm-predict on an exported model, after the scaling that svm-scale would do with the ranges beside it."""
+    compact = artefact.compact()
+    rows = X if compact.scaling is None else compact.scaling(X)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dump_svmlight_file(rows, np.zeros(len(rows)), str(folder / "rows"), zero_based=False)
+        subprocess.run(["svm-predict", folder / "rows", source, folder / "labels"], check=True, capture_output=True)
+        return Outcome(np.loadtxt(folder / "labels"), None)
+
+
+def run_js(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
+    """An exported ES module in Node."""
+    command = ["node", "--input-type=module", "-e", NODE, source.resolve().as_uri()]
+    done = subprocess.run(command, input=json.dumps(X.tolist()), capture_output=True, check=True, text=True)
+    found = json.loads(done.stdout)
+    return Outcome(np.array(found["labels"]), np.array(found["scores"]).reshape(len(X), -1))
+
+
+#: plain formulas, as a reader of a JSON file would write them
+PLAIN = {
+    "linear": lambda x, z, _: x @ z,
+    "rbf": lambda x, z, p: np.exp(-p["gamma"] * ((x - z) ** 2).sum()),
+    "poly": lambda x, z, p: (p["gamma"] * x @ z + p["coef0"]) ** p["degree"],
+    "sigmoid": lambda x, z, p: np.tanh(p["gamma"] * x @ z + p["coef0"]),
+    "laplacian": lambda x, z, p: np.exp(-p["gamma"] * np.abs(x - z).sum()),
+    "chi2": lambda x, z, p: np.exp(-p["gamma"] * ((x - z) ** 2 / np.where(x + z == 0, 1, x + z)).sum()),
+}
+
+
+def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
+    """An exported JSON file by plain loops over its numbers."""
+    model = json.loads(source.read_text())
+    kernel, classes = model["kernel"], np.array(model["classes"])
+    outputs = np.array([_json_outputs(model, PLAIN[kernel["name"]], row) for row in X])
+    if len(classes) == 2:
+        return Outcome(classes[(outputs[:, 0] > 0).astype(int)], outputs)
+    if model["coding"]["name"] == "ovr":
+        return Outcome(classes[outputs.argmax(axis=1)], outputs)
+    votes, confidence = np.zeros((2, len(X), len(classes)))
+    for pair, (i, j) in enumerate(combinations(range(len(classes)), 2)):
+        votes[:, i] += outputs[:, pair] > 0
+        votes[:, j] += outputs[:, pair] <= 0
+        confidence[:, i] += outputs[:, pair]
+        confidence[:, j] -= outputs[:, pair]
+    scores = votes + confidence / (3 * (np.abs(confidence) + 1))
+    decisive = scores if model["coding"]["break_ties"] else votes
+    return Outcome(classes[decisive.argmax(axis=1)], scores)
+
+
+def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array:
+    scaling = model["scaling"]
+    if scaling is not None:
+        row = (row - scaling["centre"]) * scaling["scale"]
+        for ends, cut in (("low", max), ("high", min)):
+            row = np.array([x if end is None else cut(x, end) for x, end in zip(row, scaling[ends], strict=True)])
+    values = [kernel(row, np.array(point), model["kernel"]) for point in model["points"]]
+    return np.array(values) @ np.array(model["coef"]).reshape(len(values), -1) + model["bias"]
+
+
+#: for each name in EXPORTERS, how its files are run and what that needs
+RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
+    "c": run_c,
+    "onnx": run_onnx,
+    "libsvm": run_libsvm,
+    "js": run_js,
+    "json": run_json,
+}
+TOOLS = {"c": ("gcc",), "libsvm": ("svm-predict",), "js": ("node",)}

@@ -1,0 +1,61 @@
+/* f(x) = sum_j k(x, z_j) coef_j + bias for a few rows, in double and in one pass; built once per instruction set.
+ *
+ * Many rows are faster by matrix products (gram.py): this is for the row that somebody waits for.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "core.h"
+
+#define JOIN_(name, suffix) name##suffix
+#define JOIN(name, suffix) JOIN_(name, suffix)
+#define BUILD(name) JOIN(name, SUFFIX) /* SUFFIX is _base, _avx2 or _avx512 */
+
+/* A sum over the features of a row x and a point z, in as many lanes as the CPU has. */
+#define SUM_OVER_FEATURES(name, term)                                                                                  \
+    static inline double name(const double *restrict x, const double *restrict z, ptrdiff_t d)                         \
+    {                                                                                                                  \
+        double s = 0.0;                                                                                                \
+        _Pragma("omp simd reduction(+ : s)") for (ptrdiff_t i = 0; i < d; i++) s += term;                              \
+        return s;                                                                                                      \
+    }
+
+SUM_OVER_FEATURES(inner_product, x[i] * z[i])
+SUM_OVER_FEATURES(squared_distance, (x[i] - z[i]) * (x[i] - z[i]))
+SUM_OVER_FEATURES(manhattan, fabs(x[i] - z[i]))
+SUM_OVER_FEATURES(chi_squared, x[i] + z[i] != 0.0 ? (x[i] - z[i]) * (x[i] - z[i]) / (x[i] + z[i]) : 0.0)
+
+static inline double power(double base, long degree)
+{
+    double p = 1.0;
+    for (long i = 0; i < degree; i++)
+        p *= base;
+    return p;
+}
+
+static inline double value(const Form *k, const double *x, const double *z, ptrdiff_t d)
+{
+    switch (k->kernel) {
+    case RBF: return exp(-k->gamma * squared_distance(x, z, d));
+    case POLY: return power(k->gamma * inner_product(x, z, d) + k->coef0, k->degree);
+    case SIGMOID: return tanh(k->gamma * inner_product(x, z, d) + k->coef0);
+    case LAPLACIAN: return exp(-k->gamma * manhattan(x, z, d));
+    case CHI2: return exp(-k->gamma * chi_squared(x, z, d));
+    default: return inner_product(x, z, d);
+    }
+}
+
+/* out (n, q) for rows X (n, d), points Z (m, d) and coefficients (m, q). */
+void BUILD(expansion)(const Form *k, const double *X, ptrdiff_t n, ptrdiff_t d, const double *Z, ptrdiff_t m,
+                      const double *coef, ptrdiff_t q, const double *bias, double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++, X += d, out += q) {
+        for (ptrdiff_t c = 0; c < q; c++)
+            out[c] = bias[c];
+        for (ptrdiff_t j = 0; j < m; j++) {
+            double v = value(k, X, Z + j * d, d);
+            for (ptrdiff_t c = 0; c < q; c++)
+                out[c] += v * coef[j * q + c];
+        }
+    }
+}

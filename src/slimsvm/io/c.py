@@ -1,0 +1,354 @@
+"""C: one C99 source with constant tables and a fixed loop, and a small header beside it.
+
+The source compiles by itself, allocates nothing and prints nothing; most kernels need expf or tanhf of the C
+library. Tables are float32, or integers of 8 or 16 bits with integer sums over the features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from typing import ClassVar
+
+import numpy as np
+
+from .artefact import Array, Artefact, Scaling
+from .formulas import formula_of
+from .literals import as_float32, c_string, class_names, float_literal, identifier, label_literals, listing, table
+from .quantise import Quantised, quantise, warn_where_coarse
+
+BITS = {"float32": 32, "int16": 16, "int8": 8}
+#: what the kernels need of the C library
+LIBRARY = {"rbf": "expf", "laplacian": "expf", "chi2": "expf", "sigmoid": "tanhf"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a C model takes: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+
+    flash: int
+    ram: int
+    multiply_adds: int
+
+
+@dataclass(frozen=True)
+class CExporter:
+    """model.c and model.h, whose functions begin with the name of the file.
+
+    `precision` is float32, int16 or int8. For integers, features (after scaling) lie between -limit and limit, or in the
+    range of the points and of `rows`, raw rows like those to come; beyond that range they are clipped.
+    """
+
+    ending: ClassVar[str] = ".c"
+    precision: str = "float32"
+    limit: float | None = None
+    rows: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in BITS:
+            raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {sorted(BITS)}")
+
+    def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
+        """The source and the header, by ending."""
+        source = self._source(artefact, identifier(stem))
+        if source.small is not None:
+            warn_where_coarse(source.a, source.small)
+        return {".c": source.text().encode(), ".h": source.header().encode()}
+
+    def cost(self, artefact: Artefact) -> Cost:
+        """What the exported model will take."""
+        return self._source(artefact, "model", fit=False).cost
+
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
+        formula_of(artefact, "C")
+        a, bits = artefact.compact(), BITS[self.precision]
+        small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
+        return Source(a, prefix, self.precision, small)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one model; its pieces in the order of the file."""
+
+    a: Artefact
+    prefix: str
+    precision: str
+    small: Quantised | None  # the integer tables
+
+    def text(self) -> str:
+        """The C source."""
+        kernel = [self.power()] * (self.a.kernel == "poly") + [self.kernel()]
+        decision = [self.tally(), self.vote()] if self.a.votes else [self.decide()]
+        pieces = [
+            self.summary(),
+            self.constants(),
+            self.prototypes(),
+            self.tables(),
+            *self.preparation(),
+            *kernel,
+            self.outputs(),
+            *decision,
+        ]
+        return "\n\n".join(pieces) + "\n"
+
+    # What the pieces share.
+
+    @property
+    def score_count(self) -> int:
+        """The number of scores: one for two classes, else one per class."""
+        return self.a.classes.size if self.a.classes.size > 2 else 1
+
+    @property
+    def entry(self) -> str:
+        """The type of a table's entries."""
+        return "float" if self.small is None else f"int{self.small.bits}_t"
+
+    @cached_property
+    def scaling(self) -> Scaling | None:
+        """From raw features to those of the tables; integers are a scaling too."""
+        if self.small is None:
+            return self.a.scaling
+        size = self.a.features
+        units = Scaling.affine(np.full(size, self.small.middle), np.full(size, 1 / self.small.step))
+        return units if self.a.scaling is None else self.a.scaling.then(units)
+
+    @cached_property
+    def scaling_parts(self) -> dict[str, Array]:
+        """The arrays of the scaling that are needed."""
+        if self.scaling is None:
+            return {}
+        parts = {"centre": self.scaling.centre, "scale": self.scaling.scale}
+        if self.scaling.clips:
+            end = float(np.finfo(np.float32).max)
+            parts |= {"low": np.maximum(self.scaling.low, -end), "high": np.minimum(self.scaling.high, end)}
+        return {name: as_float32(values, f"scaler's {name}") for name, values in parts.items()}
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """The constant tables by name."""
+        a, small = self.a, self.small
+        scaling = {name: values for name, values in self.scaling_parts.items() if np.ptp(values)}
+        if small is None:
+            own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
+        else:
+            own = {"points": small.points, "coef": small.coef}
+        return scaling | own | {"bias": as_float32(a.bias, "bias")}
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes and work."""
+        a = self.a
+        row = a.features * np.dtype(self.entry.removesuffix("_t").replace("float", "float32")).itemsize
+        stack = (row if self.scaling_parts else 0) + 4 * self.score_count
+        stack += 4 * (a.outputs + a.classes.size) if a.votes else 0
+        work = a.size * (a.features + a.outputs) + (a.features if self.scaling_parts else 0)
+        return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
+
+    # The pieces.
+
+    def summary(self) -> str:
+        """The comment at the head."""
+        a, p, cost = self.a, self.prefix, self.cost
+        words = "one score, above 0 for class 1" if self.score_count == 1 else "a score for each class, the largest wins"
+        needs = f", and {LIBRARY[a.kernel]} of the C library" if a.kernel in LIBRARY else ""
+        sizes = f"{a.size:,} points of {a.features:,} features, {a.classes.size} classes"
+        return f"""/* {p}: {sizes}, {a.kernel} kernel, {self.precision} tables.
+ *
+ *   int {p}_predict(const float *x);                 the number of the class of a row
+ *   void {p}_scores(const float *x, float *scores);  {words}
+ *
+ *   flash  {cost.flash:,} bytes of tables, and the code below{needs}
+ *   RAM    {cost.ram:,} bytes on the stack
+ *   work   {cost.multiply_adds:,} multiply-adds per prediction
+ *
+ * Written by slimsvm {version("slimsvm")}; do not edit. */"""
+
+    def constants(self) -> str:
+        """Includes and numbers."""
+        a = self.a
+        lines = ["#include <math.h>"] * (a.kernel in LIBRARY) + ["#include <stdint.h>"] * (self.small is not None)
+        lines += [""] * bool(lines)
+        lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
+        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2)
+        values = {key.upper(): value for key, value in a.parameters.items()}
+        values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
+        if self.small is not None:
+            power = 1 if a.kernel == "laplacian" else 2
+            values |= {"UNIT": self.small.step**power, "COEF_UNIT": self.small.coef_step}
+        lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
+        return "\n".join(lines)
+
+    def tables(self) -> str:
+        """All numbers of the model."""
+        texts = []
+        for name, values in self.arrays.items():
+            texts.append(f"static const {_c_type(values)} {name}[{values.size}] = {{\n{table(values)}\n}};")
+        return "\n\n".join(texts)
+
+    def preparation(self) -> list[str]:
+        """From the caller's row to that of the kernel."""
+        if not self.scaling_parts:
+            return []
+        read = {name: f"{name}[i]" if name in self.arrays else name.upper() for name in self.scaling_parts}
+        lines = [f"float t = (x[i] - {read['centre']}) * {read['scale']};"]
+        if "low" in read:
+            low, high = read["low"], read["high"]
+            lines.append(f"t = t < {low} ? {low} : t > {high} ? {high} : t;")
+        lines.append(f"row[i] = {'t' if self.small is None else self.rounded()};")
+        what = "Scaled features" if self.small is None else "Features in the units of the tables, clipped to their range"
+        return [
+            f"/* {what}. */\n"
+            + _function(
+                f"static void prepare(const float *x, {self.entry} *row)",
+                ["for (int i = 0; i < FEATURES; i++) {", *(f"    {line}" for line in lines), "}"],
+            )
+        ]
+
+    def rounded(self) -> str:
+        """The nearest integer of the tables; what is not a number becomes the smallest."""
+        assert self.small is not None
+        end = self.small.largest
+        return f"({self.entry})(!(t > -{end}) ? -{end} : t > {end} ? {end} : t + (t < 0 ? -0.5f : 0.5f))"
+
+    def power(self) -> str:
+        """An integer power."""
+        return _function(
+            "static float power(float base)",
+            ["float p = 1;", "for (int i = 0; i < DEGREE; i++)", "    p *= base;", "return p;"],
+        )
+
+    def kernel(self) -> str:
+        """The kernel of a row and a point, after its term for one feature."""
+        formula = formula_of(self.a, "C")
+        value = formula.value.format(exp="expf", tanh="tanhf")
+        number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
+        term = _function(f"static {number} term({number} x, {number} z)", [f"return {formula.term};"])
+        head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
+        total = "s0 + s1 + s2 + s3" if self.small is None else "UNIT * (float)(s0 + s1 + s2 + s3)"
+        body = [
+            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums: none waits for its last addition */",
+            "int i = 0;",
+            "for (; i < FEATURES - 3; i += 4) {",
+            *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in range(4)),
+            "}",
+            "for (; i < FEATURES; i++)",
+            "    s0 += term(x[i], z[i]);",
+            f"const float s = {total};",
+        ]
+        return f"{term}\n\n{_function(head, [*body, f'return {value};'])}"
+
+    def outputs(self) -> str:
+        """The loop over the points."""
+        scales = self.small is not None
+        name = f"void {self.prefix}_scores" if not self.a.votes else "static void outputs"
+        body = [
+            f"const {_c_type(self.arrays[name])} *{short} = {name};" for name, short in (("points", "z"), ("coef", "c"))
+        ]
+        body += [f"{self.entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
+        body += [
+            "for (int k = 0; k < OUTPUTS; k++)",
+            f"    out[k] = {'0' if scales else 'bias[k]'};",
+            "for (int j = 0; j < POINTS; j++, z += FEATURES, c += OUTPUTS) {",
+            f"    const float v = kernel({'row' if self.scaling_parts else 'x'}, z);",
+            "    for (int k = 0; k < OUTPUTS; k++)",
+            "        out[k] += v * c[k];",
+            "}",
+        ]
+        body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
+        return _function(f"{name}(const float *x, float *out)", body)
+
+    def prototypes(self) -> str:
+        """What the header declares."""
+        return f"int {self.prefix}_predict(const float *x);\nvoid {self.prefix}_scores(const float *x, float *scores);"
+
+    def decide(self) -> str:
+        """The class by the largest score, or by the sign of the only one."""
+        head = f"int {self.prefix}_predict(const float *x)"
+        body = ["float scores[OUTPUTS];", f"{self.prefix}_scores(x, scores);"]
+        if self.score_count == 1:
+            return _function(head, [*body, "return scores[0] > 0;"])
+        return _function(head, ["int best = 0;", *body, *_largest("scores")])
+
+    def tally(self) -> str:
+        """Votes of the pairs of classes, and the sum of outputs for and against each class."""
+        return _function(
+            "static void tally(const float *x, float *votes, float *confidence)",
+            [
+                "float out[OUTPUTS];",
+                "const float *pair = out;",
+                "outputs(x, out);",
+                "for (int i = 0; i < CLASSES; i++)",
+                "    votes[i] = confidence[i] = 0;",
+                "for (int i = 0; i < CLASSES; i++)",
+                "    for (int j = i + 1; j < CLASSES; j++, pair++) {",
+                "        votes[*pair > 0 ? i : j] += 1;",
+                "        confidence[i] += *pair;",
+                "        confidence[j] -= *pair;",
+                "    }",
+            ],
+        )
+
+    def vote(self) -> str:
+        """Scores: votes, with the outputs parting equals; the class by these or by votes alone."""
+        p = self.prefix
+        scores = _function(
+            f"void {p}_scores(const float *x, float *scores)",
+            [
+                "float confidence[CLASSES];",
+                "tally(x, scores, confidence);",
+                "for (int k = 0; k < CLASSES; k++)",
+                "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
+            ],
+        )
+        by_scores = ["float scores[CLASSES];", "int best = 0;", f"{p}_scores(x, scores);"]
+        by_votes = ["float scores[CLASSES], confidence[CLASSES];", "int best = 0;", "tally(x, scores, confidence);"]
+        body = by_scores if getattr(self.a.coding, "break_ties", False) else by_votes
+        predict = _function(f"int {p}_predict(const float *x)", [*body, *_largest("scores")])
+        return f"{scores}\n\n{predict}"
+
+    def header(self) -> str:
+        """Declarations, and the classes by number."""
+        p, upper, labels = self.prefix, self.prefix.upper(), label_literals(self.a.classes, c_string)
+        names = [f"{upper}_CLASS_{name} = {number}" for number, name in enumerate(class_names(self.a.classes))]
+        return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. */
+#ifndef {upper}_H
+#define {upper}_H
+
+#define {upper}_FEATURES {self.a.features}
+#define {upper}_SCORES {self.score_count}
+
+/* The classes by number, and their labels for an array of your own. */
+enum {{
+    {listing(names)}
+}};
+#define {upper}_LABELS {{ {", ".join(labels)} }}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{self.prototypes()}
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _c_type(values: Array) -> str:
+    return "float" if values.dtype.kind == "f" else f"int{8 * values.itemsize}_t"
+
+
+def _function(head: str, body: list[str]) -> str:
+    lines = "\n".join(f"    {line}" for line in body)
+    return f"{head}\n{{\n{lines}\n}}"
+
+
+def _largest(scores: str) -> list[str]:
+    return [
+        f"for (int k = 1; k < CLASSES; k++)\n        if ({scores}[k] > {scores}[best])\n            best = k;",
+        "return best;",
+    ]

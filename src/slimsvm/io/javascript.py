@@ -1,0 +1,140 @@
+"""JavaScript: one ES module without dependencies, for browsers and Node."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import ClassVar
+
+import numpy as np
+
+from .artefact import Artefact
+from .formulas import formula_of
+from .literals import as_float32, label_literals, listing, table
+
+#: the rule by which outputs name a class, as the body of `scores` and the number of the class for `predict`
+LARGEST = """\
+function largest(values) {
+  return values.reduce((best, value, k) => (value > values[best] ? k : best), 0);
+}
+"""
+TALLY = """\
+/** Votes of the pairs of classes, and the sum of outputs for and against each class. */
+function tally(out) {
+  const votes = new Array(classes.length).fill(0), confidence = new Array(classes.length).fill(0);
+  let pair = 0;
+  for (let i = 0; i < classes.length; i++) {
+    for (let j = i + 1; j < classes.length; j++, pair++) {
+      votes[out[pair] > 0 ? i : j] += 1;
+      confidence[i] += out[pair];
+      confidence[j] -= out[pair];
+    }
+  }
+  return [votes, confidence];
+}
+"""
+PARTED = """\
+  const [votes, confidence] = tally(outputs(row));
+  return votes.map((count, k) => count + confidence[k] / (3 * (Math.abs(confidence[k]) + 1)));"""
+
+
+@dataclass(frozen=True)
+class JavaScriptExporter:
+    """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double."""
+
+    ending: ClassVar[str] = ".mjs"
+
+    def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
+        """The module."""
+        formula_of(artefact, "JavaScript")
+        a = artefact.compact()
+        pieces = [_head(a, stem), _tables(a), _kernel(a), _outputs(a), _decision(a)]
+        return {self.ending: "\n".join(pieces).encode()}
+
+
+def _head(a: Artefact, stem: str) -> str:
+    return f"""\
+// {json.dumps(stem)[1:-1]}: {a.size:,} points of {a.features:,} features, {a.classes.size} classes, {a.kernel} kernel.
+// Written by slimsvm {version("slimsvm")}; do not edit.
+//
+//   import {{ predict, scores }} from "./{json.dumps(stem)[1:-1]}.mjs";
+//   predict(row)  the label of an array of {a.features} numbers
+//   scores(row)   {"[score], above 0 for the second class" if a.classes.size == 2 else "a score for each class"}
+
+export const features = {a.features};
+export const classes = [
+    {listing(label_literals(a.classes, json.dumps))}
+];
+"""
+
+
+def _tables(a: Artefact) -> str:
+    arrays = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
+    texts = [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in arrays.items()]
+    doubles = {"bias": a.bias}
+    if a.scaling is not None:
+        doubles |= {"centre": a.scaling.centre, "scale": a.scaling.scale}
+        doubles |= {"low": a.scaling.low, "high": a.scaling.high} if a.scaling.clips else {}
+    texts += [f"const {name} = [\n    {listing(map(_number, values.tolist()))}\n];" for name, values in doubles.items()]
+    constants = [f"const {name.upper()} = {value!r};" for name, value in a.parameters.items()]
+    return "\n".join([*texts, *constants, ""])
+
+
+def _number(value: float) -> str:
+    return repr(value) if np.isfinite(value) else f"{'-' * (value < 0)}Infinity"
+
+
+def _kernel(a: Artefact) -> str:
+    formula = formula_of(a, "JavaScript")
+    power = "const power = (base) => base ** DEGREE;\n\n" if a.kernel == "poly" else ""
+    return f"""\
+{power}function kernel(row, start) {{
+  let s = 0;
+  for (let i = 0; i < features; i++) {{
+    const x = row[i], z = points[start + i];
+    s += {formula.term};
+  }}
+  return {formula.value.format(exp="Math.exp", tanh="Math.tanh")};
+}}
+"""
+
+
+def _outputs(a: Artefact) -> str:
+    prepare = ""
+    if a.scaling is not None:
+        scaled = "(x - centre[i]) * scale[i]"
+        clipped = f"Math.min(Math.max({scaled}, low[i]), high[i])" if a.scaling.clips else scaled
+        prepare = f"  row = Float64Array.from(row, (x, i) => {clipped});\n"
+    return f"""\
+function outputs(row) {{
+{prepare}  const out = bias.slice();
+  for (let start = 0, c = 0; start < points.length; start += features) {{
+    const value = kernel(row, start);
+    for (let k = 0; k < out.length; k++) out[k] += value * coef[c++];
+  }}
+  return out;
+}}
+"""
+
+
+def _decision(a: Artefact) -> str:
+    """`scores` and `predict`, with what they need."""
+    if a.classes.size == 2:
+        helpers, scores, number = [], "  return outputs(row);", "Number(outputs(row)[0] > 0)"
+    elif not a.votes:
+        helpers, scores, number = [LARGEST], "  return outputs(row);", "largest(outputs(row))"
+    else:
+        by_score = getattr(a.coding, "break_ties", False)
+        helpers, scores = [LARGEST, TALLY], PARTED
+        number = "largest(scores(row))" if by_score else "largest(tally(outputs(row))[0])"
+    exports = f"""\
+export function scores(row) {{
+{scores}
+}}
+
+export function predict(row) {{
+  return classes[{number}];
+}}
+"""
+    return "\n".join([*helpers, exports])
