@@ -12,7 +12,7 @@ def test_the_examples_print_what_the_readme_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
     examples = re.findall(r"```python\n((?:(?!```).)*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for code, shown in examples:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
