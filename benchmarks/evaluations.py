@@ -114,8 +114,9 @@ def plot(rows: list[dict[str, Any]], output: str) -> None:
 
     mpl.rcParams |= {"svg.hashsalt": "slimsvm", "font.size": 11}
     data = list(dict.fromkeys(row["data"] for row in rows))
-    shape = {"figsize": (4.6 * len(data), 7.6), "layout": "constrained", "squeeze": False, "sharex": "col", "sharey": "col"}
-    figure, panels = plt.subplots(2, len(data), **shape)
+    figure, panels = plt.subplots(
+        2, len(data), figsize=(4.6 * len(data), 7.6), layout="constrained", squeeze=False, sharex="col", sharey="col"
+    )
     for line_of_panels, (key, words) in zip(panels, COUNTS.items(), strict=True):
         for name, axes in zip(data, line_of_panels, strict=True):
             draw([row for row in rows if row["data"] == name], key, axes)

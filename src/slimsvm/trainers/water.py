@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ class Basin:
     mass: float  # of the rows below
     sum: float  # of weight times height of the rows below
 
-    @property
+    @cached_property
     def masses(self) -> Array:
         """The weight under water when the water just covers none, one, two, ... of the rows."""
         return self.mass + np.concatenate([[0.0], np.cumsum(self.weights)])
