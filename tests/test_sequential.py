@@ -166,16 +166,19 @@ def two_classes(name):
 
 
 def optimum(Q, cap):
-    """The best dual objective by a general solver of problems with bounds."""
-    solved = minimize(
-        lambda a: 0.5 * a @ Q @ a - a.sum(),
-        np.zeros(cap.size),
-        jac=lambda a: Q @ a - 1,
-        bounds=[(0, c) for c in cap],
-        method="L-BFGS-B",
-        options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-8},
-    )
-    return -solved.fun
+    """The best dual objective by a general solver of problems with bounds; its line search may give up from one start."""
+    solved = [
+        minimize(
+            lambda a: 0.5 * a @ Q @ a - a.sum(),
+            start,
+            jac=lambda a: Q @ a - 1,
+            bounds=[(0, c) for c in cap],
+            method="L-BFGS-B",
+            options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-8},
+        ).fun
+        for start in (np.zeros(cap.size), cap / 2, cap)
+    ]
+    return -min(solved)
 
 
 def dual_objective(Q, alpha):
