@@ -27,7 +27,7 @@ LOOK_EVERY, FEWEST_ROUNDS = 1 / 4, 32
 #: looks before the gain of half of them means something
 FEWEST_LOOKS = 16
 #: what `tol` is multiplied with to bound the gain of the second half of the rounds
-GAIN = 10.0
+GAIN = 5.0
 #: the largest part of all rows to draw at once: few rows need many small rounds, not a few of everything
 LARGEST_BATCH = 1 / 32
 
@@ -45,9 +45,10 @@ class SBP(BinaryTrainer):
     more, w is the mean of all draws, and every row under water is drawn once before any is again, which needs fewer
     evaluations. `steps` chooses between these two, "root" and "mean", for any batch.
 
-    A run ends when the second half of its rounds has improved the objective by less than 10 `tol`, relatively, which leaves
-    about twice as much to gain; at `max_iter` rounds; after `time_limit` seconds; or, with `early_stopping`, when the error
-    on a `validation_fraction` of the rows, which are then not learned from, has not fallen at `n_iter_no_change` looks.
+    A run ends when the second half of its rounds has improved the objective by less than 5 `tol`, relatively, which leaves
+    about twice as much to gain (more where C is large and classes overlap: `smo` is the better choice there); at `max_iter`
+    rounds; after `time_limit` seconds; or, with `early_stopping`, when the error on a `validation_fraction` of the rows,
+    which are then not learned from, has not fallen at `n_iter_no_change` looks. Limits are for each output.
     """
 
     C: float = 1.0
