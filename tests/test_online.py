@@ -18,9 +18,9 @@ from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.model import Status, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
+from slimsvm.trainers.budget_perceptrons import DAMAGE, largest_fade
 from slimsvm.trainers.maintenance import MAINTENANCE, inverse_factor
 from slimsvm.trainers.online import BLOCKS, Contest, Learner, OnlineTrainer
-from slimsvm.trainers.perceptrons import DAMAGE, largest_fade
 
 ONLINE = {name: kind for name, kind in TRAINERS.items() if issubclass(kind, OnlineTrainer)}
 #: one of each kind, with every maintenance

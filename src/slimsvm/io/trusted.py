@@ -11,9 +11,9 @@ from ..reducers import REDUCERS
 from ..streams import Stream
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
+from ..trainers.budget_perceptrons import ForgetronState
 from ..trainers.norms import NORMS
 from ..trainers.online import State
-from ..trainers.perceptrons import ForgetronState
 
 _TABLES = (KERNELS, CODINGS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]

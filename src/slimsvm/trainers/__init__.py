@@ -4,10 +4,10 @@ from typing import Any
 
 from .anynorm import AnyNorm, BudgetL1, BudgetL2
 from .bsgd import BSGD
+from .budget_perceptrons import RBP, Forgetron
 from .lp import LP
 from .pegasos import Pegasos
 from .perceptron import Perceptron
-from .perceptrons import RBP, Forgetron
 from .ramp import Ramp
 from .sbp import SBP
 from .sdca import SDCA
