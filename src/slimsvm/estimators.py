@@ -71,7 +71,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         estimator's). "smo" is the exact SVM; "sbp", "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel
         evaluations; "lp" and "ramp" have losses of their own that need fewer support vectors; "budget-l1", "budget-l2",
         "forgetron", "rbp" and "bsgd" keep to `budget` while they train, the last three from a stream if need be
-        (`partial_fit`); "any-norm" takes a norm of the slack. Each class says what it solves and where it ends.
+        (`partial_fit`); "any-norm" takes a norm of the slack. Each class says what it solves and where it ends; of
+        C, tol and max_iter it takes those that it has (a perceptron has no C).
     reducer : str or reducer, default="slant-aggressive"
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5)`.
     tol : float, default=1e-3

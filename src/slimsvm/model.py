@@ -83,6 +83,10 @@ def silent(phase: str, done: float) -> None:
     """Report no progress."""
 
 
+def unheard(done: float) -> None:
+    """Report no progress of a part."""
+
+
 @dataclass(frozen=True)
 class Task:
     """Rows, their coded labels and all that a method needs besides its own settings."""

@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..multiclass import OneVsOne
 from .artefact import Array, Artefact
 
 
@@ -32,21 +33,13 @@ def layout_of(a: Artefact) -> Layout:
         # an output above 0 is for class 1, which comes first
         sides = [np.flatnonzero(a.coef[:, 0] > 0), np.flatnonzero(a.coef[:, 0] <= 0)]
         return _grouped(np.array([1, 0]), [(place, mine, a.coef[mine]) for place, mine in enumerate(sides)], a.bias)
-    signs = _signs(a.classes.size)
+    signs = OneVsOne(a.classes.size).signs
     if a.votes:
         return _grouped(np.arange(a.classes.size), _covered(a.coef, signs), a.bias)
     # f_i - f_j as the output of a pair: the class with the largest f wins all of its pairs
     speaking = [(c, np.flatnonzero(a.coef[:, c])) for c in range(a.classes.size)]
     entries = [(c, mine, a.coef[mine, c, None] * signs[c]) for c, mine in speaking]
     return _grouped(np.arange(a.classes.size), entries, a.bias @ signs)
-
-
-def _signs(n_classes: int) -> Array:
-    """(k, pairs): +1 for the first class of a pair, -1 for the second."""
-    signs = np.zeros((n_classes, n_classes * (n_classes - 1) // 2))
-    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        signs[i, pair], signs[j, pair] = 1.0, -1.0
-    return signs
 
 
 def _covered(coef: Array, signs: Array) -> list[tuple[int, Array, Array]]:

@@ -17,9 +17,7 @@ from ..estimators import SlimSVC, imported
 from ..kernels import Custom, Kernel
 from .artefact import Array, Artefact, Scaling
 from .container import short
-
-#: steps of a Pipeline that do nothing
-NOTHING = ("passthrough", None)
+from .native import NOTHING
 
 
 def artefact_of(model: Any) -> Artefact:

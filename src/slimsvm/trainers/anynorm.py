@@ -26,6 +26,7 @@ from .ellipsoid import solve_in_ellipsoid
 from .limited import LimitedColumn
 from .norms import Norm, OneInf, Two, TwoInf, checked_budget
 from .outputs import Binary, BinaryTrainer, Solution
+from .smo import SMO
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ class AnyNorm(BinaryTrainer):
             checked_budget(self.prune)
         if self.steps not in ("exact", "paper"):
             raise ValueError(f"steps must be 'exact' or 'paper', not {self.steps!r}")
-        if self.working_set < 2:
-            raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
+        SMO(working_set=self.working_set)  # for its checks
 
     def small(self) -> int:
         """Problems of a few working sets leave most threads idle."""

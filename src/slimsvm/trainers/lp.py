@@ -29,7 +29,7 @@ from ..gram import Gram, one_blas_thread
 from ..kernels import Array
 from ..model import Status
 from .interior import Effort, interior_point
-from .outputs import Binary, BinaryTrainer, Solution
+from .outputs import Binary, BinaryTrainer, Solution, check_time_limit
 
 #: coefficients below this share of the largest one are 0
 NOTHING = 1e-7
@@ -60,8 +60,7 @@ class LP(BinaryTrainer):
     batch: int = 200
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be seconds above 0, or None for no limit, not {self.time_limit!r}")
+        check_time_limit(self.time_limit)
         if self.batch < 1:
             raise ValueError(f"batch must be 1 column at least, not {self.batch!r}")
 

@@ -25,7 +25,7 @@ from scipy.sparse import vstack as sparse_vstack
 
 from ..gram import Gram, blocks, one_blas_thread
 from ..kernels import Array, Kernel, Matrix
-from ..model import Expansion, Fit, Status, Task
+from ..model import Expansion, Fit, Status, Task, unheard
 
 #: rows of a block: as many as points, so that kernel values among rows cost as much as those to points, within these bounds
 BLOCKS = (32, 128)
@@ -197,10 +197,6 @@ def mixed(parts: list[dict[int, float]], pool: Matrix) -> Matrix:
     return rows.astype(pool.dtype, copy=False)
 
 
-def _unheard(part: float) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True)
 class OnlineTrainer:
     """Base of trainers that learn row by row within `budget` points; they name their `learner`.
@@ -246,7 +242,7 @@ class OnlineTrainer:
             rng=task.rng.spawn(1)[0],
         )
 
-    def learn(self, state: State, task: Task, order: Array, report: Callable[[float], None] = _unheard) -> State:
+    def learn(self, state: State, task: Task, order: Array, report: Callable[[float], None] = unheard) -> State:
         """Learn from the rows of the task in that order; the state given stays what it is."""
         if self.budget is None:
             raise ValueError(f"{type(self).__name__} needs a budget: a number of support vectors, such as 100")

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from ..kernels import Array
-from ..model import Status
+from ..model import Status, unheard
 from .outputs import Binary, BinaryTrainer, Solution
 from .smo import SMO, Column
 
@@ -82,7 +82,7 @@ class Ramp(BinaryTrainer):
                 break
             else:
                 column = shifted(column, beta)
-                column.solve(limit, _unheard)
+                column.solve(limit, unheard)
         return Solution(column.signed, column.bias(), column.steps, column.gap, column.status)
 
     def first(self, problem: Binary, limit: float) -> Column:
@@ -145,10 +145,6 @@ def into_box(signed: Array, y: Array, low: Array, high: Array, z: Array) -> Arra
     spare = np.where(clipped * excess > 0, np.abs(clipped), 0.0)[order]
     clipped[order] -= np.sign(excess) * np.clip(abs(excess) - (np.cumsum(spare) - spare), 0.0, spare)
     return clipped
-
-
-def _unheard(part: float) -> None:
-    """Report nothing."""
 
 
 def _first_half(report: Callable[[float], None], part: float) -> None:

@@ -18,7 +18,7 @@ from ..gram import one_blas_thread
 from ..kernels import Array
 from ..model import Status
 from ..responses import Responses
-from .outputs import Binary, BinaryTrainer, Solution
+from .outputs import Binary, BinaryTrainer, Solution, check_time_limit
 from .water import Amount, Cost, Covered, Slack, Surface, fill
 
 STEPS = ("mean", "root")
@@ -70,8 +70,7 @@ class SBP(BinaryTrainer):
             raise ValueError(f"unknown steps {self.steps!r}; there are {list(STEPS)}, or None for what suits the batch")
         if self.nu is not None and not 0 <= self.nu < np.inf:
             raise ValueError(f"nu must be a number from 0 up, or None for the one that belongs to C, not {self.nu!r}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be a number of seconds above 0, or None, not {self.time_limit!r}")
+        check_time_limit(self.time_limit)
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, not {self.validation_fraction!r}")
         if self.n_iter_no_change < 1:

@@ -19,7 +19,7 @@ from ..gram import blocks
 from ..kernels import Array
 from ..model import Status
 from ..responses import Responses
-from .outputs import Binary
+from .outputs import Binary, check_time_limit
 
 #: rows of a block: a share of all rows, so that the look-ahead costs small problems little, but not below and above these
 SHARE, SHORTEST, LONGEST = 1 / 64, 128, 256
@@ -39,8 +39,7 @@ class Limits:
     def __post_init__(self) -> None:
         if self.passes < 1:
             raise ValueError(f"passes must be 1 at least, not {self.passes!r}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be a number of seconds above 0, or None, not {self.time_limit!r}")
+        check_time_limit(self.time_limit)
 
     def steps(self, n: int) -> int:
         """The steps that passes and max_iter allow on n rows."""

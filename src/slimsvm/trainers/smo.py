@@ -18,7 +18,7 @@ import numpy as np
 from .._core import core
 from ..gram import Gram
 from ..kernels import Array
-from ..model import Status
+from ..model import Status, unheard
 from ..responses import Responses, largest
 from .outputs import Binary, BinaryTrainer, Solution
 
@@ -164,7 +164,7 @@ class Column:
         part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows cost little, and decision values gain
-        part.solve(limit - self.steps, _unheard)
+        part.solve(limit - self.steps, unheard)
         change = (part.alpha - self.alpha[active]) * self.y[active]
         self.alpha[active] = part.alpha
         self.steps += part.steps
@@ -237,10 +237,6 @@ class Column:
     ) -> tuple[int, float]:
         """Compiled pair steps on the block; the number of them and the violation left."""
         return core.smo(block, y, cap, alpha, v, goal, limit)
-
-
-def _unheard(part: float) -> None:
-    """Report nothing."""
 
 
 def _progress(first: float, gap: float, tol: float) -> float:
