@@ -40,6 +40,8 @@ class Kernel:
     name: ClassVar[str]
     #: k(x + t, z + t) = k(x, z): rows may be centred first, which keeps digits in float32
     translation_invariant: ClassVar[bool] = False
+    #: has `pullback`
+    differentiable: ClassVar[bool] = False
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """K with K_ij = k(a_i, b_j)."""
@@ -55,6 +57,13 @@ class Kernel:
 
     def check_rows(self, X: Matrix) -> None:
         """Raise ValueError where the kernel is not defined for these rows."""
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+        """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, and W is scratch afterwards.
+
+        This is what carries a gradient with respect to kernel values, W, back to the points.
+        """
+        raise ValueError(f"the {self.name} kernel has no gradients, so points cannot be moved with it")
 
 
 class InnerKernel(Kernel):
@@ -84,9 +93,15 @@ class Linear(InnerKernel):
 
     name: ClassVar[str] = "linear"
 
+    differentiable: ClassVar[bool] = True
+
     def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
         """The inner products themselves."""
         return G
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """d<x, z>/dz = x."""
+        return _transposed_product(W, A)
 
     def amplification(self, radius: float) -> float:
         """The largest inner product."""
@@ -99,6 +114,7 @@ class RBF(InnerKernel):
 
     name: ClassVar[str] = "rbf"
     translation_invariant: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
     gamma: float = 1.0
 
     def tail(self, G: Array, a: Array, b: Array) -> Array:
@@ -114,6 +130,11 @@ class RBF(InnerKernel):
         """The exponent is a difference of numbers up to 4 gamma radius."""
         return 4 * self.gamma * radius
 
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+        """dk/dz = 2 gamma k (x - z)."""
+        W *= K
+        return 2 * self.gamma * (_transposed_product(W, A) - W.sum(axis=0)[:, None] * Z)
+
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
@@ -124,6 +145,7 @@ class Poly(InnerKernel):
     """(gamma <x, z> + coef0)^degree."""
 
     name: ClassVar[str] = "poly"
+    differentiable: ClassVar[bool] = True
     gamma: float = 1.0
     coef0: float = 0.0
     degree: int = 3
@@ -142,12 +164,21 @@ class Poly(InnerKernel):
         t = self.gamma * radius + abs(self.coef0)
         return max(self.degree, 1) * t ** max(self.degree, 1)
 
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """dk/dz = degree gamma (gamma <x, z> + coef0)^(degree - 1) x."""
+        if not self.degree:
+            return np.zeros_like(Z)
+        lower = Poly(self.gamma, self.coef0, self.degree - 1)
+        W *= lower(A, Z)
+        return self.degree * self.gamma * _transposed_product(W, A)
+
 
 @dataclass(frozen=True)
 class Sigmoid(InnerKernel):
     """tanh(gamma <x, z> + coef0)."""
 
     name: ClassVar[str] = "sigmoid"
+    differentiable: ClassVar[bool] = True
     gamma: float = 1.0
     coef0: float = 0.0
 
@@ -161,6 +192,11 @@ class Sigmoid(InnerKernel):
         """Tanh has slope 1 at most."""
         return self.gamma * radius + abs(self.coef0)
 
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """dk/dz = gamma (1 - k^2) x."""
+        W *= 1 - K**2
+        return self.gamma * _transposed_product(W, A)
+
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
@@ -168,6 +204,7 @@ class Laplacian(Kernel):
 
     name: ClassVar[str] = "laplacian"
     translation_invariant: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
@@ -179,6 +216,12 @@ class Laplacian(Kernel):
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+        """dk/dz = gamma k sign(x - z), and 0 for features where x = z: the kernel has a kink there."""
+        W *= K
+        A = _dense(A)
+        return self.gamma * np.stack([w @ np.sign(A - z) for w, z in zip(W.T, Z, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -249,6 +292,11 @@ class Precomputed(Kernel):
                 f"a precomputed kernel matrix of the training rows must be square, and this one is "
                 f"{X.shape[0]} x {X.shape[1]}; give k(x_i, x_j) for all pairs of training rows"
             )
+
+
+def _transposed_product(W: Array, A: Matrix) -> Array:
+    """W' A for dense or sparse A."""
+    return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
 
 
 def _dense(A: Matrix) -> Array:

@@ -21,6 +21,7 @@ class Status(Enum):
     PASSED = "made all its passes over the rows"
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
+    INTERRUPTED = "stopped by Ctrl-C with what was found so far"
     TIME_LIMIT = "stopped at the time limit; raise time_limit or tol"
     STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
     MAX_ITER = "stopped at max_iter; raise max_iter, scale the features, or lower C"
@@ -28,7 +29,7 @@ class Status(Enum):
     @property
     def as_planned(self) -> bool:
         """Whether the run ended where its method ends by itself, which needs no warning."""
-        return self not in (Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
+        return self not in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
 
     @classmethod
     def worst(cls, ends: Iterable[Status]) -> Status:

@@ -25,11 +25,12 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from ..deadline import check_time_limit
 from ..gram import Gram, one_blas_thread
 from ..kernels import Array
 from ..model import Status
 from .interior import Effort, interior_point
-from .outputs import Binary, BinaryTrainer, Solution, check_time_limit
+from .outputs import Binary, BinaryTrainer, Solution
 
 #: coefficients below this share of the largest one are 0
 NOTHING = 1e-7

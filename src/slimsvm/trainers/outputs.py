@@ -14,12 +14,6 @@ from ..kernels import Array
 from ..model import Fit, Status, Task
 
 
-def check_time_limit(seconds: float | None) -> None:
-    """Raise ValueError unless a time limit is a number of seconds or None."""
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"time_limit must be a number of seconds above 0, or None, not {seconds!r}")
-
-
 @dataclass(frozen=True)
 class Binary:
     """The two-class problem of one output: the rows that have a part in it."""

@@ -14,11 +14,12 @@ from time import monotonic
 
 import numpy as np
 
+from ..deadline import check_time_limit
 from ..gram import one_blas_thread
 from ..kernels import Array
 from ..model import Status
 from ..responses import Responses
-from .outputs import Binary, BinaryTrainer, Solution, check_time_limit
+from .outputs import Binary, BinaryTrainer, Solution
 from .water import Amount, Cost, Covered, Slack, Surface, fill
 
 STEPS = ("mean", "root")

@@ -15,11 +15,12 @@ from time import perf_counter
 
 import numpy as np
 
+from ..deadline import check_time_limit
 from ..gram import blocks
 from ..kernels import Array
 from ..model import Status
 from ..responses import Responses
-from .outputs import Binary, check_time_limit
+from .outputs import Binary
 
 #: rows of a block: a share of all rows, so that the look-ahead costs small problems little, but not below and above these
 SHARE, SHORTEST, LONGEST = 1 / 64, 128, 256
