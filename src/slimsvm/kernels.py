@@ -58,8 +58,8 @@ class Kernel:
     def check_rows(self, X: Matrix) -> None:
         """Raise ValueError where the kernel is not defined for these rows."""
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
-        """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, and W is scratch afterwards.
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, W is scratch afterwards.
 
         This is what carries a gradient with respect to kernel values, W, back to the points.
         """
