@@ -42,9 +42,9 @@ class Slope:
     bias: Array  # (q,)
 
     @classmethod
-    def zero(cls, points: int, features: int, outputs: int) -> Slope:
-        """Nothing yet."""
-        return cls(0.0, np.zeros((points, features)), np.zeros((points, outputs)), np.zeros(outputs))
+    def zero(cls, points: Array, bias: Array) -> Slope:
+        """Nothing yet, for as many points and outputs."""
+        return cls(0.0, np.zeros(points.shape), np.zeros((points.shape[0], bias.size)), np.zeros(bias.size))
 
     def add(self, other: Slope) -> None:
         """Add the sums over other rows."""
@@ -83,7 +83,7 @@ class MovingLoss:
         tiles = self._tiles(points)
         strip = self._strip(points)
         weights = np.ascontiguousarray(coef, dtype=tiles.dtype)
-        parts = [Slope.zero(*points.shape, bias.size) for _ in range(self._part_count(points, strip))]
+        parts = [Slope.zero(points, bias) for _ in range(self._part_count(points, strip))]
         size = -(-self.rows.count // len(parts))
 
         def work(numbers: slice) -> None:
@@ -135,7 +135,7 @@ class MovingLoss:
             A, D, K = A[active], D[active], K[active]
         total.coef += K.T @ D
         W = self._scratch("slopes", slice(0, K.shape[0]), tiles)
-        np.matmul(D, coef.T, out=W)
+        (np.multiply if bias.size == 1 else np.matmul)(D, coef.T, out=W)  # BLAS is slow at the product of two vectors
         total.points += self.gram.kernel.pullback(A, tiles.B.values, K, W)
 
     def _rows(self, rows: slice) -> Matrix:
