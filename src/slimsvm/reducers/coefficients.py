@@ -98,7 +98,7 @@ class CoefficientFit:
         gradient = R @ theta - _back(self.K, theta.shape[0] - 1, self.signs[:, outputs] * np.maximum(unmet, 0.0))
         return np.column_stack(
             [
-                -_solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
+                -solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
                 for column, output in enumerate(outputs)
             ]
         )
@@ -157,17 +157,18 @@ def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, s
     the interval that the signs seen so far leave.
     """
     low, high, t = -np.inf, np.inf, start
+    squares = np.square(change)
     for _ in range(MAX_STEPS):
-        rest = slack - t * change
-        active = rest > 0
-        moved, left = change[active], rest[active]
-        slope = quadratic * t + linear - moved @ left
+        rest = np.maximum(slack - t * change, 0.0)
+        slope = quadratic * t + linear - change @ rest
         low, high = (low, t) if slope > 0 else (t, high)
-        curvature = quadratic + moved @ moved
+        curvature = quadratic + squares @ (rest > 0)
         if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
             break
         new = t - slope / curvature
-        t = float(new if low < new < high else (low + high) / 2)
+        t, before = float(new if low < new < high else (low + high) / 2), t
+        if abs(t - before) <= 1e-9 * abs(t):
+            break
     return t
 
 
@@ -189,7 +190,7 @@ def _losses(unmet: Array, theta: Array, R: Array) -> Array:
     return np.square(np.maximum(unmet, 0.0)).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
 
 
-def _solved(H: Array, gradient: Array) -> Array:
+def solved(H: Array, gradient: Array) -> Array:
     """H^-1 gradient for a symmetric H without negative eigenvalues; the least that makes it definite is added."""
     diagonal = np.diag(H)
     jitter = 1e-14 * (float(diagonal.max()) or 1.0)

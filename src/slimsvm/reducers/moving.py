@@ -54,21 +54,24 @@ class Slope:
         self.bias += other.bias
 
 
-class MovingLoss:
-    """The loss of expansions on the rows of a Gram, with its gradient.
+class MovingRows:
+    """The rows of a Gram as points see them that move among them.
 
     Points are dense arrays in coordinates of their own, those of the Gram's tiles: `inward` and `outward` lead there and
     back. Tiles are in the Gram's precision, as long as no point is so far out that float32 would spoil its values.
     """
 
-    def __init__(self, gram: Gram, loss: Loss) -> None:
-        self.gram, self.loss = gram, loss
+    def __init__(self, gram: Gram) -> None:
+        self.gram, self.kernel = gram, gram.kernel
         self.rows = gram.rows
-        self.local = threading.local()
-        self.strips: dict[tuple[int, int], Matrix] = {}  # of CSR rows: cutting them out costs more than a small product
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return self.rows.count
 
     def inward(self, points: Matrix) -> Array:
-        """The points of an expansion in the coordinates of this loss."""
+        """The points of an expansion in these coordinates."""
         dense = points.toarray() if issparse(points) else np.asarray(points)
         dense = dense.astype(np.float64)
         return dense if self.rows.centre is None else dense - self.rows.centre
@@ -77,11 +80,41 @@ class MovingLoss:
         """Points in these coordinates as an expansion has them."""
         return points.copy() if self.rows.centre is None else points + self.rows.centre
 
+    def tiles(self, points: Array) -> Tiles:
+        """Tiles between the rows and the points."""
+        if not isinstance(self.kernel, InnerKernel):
+            return make_tiles(self.kernel, self.rows, Rows(points, np.empty(0), None))
+        if self.rows.values.dtype == np.float32:
+            placed = _placed(points, self.rows)
+            if float32_error(self.kernel, placed) <= max(FLOAT32_ERROR, float32_error(self.kernel, self.rows)):
+                return make_tiles(self.kernel, self.rows, placed)
+            # one precision from here on: a loss that changed it to and fro would have steps
+            values = self.rows.values.astype(np.float64)
+            self.rows = Rows(values, squared_norms(values), self.rows.centre)
+        return make_tiles(self.kernel, self.rows, _placed(points, self.rows))
+
+    def strip(self, points: Array) -> int:
+        """Rows in a strip; of sparse rows with many features enough to pay for a gradient of that many numbers."""
+        values = self.rows.values
+        wide = values.nnz // max(self.rows.count, 1) if issparse(values) else values.shape[1]
+        long = values.shape[1] // 8 if issparse(values) else 0
+        return max(STRIP_VALUES // (points.shape[0] + wide + 1), SMALLEST_STRIP, long)
+
+
+class MovingLoss(MovingRows):
+    """The loss of expansions on the rows of a Gram, with its gradient."""
+
+    def __init__(self, gram: Gram, loss: Loss) -> None:
+        super().__init__(gram)
+        self.loss = loss
+        self.local = threading.local()
+        self.strips: dict[tuple[int, int], Matrix] = {}  # of CSR rows: cutting them out costs more than a small product
+
     def __call__(self, points: Array, coef: Array, bias: Array) -> Slope:
         """Value and gradient, with points as `inward` gives them."""
         self.gram.meter.add(self.rows.count * coef.shape[0])
-        tiles = self._tiles(points)
-        strip = self._strip(points)
+        tiles = self.tiles(points)
+        strip = self.strip(points)
         weights = np.ascontiguousarray(coef, dtype=tiles.dtype)
         parts = [Slope.zero(points, bias) for _ in range(self._part_count(points, strip))]
         size = -(-self.rows.count // len(parts))
@@ -97,33 +130,13 @@ class MovingLoss:
             parts[0].add(part)
         return parts[0]
 
-    def _strip(self, points: Array) -> int:
-        """Rows in a strip; of sparse rows with many features enough to pay for a gradient of that many numbers."""
-        values = self.rows.values
-        wide = values.nnz // max(self.rows.count, 1) if issparse(values) else values.shape[1]
-        long = values.shape[1] // 8 if issparse(values) else 0
-        return max(STRIP_VALUES // (points.shape[0] + wide + 1), SMALLEST_STRIP, long)
-
     def _part_count(self, points: Array, strip: int) -> int:
         most = min(MOST_PARTS, max(PART_VALUES // max(points.size, 1), 4))
         return int(np.clip(self.rows.count // strip, 1, most))
 
-    def _tiles(self, points: Array) -> Tiles:
-        kernel = self.gram.kernel
-        if not isinstance(kernel, InnerKernel):
-            return make_tiles(kernel, self.rows, Rows(points, np.empty(0), None))
-        if self.rows.values.dtype == np.float32:
-            placed = _placed(points, self.rows)
-            if float32_error(kernel, placed) <= max(FLOAT32_ERROR, float32_error(kernel, self.rows)):
-                return make_tiles(kernel, self.rows, placed)
-            # one precision from here on: a loss that changed it to and fro would have steps
-            values = self.rows.values.astype(np.float64)
-            self.rows, self.strips = Rows(values, squared_norms(values), self.rows.centre), {}
-        return make_tiles(kernel, self.rows, _placed(points, self.rows))
-
     def _add(self, total: Slope, tiles: Tiles, rows: slice, coef: Array, bias: Array) -> None:
         """Add the sums over one strip."""
-        K = _kernel_values(tiles, rows, self._scratch("kernel", rows, tiles))
+        K = kernel_values(tiles, rows, self._scratch("kernel", rows, tiles))
         value, slopes = self.loss(rows, (K @ coef).astype(np.float64) + bias)
         total.value += value
         total.bias += slopes.sum(axis=0)
@@ -142,7 +155,7 @@ class MovingLoss:
         if not issparse(self.rows.values):
             return self.rows.values[rows]
         key = rows.start, rows.stop
-        if key not in self.strips:
+        if key not in self.strips or self.strips[key].dtype != self.rows.values.dtype:
             self.strips[key] = self.rows.values[rows]
         return self.strips[key]
 
@@ -162,7 +175,7 @@ def _placed(points: Array, rows: Rows) -> Rows:
     return Rows(values, squared_norms(values), rows.centre)
 
 
-def _kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
+def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """K(A[rows], B)."""
     if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)

@@ -67,7 +67,7 @@ class Nystroem(Reducer):
         task: Task,
         sizes: Sequence[int],
         model: Expansion | None,
-        deadline: Deadline,  # noqa: ARG002
+        deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """Random landmarks are drawn once for all sizes; means are sought for each."""
         if self.landmarks == "random" or isinstance(task.gram.kernel, Precomputed):

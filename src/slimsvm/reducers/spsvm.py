@@ -58,7 +58,7 @@ class SpSVM(Reducer):
         task: Task,
         sizes: Sequence[int],
         model: Expansion | None,
-        deadline: Deadline,  # noqa: ARG002
+        deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """One growing basis, with the best coefficients where a size is asked for."""
         basis = Basis(task, self.C, min(sizes[-1], task.gram.n))
