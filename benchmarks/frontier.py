@@ -72,23 +72,23 @@ class Full:
         return cls(svc.fit(p.X, p.y), perf_counter() - start)
 
 
-def labels_of(names: Sequence[str]) -> list[str]:
-    """What is run: each reducer in the one way it has, the house method in both."""
-    labels = []
-    for name in names:
-        if REDUCERS[name].needs_model or name == HOUSE:
-            labels.append(name)
-        if not REDUCERS[name].needs_model:
-            labels.append(name + FROM_LABELS)
-    return labels
+def ways(names: Sequence[str]) -> list[str]:
+    """What is run: each reducer, and the house method a second time where it can do without a full model."""
+    both = [HOUSE + FROM_LABELS] if HOUSE in names and not REDUCERS[HOUSE].needs_model else []
+    return [*names, *both]
+
+
+def follows(label: str) -> bool:
+    """Whether that is run on the full model."""
+    return label == HOUSE or (label in REDUCERS and REDUCERS[label].needs_model)
 
 
 def shrunk(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> tuple[SlimSVC, float]:
     """The estimator with the path of a method to that budget, and the seconds it took."""
-    name = label.removesuffix(FROM_LABELS)
-    settings: dict[str, Any] = {"reducer": REDUCERS[name](time_limit=time_limit), "random_state": seed}
+    kind = REDUCERS[label.removesuffix(FROM_LABELS)]
+    settings: dict[str, Any] = {"reducer": kind(time_limit=time_limit), "random_state": seed}
     start = perf_counter()
-    if label == name:
+    if follows(label):
         model = compress(full.svc, p.X, p.y, budget=budget, **settings)
     else:
         model = SlimSVC(budget, trainer=None, C=p.C, gamma=p.gamma, **settings).fit(p.X, p.y)
@@ -103,6 +103,7 @@ def test_error(p: Problem, model: SlimSVC, outputs: np.ndarray) -> float:
 def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> Iterator[Row]:
     """A row for each size on the path of a method, or one that says why there is none."""
     common: Row = {"benchmark": "frontier", "data": p.name, "method": label, "seed": seed, "threads": thread_count()}
+    common["follows"] = "full model" if follows(label) else "labels"
     try:
         model, seconds = shrunk(p, full, label, budget, seed, time_limit)
     except (ValueError, MemoryError, TimeoutError) as error:
@@ -199,7 +200,7 @@ def compare(name: str, given: argparse.Namespace) -> list[Row]:
         seconds=full.seconds,
         threads=1,
     )
-    rows = measured(p, full, labels_of(given.methods), given)
+    rows = measured(p, full, ways(given.methods), given)
     print_targets(name, rows, given.budget)
     return list(behind(name, rows, given.budget, p.y_test.size))
 
