@@ -17,7 +17,7 @@ from .gram import Gram, Meter
 from .kernels import Array, Kernel, Matrix
 from .model import Expansion, Holdout, Status, Task, silent
 from .multiclass import OneVsOne, OneVsRest
-from .path import Path, sizes_up_to
+from .path import Path, Step, sizes_up_to
 from .reducers import REDUCERS
 
 #: the share of rows that judge, and the rows that a class needs for a part of them to be spared
@@ -90,7 +90,16 @@ class Shrinking:
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
         """The best model of at most `limit` points, and its path: from the full model, or from the labels alone."""
         path = self._path(self.reducer, self.task(*self.split()), limit, full)
-        return path.best(limit).model, path
+        return self._finished(path, path.best(limit), full), path
+
+    def _finished(self, path: Path, step: Step, full: Expansion | None) -> Expansion:
+        """The model of a step, fitted to all rows by reducers that do so; not where somebody waits for the end."""
+        if not self.reducer.finishes or path.status in CUT_SHORT:
+            return step.model
+        try:
+            return self.reducer.finished(self.task(np.arange(self.labels.size)), step, full)
+        except KeyboardInterrupt:
+            return step.model
 
     def _path(self, reducer: Any, task: Task, limit: int, full: Expansion | None) -> Path:
         """The reducer's path to `limit`; a warning where it was cut short."""
@@ -112,7 +121,7 @@ class Shrinking:
             path = self._path(replace(self.reducer, time_limit=deadline.left), task, reach, full)
             step = path.within(allowed)
             if step is not None:
-                return step.model, path
+                return self._finished(path, step, full), path
             if reach == end or path.status in CUT_SHORT:
                 break
             reach = min(4 * reach, end)
@@ -123,7 +132,7 @@ class Shrinking:
             UserWarning,
             stacklevel=2,
         )
-        return (full, None) if limit is None else (path.best(limit).model, path)
+        return (full, None) if limit is None else (self._finished(path, path.best(limit), full), path)
 
 
 def check_budget(budget: Any, tolerance: Any) -> None:

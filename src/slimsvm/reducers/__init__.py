@@ -6,4 +6,11 @@ from .slant import AggressiveSlant, Slant
 from .slim import Slim
 from .spsvm import SpSVM
 
-REDUCERS = {"slim": Slim, "slant": Slant, "slant-aggressive": AggressiveSlant, "rsvm": RSVM, "spsvm": SpSVM, "nystroem": Nystroem}
+REDUCERS = {
+    "slim": Slim,
+    "slant": Slant,
+    "slant-aggressive": AggressiveSlant,
+    "rsvm": RSVM,
+    "spsvm": SpSVM,
+    "nystroem": Nystroem,
+}

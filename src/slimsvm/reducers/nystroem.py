@@ -66,7 +66,7 @@ class Nystroem(Reducer):
         self,
         task: Task,
         sizes: Sequence[int],
-        model: Expansion | None,
+        model: Expansion | None,  # noqa: ARG002
         deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """Random landmarks are drawn once for all sizes; means are sought for each."""

@@ -27,7 +27,7 @@ BLOCK_VALUES, PARTS = 1 << 18, 8
 #: the share of rows with unmet demands below which the others are left out of a gradient
 FEW = 0.5
 #: a step of Newton's that gains a smaller share of the loss is the last one
-PRECISION = 1e-4
+PRECISION = 1e-3
 
 
 class ProjectedLoss:
@@ -52,13 +52,13 @@ class ProjectedLoss:
         gradient += self.rows.kernel.pullback(points, points, Kz, 2 * self.decay * (coef @ coef.T))
         return loss, gradient
 
-    def settle(self, points: Array) -> tuple[float, Array]:
-        """L, and the demands that are unmet at the best coefficients (n, q)."""
+    def settle(self, points: Array) -> tuple[Array, float, Array]:
+        """The best coefficients, under the biases (m + 1, q), L, and the demands that are unmet with them (n, q)."""
         _, _, unmet, loss = self._solved(points, 20)
-        return loss, unmet
+        return self.theta, loss, unmet
 
     def _solved(self, points: Array, newton_steps: int) -> tuple[Array, Array, Array, float]:
-        self.theta = np.vstack([self.theta, np.zeros((points.shape[0] + 1 - self.theta.shape[0], self.theta.shape[1]))])
+        self.theta = _resized(self.theta, points.shape[0] + 1)
         K, outputs = self._outputs(points)
         Kz = self.rows.kernel(points, points)
         unmet, loss = self._newton(K, outputs, self._regulariser(Kz), newton_steps)
@@ -192,3 +192,8 @@ class ProjectedLoss:
 
         self.rows.gram.crew.run(work, parts, 1)
         return totals.sum(axis=0)
+
+
+def _resized(theta: Array, size: int) -> Array:
+    """A copy of the coefficients with so many rows: new points begin at 0."""
+    return np.vstack([theta[:size], np.zeros((max(size - theta.shape[0], 0), theta.shape[1]))])

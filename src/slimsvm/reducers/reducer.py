@@ -33,6 +33,8 @@ class Reducer:
     needs_gradients: ClassVar[bool] = False
     #: how many sizes it can afford to each doubling on the way to a budget
     sizes_per_doubling: ClassVar[int] = 4
+    #: whether the model that is chosen in the end is to be `finished` with the rows held out until then
+    finishes: ClassVar[bool] = False
     #: whether `models` tells task.report itself how far it is, since sizes do not
     reports: ClassVar[bool] = False
 
@@ -50,6 +52,10 @@ class Reducer:
         `sizes` grow and have no size twice. Long work asks `deadline.over` now and then, and ends early if it is. A
         generator may return a Status, which says how it ended; by default that is seen from the sizes.
         """
+        raise NotImplementedError
+
+    def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
+        """The step chosen from the path, gone on with on all rows."""
         raise NotImplementedError
 
     def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:

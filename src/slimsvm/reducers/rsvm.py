@@ -46,7 +46,7 @@ class RSVM(Reducer):
         self,
         task: Task,
         sizes: Sequence[int],
-        model: Expansion | None,
+        model: Expansion | None,  # noqa: ARG002
         deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """One basis for the largest size, of which the others take the first points."""
