@@ -55,22 +55,22 @@ class CoefficientFit:
 
     def solve(self, coef: Array, bias: Array) -> tuple[Array, Array]:
         """The best coefficients (m, q) and biases (q,) of the first m points, from those given on."""
-        coef, bias, _ = self.descend(coef, bias, self.unmet(coef, bias))
+        coef, bias, _ = self.descend(coef, bias, self.unmet(coef, bias), self.precision)
         return coef, bias
 
-    def descend(self, coef: Array, bias: Array, unmet: Array, steps: int = MAX_STEPS) -> tuple[Array, Array, Array]:
-        """Coefficients, biases and unmet demands after so many Newton steps, or fewer where these gain nothing more."""
+    def descend(self, coef: Array, bias: Array, unmet: Array, precision: float) -> tuple[Array, Array, Array]:
+        """Coefficients, biases and unmet demands after Newton steps, until one gains no more than that share of the loss."""
         theta, unmet = np.vstack([bias, coef]), unmet.copy()
         R = self._regulariser(theta.shape[0])
         loss = _losses(unmet, theta, R)
         going = np.arange(theta.shape[1])  # outputs that still gain
         with one_blas_thread():  # many small products
-            for _ in range(steps):
+            for _ in range(MAX_STEPS):
                 step = self._steps(theta[:, going], unmet[:, going], going, R)
                 change = self.signs[:, going] * _outputs(self.K, step)
                 step, change = _shortened(step, change, theta[:, going], unmet[:, going], R)
                 new = _losses(unmet[:, going] - change, theta[:, going] + step, R)
-                better, gained = new < loss[going], loss[going] - new > self.precision * new
+                better, gained = new < loss[going], loss[going] - new > precision * new
                 theta[:, going[better]] += step[:, better]
                 unmet[:, going[better]] -= change[:, better]
                 loss[going[better]] = new[better]

@@ -13,9 +13,12 @@ from ..deadline import Deadline
 from ..gram import one_blas_thread
 from ..kernels import Array
 from ..model import Expansion, Task
-from .basis import check_C, squared_hinge
-from .coefficients import MAX_STEPS, line_minimum
+from .basis import EXACT, check_C, squared_hinge
+from .coefficients import line_minimum
 from .reducer import Reducer
+
+#: how well coefficients are optimised, as a share of the objective, where no model is asked for
+ROUGH = 1e-4
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,10 @@ class SpSVM(Reducer):
     0.95), finds for each of them the least objective over its own coefficient alone, the others fixed (the second of the
     paper's methods), and adds the best one. With several outputs, which share their points, gains are summed.
 
-    All coefficients are then optimised by Newton's method: fully for every model on the path, and by a step when the basis
-    has grown by the share `growth` since the last one; 0 is after every point, which chooses better points than a share
-    that saves time. The matrix of Newton's equations is kept up to date with points and rows that come and go, and
-    factorised anew: beside it that costs nothing.
+    All coefficients are then optimised by Newton's method: fully for every model on the path, and to four digits of the
+    objective when the basis has grown by the share `growth` since the last time. 0 is after every point, which takes more
+    time and chooses better points. The matrix of Newton's equations is kept up to date with points and rows that come and
+    go, and factorised anew: beside the rest that costs nothing.
 
     The bias is free, as in an SVM; the paper leaves it out. A candidate that the basis represents already, to rounding,
     is passed over: a copy of a point lowers nothing. This also keeps the problem convex where a kernel is not positive.
@@ -66,7 +69,7 @@ class SpSVM(Reducer):
         for size in sizes:
             while basis.size < size and not (basis.size and deadline.over) and basis.grow(self.candidates):
                 if basis.size < size and basis.size >= (1 + self.growth) * basis.settled:
-                    basis.optimise(steps=1)
+                    basis.optimise(ROUGH)
             basis.optimise()
             yield basis.model(), f"C={self.C:g}, candidates={self.candidates}"
             if basis.size < size:
@@ -95,9 +98,9 @@ class Basis:
         """The number of points."""
         return self.index.size
 
-    def optimise(self, steps: int = MAX_STEPS) -> None:
-        """The best coefficients of all points, or those after so many Newton steps towards them."""
-        self.coef, self.bias, self.unmet = self.fit.descend(self.coef, self.bias, self.unmet, steps)
+    def optimise(self, precision: float = EXACT) -> None:
+        """The best coefficients of all points, to a share of the objective."""
+        self.coef, self.bias, self.unmet = self.fit.descend(self.coef, self.bias, self.unmet, precision)
         self.settled = self.size
 
     def grow(self, candidates: int) -> bool:
