@@ -59,7 +59,7 @@ class CoefficientFit:
         return coef, bias
 
     def descend(self, coef: Array, bias: Array, unmet: Array, precision: float) -> tuple[Array, Array, Array]:
-        """Coefficients, biases and unmet demands after Newton steps, until one gains no more than that share of the loss."""
+        """Coefficients, biases and unmet demands after Newton steps, until one gains no more than a share of the loss."""
         theta, unmet = np.vstack([bias, coef]), unmet.copy()
         R = self._regulariser(theta.shape[0])
         loss = _losses(unmet, theta, R)
