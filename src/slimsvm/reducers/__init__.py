@@ -3,6 +3,14 @@
 from .nystroem import Nystroem
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
+from .slim import Slim
 from .spsvm import SpSVM
 
-REDUCERS = {"slant": Slant, "slant-aggressive": AggressiveSlant, "rsvm": RSVM, "spsvm": SpSVM, "nystroem": Nystroem}
+REDUCERS = {
+    "slim": Slim,
+    "slant": Slant,
+    "slant-aggressive": AggressiveSlant,
+    "rsvm": RSVM,
+    "spsvm": SpSVM,
+    "nystroem": Nystroem,
+}

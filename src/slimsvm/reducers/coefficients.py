@@ -98,7 +98,7 @@ class CoefficientFit:
         gradient = R @ theta - _back(self.K, theta.shape[0] - 1, self.signs[:, outputs] * np.maximum(unmet, 0.0))
         return np.column_stack(
             [
-                -_solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
+                -solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
                 for column, output in enumerate(outputs)
             ]
         )
@@ -168,7 +168,9 @@ def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, s
         if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
             break
         new = t - slope / curvature
-        t = float(new if low < new < high else (low + high) / 2)
+        t, before = float(new if low < new < high else (low + high) / 2), t
+        if abs(t - before) <= 1e-9 * abs(t):
+            break
     return t
 
 
@@ -190,7 +192,7 @@ def _losses(unmet: Array, theta: Array, R: Array) -> Array:
     return np.square(np.maximum(unmet, 0.0)).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
 
 
-def _solved(H: Array, gradient: Array) -> Array:
+def solved(H: Array, gradient: Array) -> Array:
     """H^-1 gradient for a symmetric H without negative eigenvalues; the least that makes it definite is added."""
     diagonal = np.diag(H)
     jitter = 1e-14 * (float(diagonal.max()) or 1.0)
