@@ -36,12 +36,13 @@ class SpSVM(Reducer):
     time and chooses better points. The matrix of Newton's equations is kept up to date with points and rows that come and
     go, and factorised anew: beside the rest that costs nothing.
 
-    The bias is free, as in an SVM; the paper leaves it out. A candidate that the basis represents already, to rounding,
-    is passed over: a copy of a point lowers nothing. This also keeps the problem convex where a kernel is not positive.
-    The full model plays no part. The kernel values between all rows and the basis are kept in memory.
+    The bias is free, as in an SVM. A candidate that the basis represents already, to rounding, is passed over: a copy of
+    a point lowers nothing. This also keeps the problem convex where a kernel is not positive. The full model plays no
+    part. The kernel values between all rows and the basis are kept in memory.
 
     S. S. Keerthi, O. Chapelle and D. DeCoste, "Building support vector machines with reduced classifier complexity",
-    Journal of Machine Learning Research 7, 2006. (Their schedule of optimisations is written from memory.)
+    Journal of Machine Learning Research 7, 2006. (Written from memory; theirs optimises less often, on a schedule, and has
+    no free bias.)
     """
 
     C: float = 1.0
