@@ -55,31 +55,31 @@ class CoefficientFit:
 
     def solve(self, coef: Array, bias: Array) -> tuple[Array, Array]:
         """The best coefficients (m, q) and biases (q,) of the first m points, from those given on."""
-        with one_blas_thread():  # many small products
-            return self._solve(coef, bias)
+        coef, bias, _ = self.descend(coef, bias, self.unmet(coef, bias), self.precision)
+        return coef, bias
 
-    def _solve(self, coef: Array, bias: Array) -> tuple[Array, Array]:
-        theta = np.vstack([bias, coef]).astype(np.float64)
+    def descend(self, coef: Array, bias: Array, unmet: Array, precision: float) -> tuple[Array, Array, Array]:
+        """Coefficients, biases and unmet demands after Newton steps, until one gains no more than a share of the loss."""
+        theta, unmet = np.vstack([bias, coef]), unmet.copy()
         R = self._regulariser(theta.shape[0])
-        unmet = self.unmet(coef, bias)
         loss = _losses(unmet, theta, R)
         going = np.arange(theta.shape[1])  # outputs that still gain
-        for _ in range(MAX_STEPS):
-            step = self._steps(theta[:, going], unmet[:, going], going, R)
-            change = self.signs[:, going] * _outputs(self.K, step)
-            step, change = _shortened(step, change, theta[:, going], unmet[:, going], R)
-            new = _losses(unmet[:, going] - change, theta[:, going] + step, R)
-            better = new < loss[going]
-            theta[:, going[better]] += step[:, better]
-            unmet[:, going[better]] -= change[:, better]
-            gained = loss[going] - new > self.precision * new
-            loss[going] = np.minimum(new, loss[going])
-            going = going[gained]
-            if not going.size:
-                break
+        with one_blas_thread():  # many small products
+            for _ in range(MAX_STEPS):
+                step = self._steps(theta[:, going], unmet[:, going], going, R)
+                change = self.signs[:, going] * _outputs(self.K, step)
+                step, change = _shortened(step, change, theta[:, going], unmet[:, going], R)
+                new = _losses(unmet[:, going] - change, theta[:, going] + step, R)
+                better, gained = new < loss[going], loss[going] - new > precision * new
+                theta[:, going[better]] += step[:, better]
+                unmet[:, going[better]] -= change[:, better]
+                loss[going[better]] = new[better]
+                going = going[gained]
+                if not going.size:
+                    break
         if len(self.curvatures) * theta.shape[0] ** 2 > KEPT_CURVATURES:
             self.curvatures = [_Curvature(self.K, self.root) for _ in self.curvatures]
-        return theta[1:], theta[0]
+        return theta[1:], theta[0], unmet
 
     def unmet(self, coef: Array, bias: Array) -> Array:
         """sqrt(w) (h - y f), for each row and output: -inf where nothing is demanded."""
@@ -157,12 +157,14 @@ def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, s
     the interval that the signs seen so far leave.
     """
     low, high, t = -np.inf, np.inf, start
-    squares = np.square(change)
+    squares, rest = np.square(change), np.empty_like(change)
     for _ in range(MAX_STEPS):
-        rest = np.maximum(slack - t * change, 0.0)
+        np.multiply(change, -t, out=rest)
+        rest += slack
+        np.maximum(rest, 0.0, out=rest)
         slope = quadratic * t + linear - change @ rest
-        low, high = (low, t) if slope > 0 else (t, high)
         curvature = quadratic + squares @ (rest > 0)
+        low, high = (low, t) if slope > 0 else (t, high)
         if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
             break
         new = t - slope / curvature
