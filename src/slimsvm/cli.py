@@ -291,7 +291,7 @@ def train(
     trainer: Annotated[
         str, typer.Option("--trainer", help=f"{one_of(TRAINERS)} Or none: small from the start, for reducers that can.")
     ] = "smo",
-    reducer: Reducer = "slant-aggressive",
+    reducer: Reducer = "slim",
     time_limit: TimeLimit = None,
     tol: Annotated[float, typer.Option("--tol", help="Stop at this violation of optimality.")] = 1e-3,
     max_iter: Annotated[int, typer.Option("--max-iter", help="Steps of the trainer at most; -1 for no limit.")] = -1,
@@ -339,7 +339,7 @@ def compress(
     output: Output = Path("small.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
-    reducer: Reducer = "slant-aggressive",
+    reducer: Reducer = "slim",
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     target: Target = None,

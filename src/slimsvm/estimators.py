@@ -75,7 +75,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         (`partial_fit`); "any-norm" takes a norm of the slack. Each class says what it solves and where it ends; of
         C, tol and max_iter it takes those that it has (a perceptron has no C). None trains no full model: a reducer that
         needs none then finds a model of at most `budget` support vectors, which must be a count.
-    reducer : str or reducer, default="slant-aggressive"
+    reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5, time_limit=60)`. When the
         time limit, in seconds, or Ctrl-C ends its work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
@@ -127,7 +127,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         degree: int = 3,
         coef0: float = 0.0,
         trainer: Any = "smo",
-        reducer: Any = "slant-aggressive",
+        reducer: Any = "slim",
         tol: float = 1e-3,
         max_iter: int = -1,
         class_weight: dict[Any, float] | str | None = None,
@@ -440,7 +440,7 @@ def compress(
     *,
     budget: int | float | None = None,
     tolerance: float | None = None,
-    reducer: Any = "slant-aggressive",
+    reducer: Any = "slim",
     random_state: Any = None,
 ) -> Any:
     """Shrink a fitted kernel SVM: an SVC, NuSVC or SlimSVC, or a Pipeline that ends in one.
