@@ -1,5 +1,7 @@
 """Reducers: data and an expansion in, a path of small expansions out. A new one is a class and a line here."""
 
+from .cvm import CVM
+from .lars import Lars
 from .slant import AggressiveSlant, Slant
 
-REDUCERS = {"slant": Slant, "slant-aggressive": AggressiveSlant}
+REDUCERS = {"slant": Slant, "slant-aggressive": AggressiveSlant, "lars": Lars, "cvm": CVM}
