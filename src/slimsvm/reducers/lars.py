@@ -24,7 +24,8 @@ from ..model import Expansion, Task
 from .reducer import Reducer
 from .refit import Refit
 
-#: a support vector with less than this share of its own square left is a combination of those chosen
+#: a support vector with less than this share of its own square left is a combination of those chosen; with a kernel that
+#: is not positive definite it may be less than 0, and (6) would have no minimum
 INDEPENDENT = 1e-10
 #: the share of the first correlation that is left when there is nothing left to explain
 NOTHING = 1e-9
