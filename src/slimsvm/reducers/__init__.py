@@ -1,16 +1,34 @@
 """Reducers: data and an expansion in, a path of small expansions out. A new one is a class and a line here."""
 
+from .cpsp import CPSP
+from .csvm import CSVM
+from .cvm import CVM
+from .lars import Lars
 from .nystroem import Nystroem
+from .osuna_girosi import OsunaGirosi
+from .prune import Prune
+from .reduced_set import ReducedSet
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
 from .slim import Slim
+from .slmc import SLMC
 from .spsvm import SpSVM
+from .zhan_shen import ZhanShen
 
 REDUCERS = {
     "slim": Slim,
     "slant": Slant,
     "slant-aggressive": AggressiveSlant,
+    "lars": Lars,
+    "cvm": CVM,
+    "reduced-set": ReducedSet,
+    "osuna-girosi": OsunaGirosi,
+    "zhan-shen": ZhanShen,
     "rsvm": RSVM,
     "spsvm": SpSVM,
+    "cpsp": CPSP,
+    "csvm": CSVM,
+    "slmc": SLMC,
+    "prune": Prune,
     "nystroem": Nystroem,
 }
