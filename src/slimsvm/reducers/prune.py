@@ -18,7 +18,7 @@ BIASES = ("kept", "balanced")
 
 @dataclass(frozen=True)
 class Prune(Reducer):
-    """The support vectors of the largest |coefficient|, the baseline of Dekel & Singer (2006), section 5.
+    """The support vectors of the largest |coefficient|, the baseline of Dekel & Singer (2006).
 
     For q outputs it is the norm of a support vector's q coefficients. Ties, of which a model with many support vectors at
     their bound is full, are broken by chance. Coefficients stay as they are; `bias` is "kept", as published, or

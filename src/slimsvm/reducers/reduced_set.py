@@ -132,9 +132,12 @@ class ReducedSet(Reducer):
         """The point on which the residual w - sum_j beta_j Phi(z_j) has the longest projection, (1, d)."""
         starts = w.gram.X[rng.choice(w.gram.n, min(self.restarts, w.gram.n), replace=False)]
         starts = np.array(starts.toarray() if issparse(starts) else starts, dtype=np.float64)
-        found, values = fixed_points(w, Z, beta, starts, self.max_steps if isinstance(w.kernel, RBF) else 0)
-        best = values.argmax()
-        return ascended(w, Z, beta, found[best], values[best])
+        if isinstance(w.kernel, RBF):
+            found, values = fixed_points(w, Z, beta, starts, w.kernel.gamma, self.max_steps)
+        else:
+            found, values = starts, projections(w, Z, beta, starts)[0]
+        best = int(values.argmax())
+        return ascended(w, Z, beta, found[best], float(values[best]))
 
 
 class Vector:
@@ -196,7 +199,7 @@ def projections(w: Vector, Z: Array, beta: Array, new: Array) -> tuple[Array, Ar
     return values, (2 * half - values[:, None] * slopes) / own[:, None]
 
 
-def fixed_points(w: Vector, Z: Array, beta: Array, starts: Array, max_steps: int) -> tuple[Array, Array]:
+def fixed_points(w: Vector, Z: Array, beta: Array, starts: Array, gamma: float, max_steps: int) -> tuple[Array, Array]:
     """z <- sum_i r_i k(x_i, z) x_i / sum_i r_i k(x_i, z) from all starts at once; the points reached, their projections.
 
     The sum below is the squared projection itself, so that a step is one of gradient ascent on its logarithm, of length
@@ -204,7 +207,7 @@ def fixed_points(w: Vector, Z: Array, beta: Array, starts: Array, max_steps: int
     again at a quarter of its length.
     """
     found, (values, slopes) = starts.copy(), projections(w, Z, beta, starts)
-    lengths = np.full(values.size, 1 / (4 * w.kernel.gamma)) if max_steps else np.zeros(0)
+    lengths = np.full(values.size, 1 / (4 * gamma))
     going = np.flatnonzero(values > 0)
     for _ in range(max_steps):
         if not going.size:
@@ -244,7 +247,9 @@ def polished(w: Vector, Z: Array, steps: int, deadline: Deadline) -> Array:
 
     if not w.norm > 0:
         return Z
-    return minimize(loss, Z.ravel(), jac=True, method="L-BFGS-B", callback=stop, options={"maxiter": steps}).x.reshape(Z.shape)
+    return minimize(loss, Z.ravel(), jac=True, method="L-BFGS-B", callback=stop, options={"maxiter": steps}).x.reshape(
+        Z.shape
+    )
 
 
 def distance(w: Vector, Z: Array) -> tuple[float, Array]:
