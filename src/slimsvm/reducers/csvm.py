@@ -153,9 +153,9 @@ class Condensing:
         return np.flatnonzero(short.any(axis=1))[: self.room // 2]
 
     def condense(self, dual: Array) -> None:
-        """Send rows that are no support vectors out again, and merge support vectors until there is room."""
-        support = dual.any(axis=1)
-        self.out = np.append(self.out, self.rows[~support & (self.rows >= 0)])
+        """Send rows that are no support vectors out again, and merge the other vectors until there is room."""
+        support = dual.any(axis=1) | (self.rows < 0)  # the rows of a merged vector could not come back
+        self.out = np.append(self.out, self.rows[~support])
         kernel, rng = self.task.gram.kernel, self.task.rng
         assert isinstance(kernel, RBF)
         groups = (self.targets[support][:, None] == self.codes).all(axis=2).argmax(axis=1)

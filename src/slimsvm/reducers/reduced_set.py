@@ -33,10 +33,10 @@ from ..model import Expansion, Task
 from .reducer import Reducer
 from .refit import Refit
 
-#: added to the kernel matrix of the points, relative to its largest entry, so that it has an inverse
+#: the part of itself that is added to the diagonal of the points' kernel matrix, so that it has an inverse
 RIDGE = 1e-8
-#: the share of |w|^2 below which nothing is left to approximate
-NOTHING = 1e-12
+#: the share of |w|^2 below which nothing is left to approximate, and that gradient steps stop at
+NOTHING, LITTLE = 1e-8, 1e-10
 #: the relative gain of an iteration below which the fixed point is as good as found
 SAME = 1e-4
 #: the steps that bring the best of the restarts to its maximum
@@ -110,7 +110,7 @@ class ReducedSet(Reducer):
             with one_blas_thread():  # the products are small
                 Z, beta, left = self.grown(w, Z, beta, size, task.rng, deadline)
             yield Expansion(model.kernel, Z, beta, model.bias), np.sqrt(left)
-            if Z.shape[0] < size or deadline.over:
+            if left <= NOTHING or deadline.over:
                 return
 
     def grown(
@@ -178,14 +178,19 @@ class Vector:
         K, products = self.among(Z), self.products(Z)[1]
         beta = solve(K, products)
         left = self.norm - 2 * (beta * products).sum() + (beta * (K @ beta)).sum()
-        return beta, max(float(left), 0.0) / (self.norm or 1.0)
+        return beta, max(float(left), 0.0) / self.norm if self.norm > 0 else 0.0
 
 
 def solve(K: Array, products: Array) -> Array:
-    """(K + ridge I)^-1 products."""
-    K = K.copy()
-    K.flat[:: K.shape[0] + 1] += RIDGE * K.diagonal().max(initial=1e-300)
-    return cho_solve(cho_factor(K, overwrite_a=True), products.astype(np.float64))
+    """K^-1 products, with a little more on the diagonal of K."""
+    return cho_solve(cho_factor(ridged(K), overwrite_a=True), products.astype(np.float64))
+
+
+def ridged(A: Array) -> Array:
+    """A with (1 + ridge) times its diagonal: the same for points of any length."""
+    A = A.copy()
+    A.flat[:: A.shape[0] + 1] *= 1 + RIDGE
+    return A
 
 
 def projections(w: Vector, Z: Array, beta: Array, new: Array) -> tuple[Array, Array]:
@@ -247,17 +252,16 @@ def polished(w: Vector, Z: Array, steps: int, deadline: Deadline) -> Array:
 
     if not w.norm > 0:
         return Z
-    return minimize(loss, Z.ravel(), jac=True, method="L-BFGS-B", callback=stop, options={"maxiter": steps}).x.reshape(
-        Z.shape
-    )
+    options = {"maxiter": steps, "ftol": LITTLE}
+    return minimize(loss, Z.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options).x.reshape(Z.shape)
 
 
 def distance(w: Vector, Z: Array) -> tuple[float, Array]:
-    """|w - w~|^2 - |w|^2 + ridge |b|^2 for the best coefficients b, and its gradient with respect to the points.
+    """|w - w~|^2 - |w|^2, with the ridge, for the best coefficients b, and its gradient with respect to the points.
 
     b is best, so the gradient is that for a fixed b.
     """
     (K, products), K_zz = w.products(Z), w.among(Z)
     beta = solve(K_zz, products)
-    slope = w.kernel.pullback(Z, Z, K_zz, beta @ beta.T) - w.pullback(Z, K, beta)
+    slope = w.kernel.pullback(Z, Z, K_zz, ridged(beta @ beta.T)) - w.pullback(Z, K, beta)
     return -float((beta * products).sum()), 2 * slope
