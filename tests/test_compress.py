@@ -357,7 +357,7 @@ def test_rows_of_one_class_are_refused(data):
         ({"budget": 1.5}, "budget must be"),
         ({"budget": True}, "budget must be"),
         ({"tolerance": -1}, "tolerance must be"),
-        ({"reducer": "prune"}, "unknown reducer 'prune'"),
+        ({"reducer": "shears"}, "unknown reducer 'shears'"),
     ],
     ids=str,
 )
