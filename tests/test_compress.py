@@ -149,7 +149,8 @@ def test_a_budget_is_kept_and_the_small_model_is_nearly_as_good(kind, classes, r
     small = compress(model, X, y, budget=budget, reducer=reducer, random_state=0)
     assert 0 < small.support_vectors_.shape[0] <= budget
     assert max(small.path_.sizes) <= budget
-    assert small.score(X, y) >= model.score(X, y) - 0.25
+    if reducer != "prune":  # a yardstick, which promises nothing
+        assert small.score(X, y) >= model.score(X, y) - 0.25
     assert small.n_kernel_evals_ > 0
 
 
@@ -358,7 +359,7 @@ def test_rows_of_one_class_are_refused(data):
         ({"budget": 1.5}, "budget must be"),
         ({"budget": True}, "budget must be"),
         ({"tolerance": -1}, "tolerance must be"),
-        ({"reducer": "prune"}, "unknown reducer 'prune'"),
+        ({"reducer": "shears"}, "unknown reducer 'shears'"),
     ],
     ids=str,
 )
