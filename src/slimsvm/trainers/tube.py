@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..gram import Gram
+from ..gram import Crew, Gram
 from ..kernels import Array
-from ..model import unheard
+from ..model import Status, unheard
 from .smo import Column, Rounds
 
 
@@ -34,7 +34,7 @@ class Twice(Gram):
         """As for the rows themselves."""
         return self.once.rows_are_dear
 
-    def subset(self, index: Array, crew: None = None) -> Gram:
+    def subset(self, index: Array, crew: Crew | None = None) -> Gram:
         """The Gram of some variables, in which the two of a row are two rows."""
         return self.once.subset(index % self.once.n, crew)
 
@@ -81,12 +81,13 @@ class Tube:
         signs = np.repeat([1.0, -1.0], gram.n)
         self.column = Levels(Twice(gram), signs, np.tile(goal, 2), np.full(2 * gram.n, float(C)), settings)
 
-    def solve(self, eps: float, limit: float = np.inf) -> bool:
-        """The optimum for a tube of that radius, or as near to it as `limit` pair steps get; whether that was enough."""
+    def solve(self, eps: float, limit: float = np.inf) -> Status:
+        """The optimum for a tube of that radius, or as near to it as `limit` pair steps get; how that ended."""
         column = self.column
         column.level = np.concatenate([self.goal - eps, self.goal + eps])
+        column.status = Status.CONVERGED
         column.solve(column.steps + limit, unheard)
-        return column.gap <= column.tol
+        return column.status
 
     @property
     def coef(self) -> Array:
