@@ -1,10 +1,16 @@
 """Reducers: data and an expansion in, a path of small expansions out. A new one is a class and a line here."""
 
+from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
+from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
+from .spsvm import SpSVM
 
 REDUCERS = {
     "slant": Slant,
     "slant-aggressive": AggressiveSlant,
+    "rsvm": RSVM,
+    "spsvm": SpSVM,
+    "nystroem": Nystroem,
     "osuna-girosi": OsunaGirosi,
 }
