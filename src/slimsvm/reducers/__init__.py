@@ -4,6 +4,7 @@ from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
+from .slmc import SLMC
 from .spsvm import SpSVM
 
 REDUCERS = {
@@ -13,4 +14,5 @@ REDUCERS = {
     "spsvm": SpSVM,
     "nystroem": Nystroem,
     "osuna-girosi": OsunaGirosi,
+    "slmc": SLMC,
 }
