@@ -6,6 +6,7 @@ from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
 from .slmc import SLMC
 from .spsvm import SpSVM
+from .zhan_shen import ZhanShen
 
 REDUCERS = {
     "slant": Slant,
@@ -14,5 +15,6 @@ REDUCERS = {
     "spsvm": SpSVM,
     "nystroem": Nystroem,
     "osuna-girosi": OsunaGirosi,
+    "zhan-shen": ZhanShen,
     "slmc": SLMC,
 }

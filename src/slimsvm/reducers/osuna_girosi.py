@@ -66,17 +66,23 @@ class OsunaGirosi(Reducer):
     def models(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> Iterator[tuple[Expansion, str]]:
-        """A tube for each size, narrower and narrower."""
+        """A tube for each size, narrower and narrower; and the full model where that is small enough."""
         assert model is not None
+        smaller = [size for size in sizes if size < model.size]
+        if smaller:
+            yield from self._smaller(task, smaller, model, deadline)
+        if len(smaller) < len(sizes) and not deadline.over:
+            yield model, "the full model"
+
+    def _smaller(
+        self, task: Task, sizes: Sequence[int], model: Expansion, deadline: Deadline
+    ) -> Iterator[tuple[Expansion, str]]:
         gram = support_vectors(task, model)
         search = Search(gram, gram.product(model.points, model.coef) + model.bias, self._cost(model), self.tol)
         for size in sizes:
-            if size >= model.size:
-                yield model, "the full model"
-                return
             wider, narrower = search.around(size, deadline)
             yield self._model(search, wider, narrower, size)
-            if deadline.over or narrower is None:
+            if deadline.over or (wider.size < size and narrower is None):
                 return
 
     def _cost(self, model: Expansion) -> float:

@@ -2,9 +2,9 @@
 
 For points Z = (z_1 .. z_s) let W(Z) be the optimum of the SVM whose w is in the span of the Phi(z_j):
 
-    W(Z) = min over beta, b of  1/2 beta' K_zz beta + C sum_i w_i loss(y_i (b + K_i beta)),       K_i = k(x_i, z_j), j = 1 .. s
+    W(Z) = min over beta, b of  1/2 beta' K_zz beta + C sum_i w_i loss(y_i (b + K_i beta)),     K_i = k(x_i, z_1 .. z_s)
 
-W is minimised over Z. By the envelope theorem its gradient is that of the right side with beta and b fixed at their optimum:
+W is minimised over Z. By the envelope theorem its gradient is that of the right side with beta and b at their optimum:
 
     dW/dZ = 1/2 beta' dK_zz/dZ beta - sum_i a_i y_i dK_i/dZ beta,      a_i = -C w_i loss'(y_i f(x_i))
 
@@ -24,7 +24,7 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse import issparse
 
 from ..deadline import Deadline
-from ..gram import Gram, blocks
+from ..gram import Gram, blocks, one_blas_thread
 from ..kernels import Array, Kernel, Linear, Sigmoid
 from ..model import Expansion, Task
 from ..trainers.smo import SMO
@@ -109,7 +109,12 @@ Solver = Callable[..., Optimum]
 
 
 def solve_squared_hinge(
-    task: Task, K: Array, K_zz: Array, C: float, start: Optimum | None, tol: float = 0.0  # noqa: ARG001
+    task: Task,
+    K: Array,
+    K_zz: Array,
+    C: float,
+    start: Optimum | None,
+    tol: float = 0.0,  # noqa: ARG001
 ) -> Optimum:
     """C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2, by Newton's method from the coefficients given."""
     fit = squared_hinge(task, K, bordered(K_zz, bias=0.0) / C)
@@ -149,8 +154,9 @@ class Span:
         found = self.solve(self.task, K, K_zz, start=self.latest)
         self.latest = found
         self.best = found if found.value < self.best.value else self.best
-        gradient = gram.kernel.pullback(Z, Z, K_zz, found.coef @ found.coef.T)
-        return found.value, gradient - pulled_back(gram, Z, K, found)
+        with one_blas_thread():  # many small products
+            gradient = gram.kernel.pullback(Z, Z, K_zz, found.coef @ found.coef.T)
+            return found.value, gradient - pulled_back(gram, Z, K, found)
 
 
 def norm_in_span(gram: Gram, Z: Array) -> Array:
@@ -183,9 +189,7 @@ def descend(span: Span, Z: Array, steps: int, deadline: Deadline) -> Array:
     if not steps:
         span(Z)
         return Z
-    found = minimize(
-        value, Z.ravel(), jac=True, method="L-BFGS-B", callback=look_at_the_clock, options={"maxiter": steps}
-    )
+    found = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", callback=look_at_the_clock, options={"maxiter": steps})
     return found.x.reshape(Z.shape)
 
 
