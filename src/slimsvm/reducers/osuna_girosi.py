@@ -80,20 +80,20 @@ class OsunaGirosi(Reducer):
         gram = support_vectors(task, model)
         search = Search(gram, gram.product(model.points, model.coef) + model.bias, self._cost(model), self.tol)
         for size in sizes:
-            wider, narrower = search.around(size, deadline)
-            yield self._model(search, wider, narrower, size)
-            if deadline.over or (wider.size < size and narrower is None):
+            best, narrower = search.around(size, deadline)
+            yield self._model(search, best, narrower, size)
+            if deadline.over or (best.size < size and narrower is None):
                 return
 
     def _cost(self, model: Expansion) -> float:
         return self.cost or LARGE * float(np.abs(model.coef).max(initial=0.0)) or 1.0
 
-    def _model(self, search: Search, wider: Regression, narrower: Regression | None, size: int) -> tuple[Expansion, str]:
-        """The model of one size, from the two tubes next to it."""
+    def _model(self, search: Search, best: Regression, narrower: Regression | None, size: int) -> tuple[Expansion, str]:
+        """The model of one size, from what the search found around it."""
         if not self.refit:
-            return search.expansion(wider), f"eps={wider.eps:.4g}"
-        if wider.size == size or narrower is None:
-            return search.refitted(wider), f"eps={wider.eps:.4g}, refit"
+            return search.expansion(best), f"eps={best.eps:.4g}"
+        if best.size == size or narrower is None:
+            return search.refitted(best), f"eps={best.eps:.4g}, refit"
         return search.refitted(narrower.pruned(size)), f"eps={narrower.eps:.4g}, pruned and refit"
 
 
@@ -137,26 +137,27 @@ class Search:
         self.narrowest = tol * float(radius)
 
     def around(self, size: int, deadline: Deadline) -> tuple[Regression, Regression | None]:
-        """The narrowest tube with at most so many support vectors and the widest with more, as near as bisection gets.
+        """The regression with the most support vectors up to `size`, and that of the widest tube with more.
 
-        There may be none with more: then the tube is as narrow as makes sense.
+        They are as near as bisection gets. There may be none with more: then the tube is as narrow as makes sense.
         """
         while True:
             fitting = [regression for regression in self.tried if regression.size <= size]
-            wider = max(fitting, key=lambda regression: (regression.size, -regression.eps))
-            narrower = max(
-                (other for other in self.tried if other.size > size), key=lambda regression: regression.eps, default=None
-            )
-            eps = self.between(wider.eps, narrower)
-            if wider.size == size or eps is None or (deadline.over and len(self.tried) > 1):
-                return wider, narrower
+            best = max(fitting, key=lambda regression: (regression.size, -regression.eps))
+            more = (regression for regression in self.tried if regression.size > size)
+            narrower = max(more, key=lambda regression: regression.eps, default=None)
+            eps = self.next_radius(narrower)
+            if best.size == size or eps is None or (deadline.over and len(self.tried) > 1):
+                return best, narrower
             self.tried.append(self.regression(eps, deadline))
 
-    def between(self, eps: float, narrower: Regression | None) -> float | None:
-        """The next radius to try, if there is one."""
+    def next_radius(self, narrower: Regression | None) -> float | None:
+        """Between a tube that is too narrow and the next wider one tried, or narrower than all; None if that is too near."""
         if narrower is None:
-            return NARROWER * eps if NARROWER * eps > self.narrowest else None
-        return float(np.sqrt(eps * narrower.eps)) if eps > CLOSE * narrower.eps else None
+            eps = NARROWER * min(regression.eps for regression in self.tried)
+            return eps if eps > self.narrowest else None
+        wider = min(regression.eps for regression in self.tried if regression.eps > narrower.eps)
+        return float(np.sqrt(wider * narrower.eps)) if wider > CLOSE * narrower.eps else None
 
     def regression(self, eps: float, deadline: Deadline) -> Regression:
         """All outputs with that radius."""
