@@ -154,9 +154,8 @@ class Span:
         found = self.solve(self.task, K, K_zz, start=self.latest)
         self.latest = found
         self.best = found if found.value < self.best.value else self.best
-        with one_blas_thread():  # many small products
-            gradient = gram.kernel.pullback(Z, Z, K_zz, found.coef @ found.coef.T)
-            return found.value, gradient - pulled_back(gram, Z, K, found)
+        gradient = gram.kernel.pullback(Z, Z, K_zz, found.coef @ found.coef.T)
+        return found.value, gradient - pulled_back(gram, Z, K, found)
 
 
 def norm_in_span(gram: Gram, Z: Array) -> Array:
@@ -189,7 +188,9 @@ def descend(span: Span, Z: Array, steps: int, deadline: Deadline) -> Array:
     if not steps:
         span(Z)
         return Z
-    found = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", callback=look_at_the_clock, options={"maxiter": steps})
+    options = {"maxiter": steps}
+    with one_blas_thread():  # many small products
+        found = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", callback=look_at_the_clock, options=options)
     return found.x.reshape(Z.shape)
 
 
