@@ -59,7 +59,7 @@ def test_sizes_are_met_or_next_to_it(q, refit):
 
 def test_no_other_tube_is_nearer_to_a_size():
     """The counts of a fine grid of radii: none that was passed over fits better."""
-    task, full = problem()
+    _, full = problem()
     gram = Gram(full.kernel, full.points)
     search = Search(gram, full(full.points), 100.0, 1e-4)
     wider, narrower = search.around(12, Deadline())

@@ -152,7 +152,7 @@ class Search:
             self.tried.append(self.regression(eps, deadline))
 
     def next_radius(self, narrower: Regression | None) -> float | None:
-        """Between a tube that is too narrow and the next wider one tried, or narrower than all; None if that is too near."""
+        """Between a tube that is too narrow and the next wider one, or narrower than all; None if that is too near."""
         if narrower is None:
             eps = NARROWER * min(regression.eps for regression in self.tried)
             return eps if eps > self.narrowest else None

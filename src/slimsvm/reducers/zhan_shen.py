@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, blocks, one_blas_thread
-from ..kernels import Array, Matrix
+from ..kernels import Array, Matrix, squared_norms
 from ..model import Expansion, Task, silent
 from ..trainers.smo import SMO
 from .osuna_girosi import OsunaGirosi
@@ -67,22 +67,24 @@ class ZhanShen(OsunaGirosi):
     ) -> Iterator[tuple[Expansion, str]]:
         """The regression of the second model."""
         assert model is not None
-        second = replace(task, targets=self._remaining(task, model), report=silent)
+        second = replace(task, targets=self._remaining(task, model, deadline), report=silent)
         retrained = SMO(self.C, self.tol, self.max_iter).fit(second).model
         for small, settings in super().models(task, sizes, retrained, deadline):
             yield small, f"share={self.share:g}, {settings}"
 
-    def _remaining(self, task: Task, model: Expansion) -> Array:
+    def _remaining(self, task: Task, model: Expansion, deadline: Deadline) -> Array:
         """The targets, 0 where a row is left out of an output."""
         targets = task.targets.copy()
         margins = targets * (task.gram.product(model.points, model.coef) + model.bias)
-        for column, (y, margin) in enumerate(zip(targets.T, margins.T, strict=True)):
+        for column in np.flatnonzero(model.coef.any(axis=0)):  # the others are constants, and have no surface
+            y, margin = task.targets[:, column], margins[:, column]
             support = np.flatnonzero((y != 0) & (margin <= 1 + self.tol))
             surface = Surface(model, column, task.gram)
-            bent = curvatures(surface, task.gram.X, support, directions(surface.features, self.probes, task.rng))
+            probes = directions(surface.features, self.probes, task.rng)
+            bent = curvatures(surface, task.gram.X, support, probes, deadline)
             for sign in (-1, 1):
-                side = support[y[support] == sign]
-                targets[most_curved(side, bent[y[support] == sign], self.share), column] = 0.0
+                side = y[support] == sign
+                targets[most_curved(support[side], bent[side], self.share), column] = 0.0
         return targets
 
 
@@ -100,6 +102,7 @@ class Surface:
         self.coef, self.bias = model.coef[used, column], model.bias[column]
         self.gram = Gram(model.kernel, model.points[used], like.meter, cache_mb=0.0, error=0.0)
         self.features = model.points.shape[1]
+        self.spread = _spread(self.gram.X)
 
     def __call__(self, P: Array) -> tuple[Array, Array]:
         """f and its gradient at each of the points."""
@@ -116,26 +119,29 @@ def directions(features: int, probes: int, rng: np.random.Generator) -> Array:
     return rng.choice([-1.0, 1.0], (probes, features)) / np.sqrt(probes)
 
 
-def curvatures(surface: Surface, X: Matrix, rows: Array, probes: Array) -> Array:
-    """The curvature of the surface next to each of the rows, a block of them at a time."""
+def curvatures(surface: Surface, X: Matrix, rows: Array, probes: Array, deadline: Deadline) -> Array:
+    """The curvature of the surface next to each of the rows, a block of them at a time; 0 for those that come too late."""
     found = np.zeros(rows.size)
-    if not surface.coef.size:
-        return found
-    spread = DIFFERENCE * _spread(surface.gram.X)
     for some in blocks(rows.size, max(VALUES // max(surface.gram.n, surface.features), 1)):
+        if deadline.over:
+            break
         part = X[rows[some]]
         P = np.asarray(part.toarray() if issparse(part) else part, dtype=np.float64)
-        found[some] = curvature_at(surface, *projected(surface, P), probes, spread)
+        found[some] = curvature_at(surface, *projected(surface, P), probes)
     return found
 
 
 def projected(surface: Surface, P: Array) -> tuple[Array, Array]:
-    """The points moved along the gradient to where f is 0, as near as a few Newton steps get, and the gradients there."""
+    """The points moved along the gradient to where f is 0, as near as a few Newton steps get, and the gradients there.
+
+    No step is longer than the spread of the support vectors: beyond them, f is flat.
+    """
     value, slope = surface(P)
     length = np.ones(P.shape[0])
     for _ in range(STEPS):
-        steepness = np.maximum(np.square(slope).sum(axis=1), np.finfo(float).tiny)
-        trial = P - (length * value / steepness)[:, None] * slope
+        steepness = np.maximum(np.sqrt(np.square(slope).sum(axis=1)), np.finfo(float).tiny)
+        step = length * np.clip(value / steepness, -surface.spread, surface.spread)
+        trial = P - (step / steepness)[:, None] * slope
         new_value, new_slope = surface(trial)
         nearer = np.abs(new_value) < np.abs(value)  # not so where f is far from linear: then half the step
         length = np.where(nearer, 1.0, length / 2)
@@ -144,15 +150,15 @@ def projected(surface: Surface, P: Array) -> tuple[Array, Array]:
     return P, slope
 
 
-def curvature_at(surface: Surface, P: Array, slope: Array, probes: Array, length: float) -> Array:
-    """|T H T| / |g| at each of the points, from differences of that length; 0 where there is no gradient."""
+def curvature_at(surface: Surface, P: Array, slope: Array, probes: Array) -> Array:
+    """|T H T| / |g| at each of the points, from differences of gradients; 0 where there is no gradient."""
     steepness = np.sqrt(np.square(slope).sum(axis=1))
     steep = steepness > 0
     normal = np.divide(slope, steepness[:, None], out=np.zeros_like(slope), where=steep[:, None])
     total = np.zeros(P.shape[0])
     for probe in probes:
         tangent = _along(np.broadcast_to(probe, P.shape), normal)
-        step = length / max(float(np.sqrt(probe @ probe)), np.finfo(float).tiny)
+        step = DIFFERENCE * surface.spread / float(np.sqrt(probe @ probe))
         bend = _along((surface(P + step * tangent)[1] - slope) / step, normal)
         total += np.square(bend).sum(axis=1)
     return np.divide(np.sqrt(total), steepness, out=np.zeros_like(total), where=steep)
@@ -166,5 +172,4 @@ def _along(vectors: Array, normal: Array) -> Array:
 def _spread(X: Matrix) -> float:
     """The root of the mean squared distance of the rows to their mean."""
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    squares = X.multiply(X).sum() if issparse(X) else np.square(X, dtype=np.float64).sum()
-    return float(np.sqrt(max(squares / X.shape[0] - mean @ mean, 0.0))) or 1.0
+    return float(np.sqrt(max(squared_norms(X).mean() - mean @ mean, 0.0))) or 1.0
