@@ -76,7 +76,7 @@ class ZhanShen(OsunaGirosi):
         """The targets, 0 where a row is left out of an output."""
         targets = task.targets.copy()
         margins = targets * (task.gram.product(model.points, model.coef) + model.bias)
-        for column in np.flatnonzero(model.coef.any(axis=0)):  # the others are constants, and have no surface
+        for column in np.flatnonzero(model.coef.any(axis=0)).tolist():  # the others are constants, and have no surface
             y, margin = task.targets[:, column], margins[:, column]
             support = np.flatnonzero((y != 0) & (margin <= 1 + self.tol))
             surface = Surface(model, column, task.gram)
