@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 MISSING = """The benchmark data {file} is not in {folder}.
 Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz, each with X_train, y_train, X_test and
 y_test: a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train), mnist
-has 784 grey values from 0 to 255. Some benchmarks take more: a9a.npz (LIBSVM's), reuters_moneyfx.npz (Reuters-21578,
+has 784 grey values from 0 to 255. Some benchmarks take more: a9a.npz and w8a.npz (LIBSVM's), covtype.npz, magic.npz and
+pageblocks.npz (UCI's, labels of -1 and +1), usps.npz (256 grey values from -1 to 1), reuters_moneyfx.npz (Reuters-21578,
 ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _shape of CSR arrays, labels of -1 and +1)."""
 
 
@@ -42,14 +43,23 @@ def shades(X: np.ndarray) -> np.ndarray:
 SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
     "a8a": (0.1, 1.0, True, None),
     "a9a": (0.05, 1.0, True, None),
+    "covtype": (0.1, 10.0, False, StandardScaler()),
     "ijcnn1": (1.0, 10.0, False, None),
+    "ijcnn1_35k": (1.0, 10.0, False, None),
     "letter": (1 / 16, 10.0, False, StandardScaler()),
+    "magic": (0.1, 10.0, False, StandardScaler()),
     "mnist": (0.02, 10.0, False, FunctionTransformer(shades)),
     "mnist8": (1 / 25, 1.0, False, FunctionTransformer(shades)),
+    "mnist8_c10": (0.02, 10.0, False, FunctionTransformer(shades)),
+    "pageblocks": (0.1, 10.0, False, StandardScaler()),
     "reuters_moneyfx": (2.0, 1.0, True, TfidfTransformer()),
+    "usps": (0.01, 10.0, False, None),
+    "w8a": (0.1, 10.0, True, None),
 }
 #: problems of one class of another data set against the others
-ONE_CLASS = {"mnist8": ("mnist", 8)}
+ONE_CLASS = {"mnist8": ("mnist", 8), "mnist8_c10": ("mnist", 8)}
+#: problems of the first training rows of another data set: ijcnn1's own training file, without its validation file
+FIRST_ROWS = {"ijcnn1_35k": ("ijcnn1", 35_000)}
 
 
 def folder() -> Path:
@@ -70,9 +80,10 @@ def problem(name: str) -> Problem:
     """The problem of that name."""
     gamma, C, sparse, scaler = SETTINGS[name]
     data, wanted = ONE_CLASS.get(name, (name, None))
+    data, first = FIRST_ROWS.get(name, (data, None))
     stored = arrays(data)
-    X, X_test = rows(stored, "X_train"), rows(stored, "X_test")
-    y, y_test = stored["y_train"], stored["y_test"]
+    X, X_test = rows(stored, "X_train")[:first], rows(stored, "X_test")
+    y, y_test = stored["y_train"][:first], stored["y_test"]
     if wanted is not None:
         y, y_test = y == wanted, y_test == wanted
     if scaler is not None:
@@ -80,6 +91,11 @@ def problem(name: str) -> Problem:
     if sparse:
         X, X_test = csr_array(X), csr_array(X_test)
     return Problem(name, X, y, X_test, y_test, gamma, C)
+
+
+def shortened(p: Problem, count: int) -> Problem:
+    """The problem with its first training rows alone, for quick looks."""
+    return replace(p, X=p.X[:count], y=p.y[:count])
 
 
 def rows(stored: dict[str, np.ndarray], name: str) -> Any:

@@ -4,11 +4,13 @@ from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
+from .slim import Slim
 from .slmc import SLMC
 from .spsvm import SpSVM
 from .zhan_shen import ZhanShen
 
 REDUCERS = {
+    "slim": Slim,
     "slant": Slant,
     "slant-aggressive": AggressiveSlant,
     "rsvm": RSVM,

@@ -55,31 +55,31 @@ class CoefficientFit:
 
     def solve(self, coef: Array, bias: Array) -> tuple[Array, Array]:
         """The best coefficients (m, q) and biases (q,) of the first m points, from those given on."""
-        with one_blas_thread():  # many small products
-            return self._solve(coef, bias)
+        coef, bias, _ = self.descend(coef, bias, self.unmet(coef, bias), self.precision)
+        return coef, bias
 
-    def _solve(self, coef: Array, bias: Array) -> tuple[Array, Array]:
-        theta = np.vstack([bias, coef]).astype(np.float64)
+    def descend(self, coef: Array, bias: Array, unmet: Array, precision: float) -> tuple[Array, Array, Array]:
+        """Coefficients, biases and unmet demands after Newton steps, until one gains no more than a share of the loss."""
+        theta, unmet = np.vstack([bias, coef]), unmet.copy()
         R = self._regulariser(theta.shape[0])
-        unmet = self.unmet(coef, bias)
         loss = _losses(unmet, theta, R)
         going = np.arange(theta.shape[1])  # outputs that still gain
-        for _ in range(MAX_STEPS):
-            step = self._steps(theta[:, going], unmet[:, going], going, R)
-            change = self.signs[:, going] * _outputs(self.K, step)
-            step, change = _shortened(step, change, theta[:, going], unmet[:, going], R)
-            new = _losses(unmet[:, going] - change, theta[:, going] + step, R)
-            better = new < loss[going]
-            theta[:, going[better]] += step[:, better]
-            unmet[:, going[better]] -= change[:, better]
-            gained = loss[going] - new > self.precision * new
-            loss[going] = np.minimum(new, loss[going])
-            going = going[gained]
-            if not going.size:
-                break
+        with one_blas_thread():  # many small products
+            for _ in range(MAX_STEPS):
+                step = self._steps(theta[:, going], unmet[:, going], going, R)
+                change = self.signs[:, going] * _outputs(self.K, step)
+                step, change = _shortened(step, change, theta[:, going], unmet[:, going], R)
+                new = _losses(unmet[:, going] - change, theta[:, going] + step, R)
+                better, gained = new < loss[going], loss[going] - new > precision * new
+                theta[:, going[better]] += step[:, better]
+                unmet[:, going[better]] -= change[:, better]
+                loss[going[better]] = new[better]
+                going = going[gained]
+                if not going.size:
+                    break
         if len(self.curvatures) * theta.shape[0] ** 2 > KEPT_CURVATURES:
             self.curvatures = [_Curvature(self.K, self.root) for _ in self.curvatures]
-        return theta[1:], theta[0]
+        return theta[1:], theta[0], unmet
 
     def unmet(self, coef: Array, bias: Array) -> Array:
         """sqrt(w) (h - y f), for each row and output: -inf where nothing is demanded."""
@@ -98,7 +98,7 @@ class CoefficientFit:
         gradient = R @ theta - _back(self.K, theta.shape[0] - 1, self.signs[:, outputs] * np.maximum(unmet, 0.0))
         return np.column_stack(
             [
-                -_solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
+                -solved(self.curvatures[output].of(unmet[:, column] > 0, theta.shape[0]) + R, gradient[:, column])
                 for column, output in enumerate(outputs)
             ]
         )
@@ -157,17 +157,20 @@ def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, s
     the interval that the signs seen so far leave.
     """
     low, high, t = -np.inf, np.inf, start
+    squares, rest = np.square(change), np.empty_like(change)
     for _ in range(MAX_STEPS):
-        rest = slack - t * change
-        active = rest > 0
-        moved, left = change[active], rest[active]
-        slope = quadratic * t + linear - moved @ left
+        np.multiply(change, -t, out=rest)
+        rest += slack
+        np.maximum(rest, 0.0, out=rest)
+        slope = quadratic * t + linear - change @ rest
+        curvature = quadratic + squares @ (rest > 0)
         low, high = (low, t) if slope > 0 else (t, high)
-        curvature = quadratic + moved @ moved
         if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
             break
         new = t - slope / curvature
-        t = float(new if low < new < high else (low + high) / 2)
+        t, before = float(new if low < new < high else (low + high) / 2), t
+        if abs(t - before) <= 1e-9 * abs(t):
+            break
     return t
 
 
@@ -189,7 +192,7 @@ def _losses(unmet: Array, theta: Array, R: Array) -> Array:
     return np.square(np.maximum(unmet, 0.0)).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
 
 
-def _solved(H: Array, gradient: Array) -> Array:
+def solved(H: Array, gradient: Array) -> Array:
     """H^-1 gradient for a symmetric H without negative eigenvalues; the least that makes it definite is added."""
     diagonal = np.diag(H)
     jitter = 1e-14 * (float(diagonal.max()) or 1.0)

@@ -46,8 +46,8 @@ class RSVM(Reducer):
         self,
         task: Task,
         sizes: Sequence[int],
-        model: Expansion | None,
-        deadline: Deadline,  # noqa: ARG002
+        model: Expansion | None,  # noqa: ARG002
+        deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """One basis for the largest size, of which the others take the first points."""
         index = proportional_rows(task.targets, sizes[-1], task.rng)

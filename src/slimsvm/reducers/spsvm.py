@@ -13,9 +13,12 @@ from ..deadline import Deadline
 from ..gram import one_blas_thread
 from ..kernels import Array
 from ..model import Expansion, Task
-from .basis import check_C, squared_hinge
+from .basis import EXACT, check_C, squared_hinge
 from .coefficients import line_minimum
 from .reducer import Reducer
+
+#: how well coefficients are optimised, as a share of the objective, where no model is asked for
+ROUGH = 1e-4
 
 
 @dataclass(frozen=True)
@@ -28,21 +31,23 @@ class SpSVM(Reducer):
     0.95), finds for each of them the least objective over its own coefficient alone, the others fixed (the second of the
     paper's methods), and adds the best one. With several outputs, which share their points, gains are summed.
 
-    All coefficients are optimised by Newton's method when the basis has grown by the share `growth` since the last time,
-    and for every model on the path; 0 is after every point. The matrix of Newton's equations is kept up to date with
-    rows that come and go, and factorised anew: beside it that costs nothing.
+    All coefficients are then optimised by Newton's method: fully for every model on the path, and to four digits of the
+    objective when the basis has grown by the share `growth` since the last time. 0 is after every point, which takes more
+    time and chooses better points. The matrix of Newton's equations is kept up to date with points and rows that come and
+    go, and factorised anew: beside the rest that costs nothing.
 
-    The bias is free, as in an SVM; the paper leaves it out. A candidate that the basis represents already, to rounding,
-    is passed over: a copy of a point lowers nothing. This also keeps the problem convex where a kernel is not positive.
-    The full model plays no part. The kernel values between all rows and the basis are kept in memory.
+    The bias is free, as in an SVM. A candidate that the basis represents already, to rounding, is passed over: a copy of
+    a point lowers nothing. This also keeps the problem convex where a kernel is not positive. The full model plays no
+    part. The kernel values between all rows and the basis are kept in memory.
 
     S. S. Keerthi, O. Chapelle and D. DeCoste, "Building support vector machines with reduced classifier complexity",
-    Journal of Machine Learning Research 7, 2006. (Their schedule of optimisations is written from memory.)
+    Journal of Machine Learning Research 7, 2006. (Written from memory; theirs optimises less often, on a schedule, and has
+    no free bias.)
     """
 
     C: float = 1.0
     candidates: int = 59
-    growth: float = 0.05
+    growth: float = 0.0
     needs_model: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -57,15 +62,15 @@ class SpSVM(Reducer):
         self,
         task: Task,
         sizes: Sequence[int],
-        model: Expansion | None,
-        deadline: Deadline,  # noqa: ARG002
+        model: Expansion | None,  # noqa: ARG002
+        deadline: Deadline,
     ) -> Iterator[tuple[Expansion, str]]:
         """One growing basis, with the best coefficients where a size is asked for."""
         basis = Basis(task, self.C, min(sizes[-1], task.gram.n))
         for size in sizes:
             while basis.size < size and not (basis.size and deadline.over) and basis.grow(self.candidates):
-                if basis.size >= (1 + self.growth) * basis.optimal_size:
-                    basis.optimise()
+                if basis.size < size and basis.size >= (1 + self.growth) * basis.settled:
+                    basis.optimise(ROUGH)
             basis.optimise()
             yield basis.model(), f"C={self.C:g}, candidates={self.candidates}"
             if basis.size < size:
@@ -86,6 +91,7 @@ class Basis:
         self.diagonal = task.gram.diagonal()
         self.factor = np.zeros((most, most))  # L with L L' = K_JJ
         self.pool = self.diagonal > 0  # rows that may still join
+        self.unmet = self.fit.unmet(self.coef, self.bias)
         self.optimise()
 
     @property
@@ -93,11 +99,10 @@ class Basis:
         """The number of points."""
         return self.index.size
 
-    def optimise(self) -> None:
-        """The best coefficients of all points."""
-        self.coef, self.bias = self.fit.solve(self.coef, self.bias)
-        self.optimal_size = self.size
-        self.unmet = self.fit.unmet(self.coef, self.bias)
+    def optimise(self, precision: float = EXACT) -> None:
+        """The best coefficients of all points, to a share of the objective."""
+        self.coef, self.bias, self.unmet = self.fit.descend(self.coef, self.bias, self.unmet, precision)
+        self.settled = self.size
 
     def grow(self, candidates: int) -> bool:
         """Add the best of so many candidates, with its own best coefficient; False where none lowers the objective."""
@@ -105,7 +110,8 @@ class Basis:
         if not rows.size:
             return False
         columns = self.task.gram.matrix(self.task.gram.points(rows))
-        steps, gains = self.gains(rows, columns)
+        with one_blas_thread():  # many small products
+            steps, gains = self.gains(rows, columns)
         best = int(gains.argmax())
         if self.size and not gains[best] > 0:
             return False
@@ -121,7 +127,8 @@ class Basis:
         while (left := np.flatnonzero(self.pool)).size:
             rows = self.task.rng.choice(left, min(count, left.size), replace=False)
             among = self.task.gram.block(self.index, rows).astype(np.float64)
-            halves = solve_triangular(self.factor[: self.size, : self.size], among, lower=True)
+            with one_blas_thread():
+                halves = solve_triangular(self.factor[: self.size, : self.size], among, lower=True)
             pivots = self.diagonal[rows] - np.square(halves).sum(axis=0)
             new = pivots > smallest * self.diagonal[rows]
             self.pool[rows[~new]] = False
@@ -139,12 +146,11 @@ class Basis:
         quadratic = self.diagonal[rows] / self.C
         steps, gains = np.empty_like(linear), np.empty_like(linear)
         columns = np.ascontiguousarray(columns.T)
-        with one_blas_thread():
-            for output, (slack, signs) in enumerate(zip(self.unmet.T, self.fit.signs.T, strict=True)):
-                for number, column in enumerate(columns):
-                    line = slack, signs * column, linear[number, output], quadratic[number]
-                    steps[number, output] = line_minimum(*line)
-                    gains[number, output] = _gain(*line, steps[number, output])
+        for output, (slack, signs) in enumerate(zip(self.unmet.T.copy(), self.fit.signs.T.copy(), strict=True)):
+            for number, column in enumerate(columns):
+                line = slack, signs * column, linear[number, output], quadratic[number]
+                steps[number, output] = line_minimum(*line)
+                gains[number, output] = _gain(*line, steps[number, output])
         return steps, gains.sum(axis=1)
 
     def _add(self, row: int, column: Array, step: Array, half: Array, pivot: float) -> None:

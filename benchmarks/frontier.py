@@ -1,0 +1,246 @@
+"""Test error against size, reducer by reducer: every name in REDUCERS on the same full model, trained once by SVC.
+
+python -m benchmarks.frontier > frontier.jsonl                                 all data sets and reducers: hours
+python -m benchmarks.frontier --data a8a --methods slim,slant-aggressive       some of them
+python -m benchmarks.frontier --data a8a --rows 2000 --budget 16               a quick look
+
+One call makes the whole path of a method. The model of each size is the one that a budget of that size would have got from
+this path, chosen on held-out training rows. Methods that need a full model are given SVC's, and their seconds do not count
+its training; the others are run from the labels alone, and the house method both ways. Lines with a `target` say what the
+house method is to reach; the last line says where it is behind the best of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from benchmarks.problems import Problem, problem, shortened
+from benchmarks.timing import line
+from slimsvm import SlimSVC, compress
+from slimsvm.gram import thread_count
+from slimsvm.reducers import REDUCERS
+
+HOUSE = "slim"
+FROM_LABELS = ", labels"
+SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A test error in percent that the house method is to reach at a size, in so many times the seconds of SVC.fit."""
+
+    size: int
+    error: float
+    share: float | None = None
+
+
+#: data sets with no targets are checks on fresh data
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "a8a": (Target(4, 14.80), Target(16, 14.70, 1.0)),
+    "ijcnn1_35k": (Target(16, 2.3), Target(64, 1.95), Target(128, 1.8, 4.0), Target(512, 1.45)),
+    "w8a": (Target(64, 1.05), Target(256, 0.85, 1.0)),
+    "magic": (Target(8, 11.8), Target(32, 11.7), Target(128, 11.55, 3.0)),
+    "mnist8_c10": (Target(32, 1.0), Target(128, 0.85), Target(256, 0.70, 1.0)),
+    "pageblocks": (),
+    "usps": (),
+}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Full:
+    """SVC's model of a problem, and how long it took."""
+
+    svc: SVC
+    seconds: float
+
+    @classmethod
+    def of(cls, p: Problem) -> Full:
+        """Train it."""
+        svc = SVC(C=p.C, gamma=p.gamma, cache_size=2000)
+        start = perf_counter()
+        return cls(svc.fit(p.X, p.y), perf_counter() - start)
+
+
+def ways(names: Sequence[str]) -> list[str]:
+    """What is run: each reducer, and the house method a second time where it can do without a full model."""
+    both = [HOUSE + FROM_LABELS] if HOUSE in names and not REDUCERS[HOUSE].needs_model else []
+    return [*names, *both]
+
+
+def follows(label: str) -> bool:
+    """Whether that is run on the full model."""
+    return label == HOUSE or (label in REDUCERS and REDUCERS[label].needs_model)
+
+
+def shrunk(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> tuple[SlimSVC, float]:
+    """The estimator with the path of a method to that budget, and the seconds it took."""
+    kind = REDUCERS[label.removesuffix(FROM_LABELS)]
+    settings: dict[str, Any] = {"reducer": kind(time_limit=time_limit), "random_state": seed}
+    start = perf_counter()
+    if follows(label):
+        model = compress(full.svc, p.X, p.y, budget=budget, **settings)
+    else:
+        model = SlimSVC(budget, trainer=None, C=p.C, gamma=p.gamma, **settings).fit(p.X, p.y)
+    return model, perf_counter() - start
+
+
+def test_error(p: Problem, model: SlimSVC, outputs: np.ndarray) -> float:
+    """The share of test rows with these outputs that are put into another class."""
+    return float(np.mean(model.classes_[model.coding_.decode(outputs)] != p.y_test))
+
+
+def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> Iterator[Row]:
+    """A row for each size on the path of a method, or one that says why there is none."""
+    common: Row = {"benchmark": "frontier", "data": p.name, "method": label, "seed": seed, "threads": thread_count()}
+    common["follows"] = "full model" if follows(label) else "labels"
+    try:
+        model, seconds = shrunk(p, full, label, budget, seed, time_limit)
+    except (ValueError, MemoryError, TimeoutError) as error:
+        yield common | {"failed": str(error)}
+        return
+    if model.path_ is None:
+        yield common | {"failed": f"the full model has {model.model_.size} support vectors, no more than {budget}"}
+        return
+    for size in sorted({*SIZES, budget}):
+        if size > budget or size >= 2 * model.path_.sizes[-1] or size < model.path_.sizes[0]:
+            continue
+        step = model.path_.best(size)
+        yield common | {
+            "size": size,
+            "support_vectors": step.size,
+            "test_error": test_error(p, model, step.model(p.X_test)),
+            "held_out_error": step.error,
+            "path_to": budget,
+            "seconds": seconds,
+            "share_of_svc_fit": seconds / full.seconds,
+            "kernel_evaluations": model.n_kernel_evals_,
+            "ending": model.path_.status.name,
+        }
+
+
+def measured(p: Problem, full: Full, labels: Sequence[str], given: argparse.Namespace) -> list[Row]:
+    """The rows of all methods, printed as they come; the house method runs to the sizes of its timed targets as well."""
+    rows = []
+    timed = {target.size for target in TARGETS.get(p.name, ()) if target.share is not None and target.size < given.budget}
+    for label in labels:
+        for budget in [given.budget, *(sorted(timed) if label == HOUSE else [])]:
+            for seed in given.seeds:
+                for row in path_rows(p, full, label, budget, seed, given.time_limit):
+                    line(**row)
+                    rows.append(row)
+    return rows
+
+
+def mean_of(rows: Sequence[Row], name: str, **wanted: Any) -> float | None:
+    """The mean over seeds of a figure of the rows that have these values; None where there are none."""
+    values = [row[name] for row in rows if name in row and all(row.get(key) == value for key, value in wanted.items())]
+    return float(np.mean(values)) if values else None
+
+
+def print_targets(data: str, rows: Sequence[Row], budget: int) -> None:
+    """A line for each target: a target with a time is held against the path that ends at its size."""
+    for target in TARGETS.get(data, ()):
+        wanted = {
+            "data": data,
+            "method": HOUSE,
+            "size": target.size,
+            "path_to": budget if target.share is None else min(target.size, budget),
+        }
+        error, share = (mean_of(rows, name, **wanted) for name in ("test_error", "share_of_svc_fit"))
+        if error is None or share is None:
+            continue
+        line(
+            benchmark="frontier target",
+            **wanted,
+            target=target.error / 100,
+            test_error=error,
+            target_share=target.share,
+            share_of_svc_fit=share,
+            reached=100 * error <= target.error and (target.share is None or share <= target.share),
+        )
+
+
+def behind(data: str, rows: Sequence[Row], budget: int, test_rows: int) -> Iterator[Row]:
+    """Sizes at which the best of the others is ahead by more than 0.1 points and half a standard error of the test set."""
+    others = sorted({row["method"] for row in rows} - {HOUSE, HOUSE + FROM_LABELS})
+    for size in SIZES:
+        errors = {m: mean_of(rows, "test_error", data=data, method=m, size=size, path_to=budget) for m in [HOUSE, *others]}
+        ours, rivals = errors.pop(HOUSE), {m: error for m, error in errors.items() if error is not None}
+        if ours is None or not rivals:
+            continue
+        best = min(rivals, key=lambda m: rivals[m])
+        margin = max(0.001, 0.5 * np.sqrt(rivals[best] * (1 - rivals[best]) / test_rows))
+        if ours > rivals[best] + margin:
+            yield {"data": data, "size": size, HOUSE: round(ours, 5), best: round(rivals[best], 5)}
+
+
+def compare(name: str, given: argparse.Namespace) -> list[Row]:
+    """All lines of one data set; the sizes at which the house method is behind."""
+    p = problem(name)
+    if given.rows:
+        p = shortened(p, given.rows)
+    full = Full.of(p)
+    line(
+        benchmark="frontier",
+        data=name,
+        method="svc",
+        size=int(full.svc.support_.size),
+        test_error=1 - full.svc.score(p.X_test, p.y_test),
+        seconds=full.seconds,
+        threads=1,
+    )
+    rows = measured(p, full, ways(given.methods), given)
+    print_targets(name, rows, given.budget)
+    return list(behind(name, rows, given.budget, p.y_test.size))
+
+
+def names_of(table: Sequence[str]) -> Any:
+    """A parser of names from a table, with commas between them."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        strange = sorted(set(names) - set(table))
+        if strange:
+            raise argparse.ArgumentTypeError(f"there is no {', '.join(strange)}; there are {', '.join(table)}")
+        return names
+
+    return parse
+
+
+def arguments() -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=names_of(tuple(TARGETS)), default=list(TARGETS), help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("--methods", type=names_of(tuple(REDUCERS)), default=list(REDUCERS), help="of REDUCERS (all)")
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0], help="(0)")
+    parser.add_argument("--budget", type=int, default=SIZES[-1], help=f"where paths end ({SIZES[-1]})")
+    parser.add_argument("--rows", type=int, help="training rows at most, for a quick look (all)")
+    parser.add_argument("--time-limit", type=float, default=1800.0, help="seconds for each path (1800)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Each data set in turn, then where the house method is behind."""
+    warnings.simplefilter("ignore", ConvergenceWarning)  # rows say how paths ended
+    warnings.filterwarnings("ignore", "budget=.* is not below", UserWarning)
+    given = arguments()
+    lost = [row for name in given.data for row in compare(name, given)]
+    if HOUSE in given.methods:
+        line(benchmark="frontier behind", method=HOUSE, data=",".join(given.data), behind=lost)
+    else:
+        line(benchmark="frontier behind", skipped=f"there is no {HOUSE} among the methods")
+
+
+if __name__ == "__main__":
+    main()

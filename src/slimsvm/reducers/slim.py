@@ -1,0 +1,239 @@
+"""slim, the house method: points and coefficients that move together towards what each row demands."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import issparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from ..deadline import Deadline
+from ..gram import one_blas_thread
+from ..kernels import Array, Matrix
+from ..model import Expansion, Task
+from ..path import Step
+from ..responses import largest
+from .demands import demands
+from .projection import ProjectedLoss
+from .reducer import Reducer
+
+#: targets, and the share of the SVM's own regularisation that each wants: a full model has been regularised already
+DECAYS = {"slant": 0.1, "label": 1.0}
+#: sizes up to which both targets are tried, and starts from scratch beside the grown one
+SMALL = 16
+#: quasi-Newton steps after which the better of two starts is known
+TRIAL_STEPS = 15
+#: quasi-Newton steps between two looks at all rows
+ROUND = 100
+#: past steps that quasi-Newton learns curvature from, and numbers that these may hold
+MEMORY, MEMORY_VALUES = 40, 1 << 23
+#: a round that gains a smaller share of the loss is the last one
+ENOUGH = 1e-3
+#: rows to look at for each row with an unmet demand, those first that are nearest to one; and as many beside
+NEARBY, BESIDE = 3, 1024
+#: the share of rows above which all are looked at
+MOST = 0.6
+#: rows that k-means sees
+SAMPLE = 4096
+#: kernel values between rows and points that may be held; with more rows than that allows, as many by chance
+MOST_VALUES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Slim(Reducer):
+    """Small models whose points are found, not chosen.
+
+    For each size it minimises, over points and coefficients,
+
+        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + |f|^2 / C
+
+    which is one-sided: a row that has the margin it demands costs nothing. With target "slant" the demands are the full
+    model's margins, h = min(1, y f), and rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
+    squared); with "label" every row demands h = 1, a squared hinge loss, which needs no full model. "auto" tries both on
+    small sizes and goes on with the one that has the lower held-out error.
+
+    The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
+    look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
+    the rows with unmet demands (k-means); small ones also begin from scratch, and the better start is kept. `steps` are
+    those of L-BFGS for each size, and twice as many for the largest. The model that is chosen in the end takes half as
+    many with the held-out rows among the others.
+    """
+
+    target: str = "auto"
+    C: float = 1.0
+    steps: int = 100
+    needs_model: ClassVar[bool] = False
+    selects: ClassVar[bool] = False
+    needs_gradients: ClassVar[bool] = True
+    sizes_per_doubling: ClassVar[int] = 1
+    finishes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target not in (*DECAYS, "auto"):
+            raise ValueError(f"unknown target {self.target!r}; there are {[*DECAYS, 'auto']}")
+        if not self.steps >= 1:
+            raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
+
+    def models(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
+    ) -> Iterator[tuple[Expansion, str]]:
+        """Small sizes for each target, then the others for the better one."""
+        task = _affordable(task, sizes[-1])
+        growths = [_Growth(task, h, name, self.C, deadline) for name, h in self._demands(task, model).items()]
+        for size in sizes:
+            if size > SMALL:
+                growths = [min(growths, key=_lately)]
+            for growth in growths:
+                growth.grow(size, self.steps * (1 + (size == sizes[-1])))
+                yield growth.model, growth.name
+            if deadline.over or growths[0].model.size < size:
+                return
+
+    def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
+        """A model of the path after some steps with all rows."""
+        task = _affordable(task, step.size)
+        found = replace(self, target=step.settings)._demands(task, model)
+        growth = _Growth(task, found[step.settings], step.settings, self.C, Deadline(self.time_limit))
+        growth.go_on(step.model, self.steps // 2)
+        return growth.model
+
+    def _demands(self, task: Task, model: Expansion | None) -> dict[str, Array]:
+        """The demands of each target to try."""
+        found = {}
+        if model is not None and self.target != "label":
+            found["slant"] = demands(task, model)
+        if model is None or self.target != "slant":
+            found["label"] = demands(task, None)
+        return found
+
+
+def _affordable(task: Task, size: int) -> Task:
+    """The task on all rows, or on as many by chance as have `MOST_VALUES` kernel values with so many points."""
+    most = max(MOST_VALUES // size, 1)
+    if task.gram.n <= most:
+        return task
+    rows = np.sort(task.rng.choice(task.gram.n, most, replace=False))
+    return replace(task, gram=task.gram.subset(rows), targets=task.targets[rows], weights=task.weights[rows])
+
+
+def _lately(growth: _Growth) -> float:
+    """The held-out error of the last two sizes."""
+    return float(np.mean(growth.errors[-2:] or [0.0]))
+
+
+class _Growth:
+    """A model that grows, for one target."""
+
+    def __init__(self, task: Task, wanted: Array, name: str, C: float, deadline: Deadline) -> None:
+        self.task, self.wanted, self.name, self.deadline = task, wanted, name, deadline
+        self.decay = DECAYS[name] / C
+        self.rng = np.random.default_rng(task.rng.integers(2**32))
+        self.loss = ProjectedLoss(task.gram, task.targets, wanted, task.weights, self.decay)
+        self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
+        self.points = np.zeros((0, task.gram.X.shape[1]))
+        self.theta = np.zeros((1, wanted.shape[1]))
+        self.unmet = np.maximum(wanted, 0.0)
+        self.errors: list[float] = []
+
+    @property
+    def model(self) -> Expansion:
+        """The model as it stands."""
+        points = self.loss.rows.outward(self.points)
+        return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
+
+    def grow(self, size: int, steps: int) -> None:
+        """Go on to the model of that size."""
+        with one_blas_thread():
+            start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
+            if self.points.shape[0] and size <= SMALL:
+                afresh = self._new(size, np.maximum(self.wanted, 0.0))
+                trials = [self._descended(points, self.theta, TRIAL_STEPS) for points in (start, afresh)]
+                start, self.theta, _, _ = min(trials, key=lambda trial: trial[2])
+            self.points, self.theta, _, self.unmet = self._descended(start, self.theta, steps)
+        self.errors.append(self.task.error(self.model))
+
+    def go_on(self, model: Expansion, steps: int) -> None:
+        """Some steps from a model on."""
+        with one_blas_thread():
+            theta = np.vstack([model.bias, model.coef])
+            start = self.loss.rows.inward(model.points)
+            self.points, self.theta, _, self.unmet = self._descended(start, theta, steps)
+
+    def _descended(self, points: Array, theta: Array, steps: int) -> tuple[Array, Array, float, Array]:
+        """Points after so many steps, with the best coefficients, the loss and the unmet demands."""
+        self.loss.theta = theta
+        best = points, *self.loss.settle(points)
+        while steps > 0 and not self.deadline.over:
+            part = self._part(best[3])
+            part.theta = best[1]
+            points, taken = _quasi_newton(part, best[0], min(ROUND, steps), self.deadline)
+            self.loss.theta = part.theta
+            found = points, *self.loss.settle(points)
+            gain, steps = best[2] - found[2], steps - ROUND
+            best = found if gain > 0 else best
+            if gain <= ENOUGH * best[2] or not taken:
+                break
+        return best
+
+    def _part(self, unmet: Array) -> ProjectedLoss:
+        """The loss on the rows that matter next: with unmet demands, or near to that."""
+        nearness = unmet.max(axis=1)
+        count = NEARBY * int((nearness > 0).sum()) + BESIDE
+        if count > MOST * nearness.size:
+            return self.loss
+        rows = np.sort(largest(nearness, count))
+        task = self.task
+        gram, targets, weights = task.gram.subset(rows), task.targets[rows], task.weights[rows]
+        return ProjectedLoss(gram, targets, self.wanted[rows], weights, self.decay)
+
+    def _new(self, count: int, unmet: Array) -> Array:
+        """New points: means of rows with unmet demands, in equal number from each class."""
+        mass = (self.task.weights[:, None] * np.square(np.maximum(unmet, 0.0))).sum(axis=1)
+        totals = np.bincount(self.classes, weights=mass)
+        order = np.argsort(-totals, kind="stable")
+        counts = np.full(order.size, count // order.size)
+        counts[order[: count % order.size]] += 1
+        found = [self._means(np.flatnonzero(self.classes == k), mass, counts[k]) for k in range(order.size) if counts[k]]
+        return np.vstack([np.zeros((0, self.points.shape[1])), *found])
+
+    def _means(self, rows: Array, mass: Array, count: int) -> Array:
+        """Means of the rows, those drawn more often that have more mass."""
+        chances = mass[rows] / mass[rows].sum() if mass[rows].any() else None
+        most = min(SAMPLE, rows.size if chances is None else int((chances > 0).sum()))
+        if most < count:
+            chances, most = None, min(SAMPLE, rows.size)
+        drawn = self.rng.choice(rows, most, replace=False, p=chances)
+        X = _dense(self.task.gram.X[drawn])
+        kmeans = KMeans(min(count, most), n_init=1, max_iter=10, random_state=int(self.rng.integers(2**31)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal make means that are equal
+            return self.loss.rows.inward(kmeans.fit(X).cluster_centers_)
+
+
+def _dense(X: Matrix) -> Array:
+    return X.toarray() if issparse(X) else X
+
+
+def _quasi_newton(loss: ProjectedLoss, points: Array, steps: int, deadline: Deadline) -> tuple[Array, int]:
+    """Points after some steps of L-BFGS, and how many there were."""
+    scale = 1 / max(float(loss.weights.sum()), 1e-300)
+
+    def value_and_gradient(x: Array) -> tuple[float, Array]:
+        value, gradient = loss(x.reshape(points.shape))
+        return scale * value, scale * gradient.ravel()
+
+    def stop(intermediate_result: object) -> None:  # noqa: ARG001
+        if deadline.over:
+            raise StopIteration
+
+    memory = int(np.clip(MEMORY_VALUES // points.size, 10, MEMORY))
+    options = {"maxiter": steps, "maxcor": memory, "ftol": 1e-9, "gtol": 1e-9}
+    found = minimize(value_and_gradient, points.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options)
+    return found.x.reshape(points.shape), int(found.nit)
