@@ -141,7 +141,8 @@ class _Run:
         """Another point, if there is one to add."""
         newest = self.settings.residual == "newest"
         pull = np.column_stack([planes.newest_pull() if newest else planes.pull() for planes in self.outputs])
-        grown = self.basis.grow(pull, rng)
+        with one_blas_thread():
+            grown = self.basis.grow(pull, rng)
         if grown:
             self.widen()
         return grown

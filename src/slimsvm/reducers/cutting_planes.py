@@ -26,8 +26,9 @@ from ..kernels import Array
 AHEAD = 0.1
 #: rounds without weight after which a plane is dropped
 IDLE = 50
-#: the share of the largest |p_c|^2 that is added to each: one solution where planes depend on each other
-RIDGE = 1e-15
+#: what is added to each |p_c|^2, as a share of the largest offset d and of the largest |p_c|^2: one solution, to be found
+#: in spite of rounding, where planes depend on each other
+RIDGE, ROUNDING = 1e-12, 1e-3
 
 
 class CuttingPlanes:
@@ -93,7 +94,8 @@ class CuttingPlanes:
 
     def pull(self) -> Array:
         """sum_j a_j c_ij C_i y_i, the coefficient of each row in sum_j a_j sum_i C_i c_ij y_i Phi(x_i)."""
-        return (self.weights @ self.masks) * self.caps * self.y
+        held = self.weights > 0
+        return (self.weights[held] @ self.masks[held]) * self.caps * self.y
 
     def newest_pull(self) -> Array:
         """C_i c_i y_i of the newest plane."""
@@ -119,8 +121,9 @@ def line_search(slope: float, curvature: float, margins: Array, change: Array, c
 
 def simplex_qp(Q: Array, d: Array, a: Array) -> Array:
     """min 1/2 a'Qa - d'a over a >= 0 with sum a = 1, from such an a, by active sets as in Lawson & Hanson's NNLS."""
-    scale = float(np.abs(Q).max()) or 1.0
-    Q, d = Q / scale + RIDGE * np.eye(d.size), d / scale
+    most = float(np.abs(d).max()) or 1.0
+    Q, d = Q / most, d / most
+    Q = Q + RIDGE * (1 + ROUNDING * float(np.abs(Q).max())) * np.eye(d.size)
     free, added = a > 0, -1
     for _ in range(10 * d.size):
         goal = _equality_qp(Q, d, free)
@@ -136,7 +139,7 @@ def simplex_qp(Q: Array, d: Array, a: Array) -> Array:
         a = goal
         gradient = Q @ a - d
         added = int(gradient.argmin())
-        if free[added] or gradient[added] >= a @ gradient - 1e-12 * np.abs(d).max():
+        if free[added] or gradient[added] >= a @ gradient - 1e-12:
             break
         free[added] = True
     return a / a.sum()

@@ -36,8 +36,9 @@ class Residual:
     def slopes(self, Z: Array) -> tuple[Array, Array]:
         """S = sum_c <r_c, Phi(z)>^2 for each point, and half its gradient."""
         inner, K, own = self.inner(Z)
-        X = self.gram.X
-        pull = self.kernel.pullback(X, Z, K, (self.A @ inner).astype(X.dtype))
+        rows, centre = self.gram.rows.values, self.gram.rows.centre  # prepared: sparse or centred, where that helps
+        moved = Z if centre is None else Z - centre
+        pull = self.kernel.pullback(rows, moved, K, (self.A @ inner).astype(rows.dtype))
         return np.square(inner).sum(axis=0), pull - self.kernel.pullback(self.points, Z, own, self.B @ inner)
 
     def climb(self, Z: Array, max_steps: int) -> Array:
