@@ -1,5 +1,8 @@
 """What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import hypothesis
 import numpy as np
 import pytest
@@ -10,6 +13,10 @@ from slimsvm.gram import Gram
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.model import Holdout, Task
 from slimsvm.multiclass import OneVsRest
+from slimsvm.reducers import REDUCERS
+from slimsvm.reducers.coefficients import CoefficientFit
+from slimsvm.reducers.demands import demands
+from slimsvm.reducers.reducer import Reducer
 
 # the same examples in every run: a failure is then a change, not chance
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -113,3 +120,29 @@ def make_task():
         return Task(Gram(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
 
     return make
+
+
+@dataclass(frozen=True)
+class FirstRows(Reducer):
+    """The first rows as points, with the best coefficients for the labels: the plainest reducer without a full model."""
+
+    needs_model: ClassVar[bool] = False
+    sizes_per_doubling: ClassVar[int] = 1
+
+    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+        for size in sizes:
+            rows = np.arange(min(size, task.gram.n))
+            fit = CoefficientFit(
+                task.gram.block(np.arange(task.gram.n), rows), task.targets, demands(task, None), task.weights
+            )
+            outputs = task.targets.shape[1]
+            yield task.expansion(rows, *fit.solve(np.zeros((rows.size, outputs)), np.zeros(outputs))), "first rows"
+            if rows.size < size:
+                return
+
+
+@pytest.fixture
+def first_rows(monkeypatch):
+    """A reducer in the table, under the name "first-rows", that needs no full model."""
+    monkeypatch.setitem(REDUCERS, "first-rows", FirstRows)
+    return FirstRows

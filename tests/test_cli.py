@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
-from slimsvm import cli
+from slimsvm import cli, deadline
 from slimsvm.datasets import read_data
 from slimsvm.io.export import EXPORTERS
 from slimsvm.reducers import REDUCERS
@@ -156,6 +157,52 @@ def test_a_libsvm_model_takes_rows_with_more_features_than_it_names(tmp_path, ca
     assert capsys.readouterr().out.split() == ["1", "-1"]
 
 
+@pytest.mark.usefixtures("first_rows")
+def test_train_without_a_trainer_goes_straight_to_a_small_model(files, tmp_path, capsys):
+    words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--scale", "standard", "--trainer", "none"]
+    assert cli.run([*words, "--reducer", "first-rows", "-b", "9"]) == 0
+    model = slimsvm.load(tmp_path / "m.slim")[-1]
+    assert (model.trainer, model.n_iter_) == (None, 0)
+    assert model.support_vectors_.shape[0] <= 9
+    assert cli.run([*words, "--reducer", "slant", "-b", "9"]) == 1
+    assert "first-rows" in capsys.readouterr().err
+
+
+@pytest.fixture(params=["train", "compress"])
+def shrinking(request, files, tmp_path):
+    """A command that shrinks a model to 30 support vectors, and where it writes it."""
+    output, data = tmp_path / "m.slim", str(files / "both.npz")
+    given = [data, "--scale", "standard"] if request.param == "train" else [str(files / "svc.joblib"), data, "--trust"]
+    return [request.param, *given, "-o", str(output), "-b", "30", "--reducer", "slant-aggressive"], output
+
+
+def test_a_time_limit_is_the_reducers(shrinking, monkeypatch, capsys):
+    command, output = shrinking
+    clock = iter(range(10**9))  # a second further at each look
+    monkeypatch.setattr(deadline, "perf_counter", lambda: next(clock))
+    assert cli.run([*command, "--time-limit", "5"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped at the time limit")
+    assert slimsvm.load(output)[-1].reducer.time_limit == 5.0
+
+
+def test_ctrl_c_while_shrinking_saves_the_best_so_far_with_a_note(shrinking, monkeypatch, capsys):
+    @contextmanager
+    def impatient():
+        def report(phase, _):
+            if phase == "shrink":
+                raise KeyboardInterrupt
+
+        yield report
+
+    command, output = shrinking
+    monkeypatch.setattr(cli, "progress", impatient)
+    assert cli.run(command) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped by Ctrl-C with what was found so far. The largest")
+    assert 0 < slimsvm.load(output)[-1].support_vectors_.shape[0] < 30
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -172,6 +219,8 @@ def test_a_libsvm_model_takes_rows_with_more_features_than_it_names(tmp_path, ca
         ),
         (["train", "{folder}/train.csv", "--reducer", "magic"], 1, ["magic", *REDUCERS]),
         (["train", "{folder}/train.csv", "--trainer", "magic"], 1, ["magic", *TRAINERS]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "-b", "0.5"], 1, ["trainer=None", "full model"]),
+        (["train", "{folder}/train.csv", "--time-limit", "0"], 1, ["time_limit", "seconds", "0"]),
         (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
         (["predict", "{folder}/train.csv", "{folder}/train.csv"], 1, ["train.csv"]),
         (["info", "{folder}/nowhere.slim"], 1, ["nowhere.slim"]),

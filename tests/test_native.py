@@ -105,6 +105,12 @@ def test_a_compressed_svc_comes_back(kernel, tmp_path):
     assert_same(there_and_back(model, tmp_path), model, X_IRIS)
 
 
+@pytest.mark.usefixtures("first_rows")
+def test_a_model_that_never_had_a_full_one_comes_back(tmp_path):
+    model = SlimSVC(5, trainer=None, reducer="first-rows", random_state=0).fit(X_IRIS, Y_IRIS)
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
 def test_status_and_counts_come_back(tmp_path):
     with warnings.catch_warnings(action="ignore"):
         model = SlimSVC(max_iter=3).fit(X_IRIS, Y_IRIS)
@@ -128,7 +134,9 @@ def test_status_and_counts_come_back(tmp_path):
         *({"trainer": name} for name in TRAINERS),
         *({"trainer": kind(**{dataclasses.fields(kind)[0].name: 7})} for kind in TRAINERS.values()),
         *({"reducer": name} for name in REDUCERS),
-        *({"reducer": REDUCERS[name](eta=0.25)} for name in REDUCERS),
+        *({"reducer": kind(time_limit=7.0)} for kind in REDUCERS.values()),
+        {"reducer": REDUCERS["slant"](eta=0.25)},
+        {"trainer": None},
     ],
 )
 def test_parameters_come_back(params, tmp_path):

@@ -96,6 +96,14 @@ def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_up_to_the_budget(budget):
     assert len(sizes) <= 8 + 4 * np.log2(budget) + 1
 
 
+@pytest.mark.parametrize(
+    ("per_doubling", "sizes"),
+    [(1, [1, 2, 4, 8, 16, 20]), (2, [1, 2, 3, 4, 6, 8, 11, 16, 20]), (8, [*range(1, 18), 19, 20])],
+)
+def test_there_are_as_many_sizes_to_a_doubling_as_asked_for(per_doubling, sizes):
+    assert sizes_up_to(20, per_doubling) == sizes
+
+
 def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
     some = tuple(step(size, error) for size, error in ((10, 0.10), (20, 0.11), (40, 0.20)))
     assert Path(some, Status.BUDGET, judges=100).best(40).size == 20  # a standard error is 0.03

@@ -77,6 +77,9 @@ Target = Annotated[str | None, typer.Option("--target", help="CSV: the label's c
 Split = Annotated[str, typer.Option("--split", help="npz with X_train and X_test: which of them.")]
 Seed = Annotated[int, typer.Option("--seed", help="Chooses the rows held out; the same seed gives the same model.")]
 Reducer = Annotated[str, typer.Option("--reducer", help=f"How to shrink. {one_of(REDUCERS)}")]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", help="Seconds for shrinking; then, or on Ctrl-C, the best so far is kept.")
+]
 
 
 def main() -> None:
@@ -177,6 +180,16 @@ def parse_gamma(text: str) -> str | float:
         raise ValueError(f"--gamma takes 'scale', 'auto' or a number above 0, not {text!r}") from None
 
 
+def parse_trainer(name: str) -> str | None:
+    """A name in TRAINERS, or none."""
+    return None if name == "none" else name
+
+
+def make_reducer(name: str, seconds: float | None) -> Any:
+    """The reducer of that name with its time limit; an unknown name is for the estimator to refuse."""
+    return name if seconds is None or name not in REDUCERS else REDUCERS[name](time_limit=seconds)
+
+
 def make_scaler(name: str, sparse: bool) -> Any:
     """The scaler of that name, or None; sparse rows keep their zeros."""
     if name not in SCALERS:
@@ -275,8 +288,11 @@ def train(
     scale: Annotated[
         str, typer.Option("--scale", help=f"Scale the features; saved with the model. {one_of(SCALERS)}")
     ] = "none",
-    trainer: Annotated[str, typer.Option("--trainer", help=one_of(TRAINERS))] = "smo",
+    trainer: Annotated[
+        str, typer.Option("--trainer", help=f"{one_of(TRAINERS)} Or none: small from the start, for reducers that can.")
+    ] = "smo",
     reducer: Reducer = "slant-aggressive",
+    time_limit: TimeLimit = None,
     tol: Annotated[float, typer.Option("--tol", help="Stop at this violation of optimality.")] = 1e-3,
     max_iter: Annotated[int, typer.Option("--max-iter", help="Steps of the trainer at most; -1 for no limit.")] = -1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
@@ -300,8 +316,8 @@ def train(
         C=C,
         degree=degree,
         coef0=coef0,
-        trainer=trainer,
-        reducer=reducer,
+        trainer=parse_trainer(trainer),
+        reducer=make_reducer(reducer, time_limit),
         tol=tol,
         max_iter=max_iter,
         class_weight="balanced" if balanced else None,
@@ -324,6 +340,7 @@ def compress(
     budget: Budget = None,
     tolerance: Tolerance = None,
     reducer: Reducer = "slant-aggressive",
+    time_limit: TimeLimit = None,
     seed: Seed = 0,
     target: Target = None,
     split: Split = "train",
@@ -333,9 +350,9 @@ def compress(
     """Shrink MODEL with rows like those it was trained on."""
     check_output(output)
     big, X, y = _model_and_rows(model, data, trust, target=target, split=split)
-    tests = _test_rows(test, target, X.shape[1])
+    tests, method = _test_rows(test, target, X.shape[1]), make_reducer(reducer, time_limit)
     with progress() as report:
-        small = compress_reporting(big, X, y, parse_budget(budget), tolerance, reducer, seed, report=report)
+        small = compress_reporting(big, X, y, parse_budget(budget), tolerance, method, seed, report=report)
     save(small, output)
     _summary(small, output, X, y, tests)
 

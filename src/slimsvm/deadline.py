@@ -18,6 +18,11 @@ class Deadline:
         self.end = float("inf") if seconds is None else perf_counter() + seconds
 
     @property
+    def left(self) -> float | None:
+        """The seconds that remain, never quite 0; None where there is no end."""
+        return None if self.end == float("inf") else max(self.end - perf_counter(), 1e-9)
+
+    @property
     def over(self) -> bool:
         """Whether the time is up."""
         return perf_counter() >= self.end

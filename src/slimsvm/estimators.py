@@ -27,7 +27,7 @@ from .model import Expansion, Fit, Status, Task, silent
 from .multiclass import OneVsOne, OneVsRest
 from .path import Path
 from .reducers import REDUCERS
-from .shrinking import Shrinking, check_budget
+from .shrinking import Shrinking, check_budget, check_kernel, check_no_model
 from .streams import check_streams, keep_stream, resumed, stream_classes
 from .trainers import TRAINERS
 
@@ -46,7 +46,8 @@ def _learns_streams(estimator: SlimSVC) -> bool:
 class SlimSVC(ClassifierMixin, BaseEstimator):
     """Kernel support vector classification with as few support vectors as you ask for.
 
-    Trains the exact C-SVM, as `sklearn.svm.SVC` does but faster, and shrinks it to a budget.
+    Trains the exact C-SVM, as `sklearn.svm.SVC` does but faster, and shrinks it to a budget; or, with trainer=None, finds
+    the small model straight from the labels.
 
     Parameters
     ----------
@@ -66,15 +67,17 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         Cost of a margin violation.
     degree, coef0 : int, float
         Of the poly and sigmoid kernels, as in `SVC`.
-    trainer : str or trainer, default="smo"
+    trainer : str, trainer or None, default="smo"
         A name in `slimsvm.trainers.TRAINERS`, or an instance with settings of its own (C, tol, max_iter stay this
         estimator's). "smo" is the exact SVM; "sbp", "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel
         evaluations; "lp" and "ramp" have losses of their own that need fewer support vectors; "budget-l1", "budget-l2",
         "forgetron", "rbp" and "bsgd" keep to `budget` while they train, the last three from a stream if need be
         (`partial_fit`); "any-norm" takes a norm of the slack. Each class says what it solves and where it ends; of
-        C, tol and max_iter it takes those that it has (a perceptron has no C).
+        C, tol and max_iter it takes those that it has (a perceptron has no C). None trains no full model: a reducer that
+        needs none then finds a model of at most `budget` support vectors, which must be a count.
     reducer : str or reducer, default="slant-aggressive"
-        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5)`.
+        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5, time_limit=60)`. When the
+        time limit, in seconds, or Ctrl-C ends its work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVC`; what it bounds with
         another trainer, that trainer says.
@@ -105,7 +108,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Steps of training; by fit, not by compress.
     status_ : Status
-        How training ended; by fit, not by compress.
+        How training ended, or the path with trainer=None; by fit, not by compress.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -157,6 +160,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
         """Train the full model on rows X with labels y, then shrink it if a budget or tolerance is set.
 
+        With trainer=None the small model is found straight from the labels.
         `sample_weight` multiplies C by row; a row of weight 0 counts as absent.
         """
         return fit_reporting(self, X, y, sample_weight, report=silent)
@@ -256,14 +260,14 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
     weights = weights * _class_weights(estimator.class_weight, classes, y)[labels]
     # the full model is SVC's: pairs of classes; outputs that share few support vectors are few too
     reducer = _method(estimator.reducer, REDUCERS, "reducer", estimator)
-    trainer = _method(estimator.trainer, TRAINERS, "trainer", estimator)
-    _check_weights(trainer, weights)
-    whole = estimator.budget is None and estimator.tolerance is None and not trainer.shared
+    trainer = None if estimator.trainer is None else _method(estimator.trainer, TRAINERS, "trainer", estimator)
+    _check_methods(estimator, trainer, reducer, kernel, weights)
+    whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
     coding = OneVsOne(classes.size, break_ties=True) if whole else OneVsRest(classes.size)
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
     rows = Shrinking(X, labels, weights, kernel, coding, reducer, seed, kept, Meter(), estimator.cache_mb, report)
     fit, model, path = _train_and_shrink(estimator, rows, trainer)
-    if not fit.status.as_planned:
+    if trainer is not None and not fit.status.as_planned:
         warnings.warn(f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})", ConvergenceWarning, stacklevel=3)
     _install(estimator, model, coding, classes, path)
     estimator.n_kernel_evals_ = rows.meter.evaluations
@@ -328,6 +332,17 @@ def _count(budget: Any, given: Any) -> int:
     return int(budget)
 
 
+def _check_methods(estimator: SlimSVC, trainer: Any, reducer: Any, kernel: Kernel, weights: Array) -> None:
+    """Raise ValueError where trainer or reducer cannot do what is asked, before either begins."""
+    if trainer is None:
+        check_no_model(reducer, estimator.budget, estimator.tolerance)
+    else:
+        _check_weights(trainer, weights)
+    kept_to_it = estimator.budget is None or getattr(trainer, "budget", None) == estimator.budget
+    if not kept_to_it or estimator.tolerance is not None:
+        check_kernel(reducer, kernel)
+
+
 def _check_weights(trainer: Any, weights: Array) -> None:
     if not trainer.weighted and np.ptp(weights) > 0:
         able = sorted(name for name, kind in TRAINERS.items() if kind.weighted)
@@ -349,7 +364,10 @@ def _weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arr
 
 
 def _train_and_shrink(estimator: SlimSVC, rows: Shrinking, trainer: Any) -> tuple[Fit, Expansion, Path | None]:
-    """The full fit, the model to keep, and the path it was chosen on."""
+    """The full fit, the model to keep, and the path it was chosen on; without a trainer the path is all there is."""
+    if trainer is None:
+        model, path = rows.best(int(estimator.budget or 0), None)
+        return Fit(model, path.status, n_iter=0, dual=None, gap=0.0), model, path
     error = estimator.tol / (estimator.C * float(rows.weights.max()))
     allowed, start = None, None
     if estimator.tolerance is not None:
@@ -472,6 +490,7 @@ def imported(model: Any) -> Imported:
         check_is_fitted(model)
         names = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb")
         params = {name: getattr(model, name) for name in names}
+        params["trainer"] = params["trainer"] or "smo"  # a full model to shrink has a trainer, if only for the next fit
         return Imported(model.model_, model.coding_, model.classes_, model.n_features_in_, params)
     return import_svc(model)
 

@@ -104,7 +104,7 @@ def prefer(first: Path, second: Path) -> Path:
     return Path(tuple(steps[size] for size in sorted(steps)), second.status, first.judges)
 
 
-def sizes_up_to(budget: int) -> list[int]:
-    """1, 2, 3, ... 8, then four sizes to each doubling, up to and with `budget`."""
-    grid = {round(2 ** (k / 4)) for k in range(4 * int(np.log2(max(budget, 1)) + 1))}
-    return sorted({size for size in grid | set(range(1, 9)) if size < budget} | {budget})
+def sizes_up_to(budget: int, per_doubling: int = 4) -> list[int]:
+    """1, 2, 3, ... as many as twice `per_doubling`, then so many to each doubling, up to and with `budget`."""
+    grid = {round(2 ** (k / per_doubling)) for k in range(per_doubling * int(np.log2(max(budget, 1)) + 1))}
+    return sorted({size for size in grid | set(range(1, 2 * per_doubling + 1)) if size < budget} | {budget})

@@ -1,24 +1,29 @@
-"""From a full model to a small one: hold rows out, walk the reducer's path, choose along it."""
+"""From a full model, or from the labels alone, to a small one: hold rows out, walk the reducer's path, choose along it."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
+from .deadline import Deadline
 from .gram import Gram, Meter
 from .kernels import Array, Kernel, Matrix
-from .model import Expansion, Holdout, Task, silent
+from .model import Expansion, Holdout, Status, Task, silent
 from .multiclass import OneVsOne, OneVsRest
 from .path import Path, sizes_up_to
+from .reducers import REDUCERS
 
 #: the share of rows that judge, and the rows that a class needs for a part of them to be spared
 HOLDOUT, ROWS_TO_SPARE = 0.2, 5
+#: how a path ends that somebody or something cut short
+CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -78,27 +83,42 @@ class Shrinking:
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
             return full, None
-        learn, judge = self.split()
-        task = self.task(learn, judge)
         if allowed is None:
-            path = self.reducer.path(task, sizes_up_to(limit or 1), full)
-            return path.best(limit or 1).model, path
-        return self._smallest(task, full, limit, allowed)
+            return self.best(limit or 1, full)
+        return self._smallest(self.task(*self.split()), full, limit, allowed)
+
+    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
+        """The best model of at most `limit` points, and its path: from the full model, or from the labels alone."""
+        path = self._path(self.reducer, self.task(*self.split()), limit, full)
+        return path.best(limit).model, path
+
+    def _path(self, reducer: Any, task: Task, limit: int, full: Expansion | None) -> Path:
+        """The reducer's path to `limit`; a warning where it was cut short."""
+        check_kernel(reducer, self.kernel)
+        path = reducer.path(task, sizes_up_to(limit, reducer.sizes_per_doubling), full)
+        if path.status in CUT_SHORT:
+            warnings.warn(
+                f"{type(reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
+                f"support vectors; {limit} were asked for",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return path
 
     def _smallest(self, task: Task, full: Expansion, limit: int | None, allowed: float) -> tuple[Expansion, Path | None]:
         end = limit or full.size - 1
-        reach = min(64, end)
+        reach, deadline = min(64, end), Deadline(self.reducer.time_limit)
         while True:
-            path = self.reducer.path(task, sizes_up_to(reach), full)
+            path = self._path(replace(self.reducer, time_limit=deadline.left), task, reach, full)
             step = path.within(allowed)
             if step is not None:
                 return step.model, path
-            if reach == end:
+            if reach == end or path.status in CUT_SHORT:
                 break
             reach = min(4 * reach, end)
         kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         warnings.warn(
-            f"no model of at most {end} support vectors has the held-out error allowed, {allowed:.4g}; {kept}. "
+            f"no model of at most {reach} support vectors has the held-out error allowed, {allowed:.4g}; {kept}. "
             "Raise tolerance or budget, or try another reducer",
             UserWarning,
             stacklevel=2,
@@ -117,6 +137,39 @@ def check_budget(budget: Any, tolerance: Any) -> None:
         )
     if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < 1):
         raise ValueError(f"tolerance must be a share of errors from 0 up to 1, such as 0.005, not {tolerance!r}")
+
+
+def names_where(able: Callable[[Any], bool]) -> list[str]:
+    """The names in REDUCERS of those that can."""
+    return sorted(name for name, kind in REDUCERS.items() if able(kind))
+
+
+def check_kernel(reducer: Any, kernel: Kernel) -> None:
+    """Raise ValueError where the method of a reducer is not defined for the kernel."""
+    if not reducer.takes(kernel):
+        raise ValueError(
+            f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
+            f"{names_where(lambda kind: kind.takes(kernel))}"
+        )
+
+
+def check_no_model(reducer: Any, budget: Any, tolerance: Any) -> None:
+    """Raise ValueError where the reducer, the budget or the tolerance needs the full model that trainer=None leaves out."""
+    if reducer.needs_model:
+        raise ValueError(
+            f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "
+            f"from the labels alone are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"
+        )
+    if tolerance is not None:
+        raise ValueError(
+            f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give a budget "
+            "alone, or a trainer"
+        )
+    if not isinstance(budget, Integral):
+        raise ValueError(
+            f"trainer=None has no full model to keep whole or to take a fraction of, and needs a number of support "
+            f"vectors; budget is {budget!r}. Give budget=16, say, or a trainer"
+        )
 
 
 def resolve_budget(budget: Any, full_size: int) -> int | None:

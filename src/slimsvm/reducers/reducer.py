@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from ..deadline import Deadline, check_time_limit
 from ..kernels import Kernel, Precomputed
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge
+
+Item = TypeVar("Item")
+Models = Iterator[tuple[Expansion, str]]
+#: models, and at the end how the method ended where it knows better than the sizes tell
+EndedModels = Generator[tuple[Expansion, str], None, Status]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +33,8 @@ class Reducer:
     needs_gradients: ClassVar[bool] = False
     #: how many sizes it can afford to each doubling on the way to a budget
     sizes_per_doubling: ClassVar[int] = 4
+    #: whether `models` tells task.report itself how far it is, since sizes do not
+    reports: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
@@ -37,14 +44,17 @@ class Reducer:
         """Whether the method is defined for that kernel."""
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Models and, in words, the settings that made them, in any order; of a size made twice the better one counts.
 
-        `sizes` grow and have no size twice. Long work asks `deadline.over` now and then, and ends early if it is.
+        `sizes` grow and have no size twice. Long work asks `deadline.over` now and then, and ends early if it is. A
+        generator may return a Status, which says how it ended; by default that is seen from the sizes.
         """
         raise NotImplementedError
+
+    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+        """The path of all models found: of each size the one with the lowest held-out error."""
+        return merge([Path(tuple(steps), status)], status, judges)
 
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
         """Judged models of the given sizes, as far as the method gets."""
@@ -53,16 +63,32 @@ class Reducer:
         sizes = sorted(set(sizes))
         found: list[Step] = []
         deadline = Deadline(self.time_limit)
-        try:
-            for small, settings in self.models(task, sizes, model, deadline):
-                found.append(Step(small, task.error(small), settings))
+
+        def judge(made: tuple[Expansion, str]) -> None:
+            small, settings = made
+            found.append(Step(small, task.error(small), settings))
+            if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
-            status = _ending(found, sizes, deadline)
+
+        try:
+            status = _last_word(self.models(task, sizes, model, deadline), judge) or _ending(found, sizes, deadline)
         except KeyboardInterrupt:
             if not found:
                 raise
             status = Status.INTERRUPTED
-        return merge([Path(tuple(found), status)], status, task.judges)
+        if status is Status.TIME_LIMIT and not found:
+            raise TimeoutError(f"{type(self).__name__} found no model in {self.time_limit:g} seconds; raise time_limit")
+        return self.collected(found, status, task.judges)
+
+
+def _last_word(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:
+    """Hand over each item; what the generator returns at its end."""
+    while True:
+        try:
+            item = next(items)
+        except StopIteration as end:
+            return end.value
+        each(item)
 
 
 def _ending(found: Sequence[Step], sizes: Sequence[int], deadline: Deadline) -> Status:

@@ -19,12 +19,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..deadline import Deadline
 from ..gram import Gram
 from ..kernels import Array
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
 from ..responses import Responses
 from .coefficients import CoefficientFit
+from .demands import demands
+from .reducer import EndedModels, Models, Reducer
 
 #: Values of the paper's grids (section 7); each size takes the best by held-out error.
 ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
@@ -32,10 +35,12 @@ EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
 BIASES = ("kept", "learned")
 #: kernel values between rows and points that a refit may hold
 REFIT_VALUES = 1 << 24
+#: what settings in words end with where coefficients were fitted anew
+REFIT = ", refit"
 
 
 @dataclass(frozen=True)
-class Slant:
+class Slant(Reducer):
     """The basic algorithm (section 4): a step of `eta` on the row with the largest unmet demand until that is <= `eps`.
 
     `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None: then each size takes the best of a
@@ -52,27 +57,38 @@ class Slant:
     refit: bool = True
     max_steps: int = 30_000
     aggressive: ClassVar[bool] = False
+    reports: ClassVar[bool] = True  # several runs, each through all sizes
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in (("eta", self.eta), ("eps", self.eps)):
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be a number above 0 or None, not {value!r}")
         if self.bias not in BIASES:
             raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
 
-    def path(self, task: Task, sizes: Sequence[int], model: Expansion) -> Path:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> EndedModels:
         """Models of the given sizes, from one run of each setting."""
-        demands = _demands(task, model)
+        assert model is not None
+        wanted = demands(task, model)
         largest = float(np.abs(task.gram.diagonal()).max()) or 1.0
-        runs = list(self._runs(min(1.0, demands.max()) if np.isfinite(demands).any() else 1.0))
-        paths, refitted = [], []
+        runs = list(self._runs(min(1.0, wanted.max()) if np.isfinite(wanted).any() else 1.0))
+        ending = Status.MAX_ITER
         for number, settings in enumerate(runs):
-            run = _Run(task, demands, model, settings, largest)
-            paths.append(run.path(sizes, partial(_report, task, number, len(runs))))
-            if self.refit:
-                refitted.append(_refitted(paths[-1], task, demands))
-        status = next((path.status for path in paths if path.status is not Status.MAX_ITER), Status.MAX_ITER)
-        return prefer(merge(refitted, status, task.judges), merge(paths, status, task.judges))
+            run = _Run(task, wanted, model, settings, largest, deadline)
+            status = yield from run.models(sizes, partial(_report, task, number, len(runs)))
+            if self.refit and run.found:
+                yield from _refitted(run, deadline)
+            ending = status if ending is Status.MAX_ITER else ending
+            if deadline.over:
+                break
+        return ending
+
+    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+        """Refitted models, but for sizes where held-out rows clearly prefer the paper's, or only those are found."""
+        refitted = [step for step in steps if step.settings.endswith(REFIT)]
+        paper = [step for step in steps if not step.settings.endswith(REFIT)]
+        return prefer(*(merge([Path(tuple(some), status)], status, judges) for some in (refitted, paper)))
 
     def _runs(self, scale: float) -> Iterator[Slant]:
         """The settings to try; the grids are for demands of up to 1 and shrink with the largest demand."""
@@ -99,31 +115,16 @@ def _report(task: Task, run: int, runs: int, part: float) -> None:
     task.report("shrink", (run + part) / runs)
 
 
-def _demands(task: Task, model: Expansion) -> Array:
-    """h_ic = min(1, y_ic f_c(x_i)), and -inf where the full model is wrong or the row has no part in that output."""
-    full = Responses(task.gram, model.bias.size)
-    full.add(model.points, model.coef)
-    margins = task.targets * (full.values + model.bias)
-    if not (margins > 0).any() and (margins < 0).any():
-        raise ValueError(
-            "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it was "
-            "trained on, and its kernel parameters"
-        )
-    return np.where(margins > 0, np.minimum(margins, 1.0), -np.inf)
-
-
-def _refitted(path: Path, task: Task, demands: Array) -> Path:
-    """The models of one run with the best coefficients for their points, judged again."""
-    largest = path.models[-1]  # a run only adds points, so the kernel values of all models are among its own
+def _refitted(run: _Run, deadline: Deadline) -> Models:
+    """The models of a run with the best coefficients for their points; the largest alone where the time is over."""
+    task, largest = run.task, run.found[-1]  # a run only adds points: the kernel values of all are among the largest's
     rows = _few_enough(task, largest.size)
     gram = task.gram if rows.size == task.gram.n else task.gram.subset(rows)
-    best = CoefficientFit(gram.matrix(largest.points), task.targets[rows], demands[rows], task.weights[rows])
-    steps = []
-    for step in path:
-        coef, bias = best.solve(step.model.coef, step.model.bias)
-        model = replace(step.model, coef=coef, bias=bias)
-        steps.append(Step(model, task.error(model), f"{step.settings}, refit"))
-    return Path(tuple(steps), path.status)
+    best = CoefficientFit(gram.matrix(largest.points), task.targets[rows], run.demands[rows], task.weights[rows])
+    for model in run.found:
+        if model is largest or not deadline.over:
+            coef, bias = best.solve(model.coef, model.bias)
+            yield replace(model, coef=coef, bias=bias), run.words + REFIT
 
 
 def _few_enough(task: Task, points: int) -> Array:
@@ -141,8 +142,10 @@ def _bordered(block: Array, gram: Gram, index: Array, rows: Array) -> Array:
 class _Run:
     """One run with fixed settings: the support set so far, its coefficients, and the unmet demands of all rows."""
 
-    def __init__(self, task: Task, demands: Array, model: Expansion, settings: Slant, largest: float) -> None:
-        self.task, self.settings = task, settings
+    def __init__(
+        self, task: Task, demands: Array, model: Expansion, settings: Slant, largest: float, deadline: Deadline
+    ) -> None:
+        self.task, self.settings, self.deadline = task, settings, deadline
         self.targets, self.demands = task.targets, demands
         self.kept_bias = model.bias
         # a bias can only be balanced where every output has demands on both sides
@@ -156,10 +159,11 @@ class _Run:
         self.eta = (settings.eta or 0.5) / largest
         self.eps = settings.eps or 0.0
         self.steps = 0
+        self.found: list[Expansion] = []
+        self.words = f"eta={settings.eta:g}, eps={self.eps:g}, bias={'learned' if self.learned else 'kept'}"
 
-    def path(self, sizes: Sequence[int], report: Callable[[float], None]) -> Path:
-        """Grow until the largest size, until all demands are met to eps, or until max_steps."""
-        found: list[Step] = []
+    def models(self, sizes: Sequence[int], report: Callable[[float], None]) -> EndedModels:
+        """Grow until the largest size, until all demands are met to eps, until max_steps, or until time is up."""
         limit = max(sizes)
         # a learned bias admits two rows at once, and may jump over a size
         wanted = {size - less for size in sizes for less in range(1 + self.learned) if size > less}
@@ -171,10 +175,11 @@ class _Run:
             fresh = np.setdiff1d(rows, self.index)
             status = self.ending(value, fresh.size, limit)
             if status or (fresh.size and self.index.size in wanted):
-                found.append(self.step(unmet))
+                self.found.append(self.model(unmet))
+                yield self.found[-1], self.words
                 report(self.index.size / limit)
             if status:
-                return Path(tuple(found), status)
+                return status
             self.admit(fresh)
             if not self.settings.aggressive:
                 self.move(rows, column)
@@ -187,6 +192,8 @@ class _Run:
             return Status.BUDGET
         if self.steps >= self.settings.max_steps:
             return Status.MAX_ITER
+        if self.deadline.over and self.index.size:
+            return Status.TIME_LIMIT
         # settled support vectors and no new one: rounding hides the rest
         return Status.EXHAUSTED if self.settings.aggressive and not fresh else None
 
@@ -229,7 +236,7 @@ class _Run:
         targets, values = self.targets[self.index], self.responses.values[self.index]
         unmet = self.unmet(self.index, values)
         change = np.zeros_like(self.coef)
-        while self.steps < self.settings.max_steps:
+        while self.steps < self.settings.max_steps and not self.deadline.over:
             value, rows, column = self.worst(unmet, targets)
             if not value > self.eps:
                 break
@@ -241,12 +248,10 @@ class _Run:
         moved = change.any(axis=1)
         self.responses.add_rows(self.index[moved], change[moved], keep=True)
 
-    def step(self, unmet: Array) -> Step:
-        """The model as it stands, judged on held-out rows."""
+    def model(self, unmet: Array) -> Expansion:
+        """The model as it stands."""
         bias = self.kept_bias
         if self.learned:
             above, below = (np.where(self.targets == sign, unmet, -np.inf).max(axis=0) for sign in (1, -1))
             bias = 0.5 * (above - below)
-        model = self.task.expansion(self.index, self.coef.copy(), bias)
-        settings = f"eta={self.settings.eta:g}, eps={self.eps:g}, bias={'learned' if self.learned else 'kept'}"
-        return Step(model, self.task.error(model), settings)
+        return self.task.expansion(self.index, self.coef.copy(), bias)
