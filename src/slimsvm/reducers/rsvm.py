@@ -24,7 +24,7 @@ class RSVM(Reducer):
         minimise  1/2 (|beta|^2 + b^2) + C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_J beta_j k(x, x_j) + b
 
     That is the paper's problem, regulariser="coefficients". With "kernel" it is 1/2 beta' K_JJ beta, the norm of f that
-    an SVM has, and b is free: C then means what it means there, and nothing is lost where basis points lie close together.
+    an SVM has, and b is free.
 
     The paper smooths the hinge and stops Newton's method at a tolerance; here the problem is solved as it stands, to
     rounding. The basis of a smaller size is a part of that of a larger one. The full model plays no part.

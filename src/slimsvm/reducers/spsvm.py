@@ -33,8 +33,8 @@ class SpSVM(Reducer):
 
     All coefficients are then optimised by Newton's method: fully for every model on the path, and to four digits of the
     objective when the basis has grown by the share `growth` since the last time. 0 is after every point, which takes more
-    time and chooses better points. The matrix of Newton's equations is kept up to date with points and rows that come and
-    go, and factorised anew: beside the rest that costs nothing.
+    time and never chose worse points by much, on some data far better ones. The matrix of Newton's equations is kept up
+    to date with points and rows that come and go, and factorised anew, which is cheap for a few hundred points.
 
     The bias is free, as in an SVM. A candidate that the basis represents already, to rounding, is passed over: a copy of
     a point lowers nothing. This also keeps the problem convex where a kernel is not positive. The full model plays no
