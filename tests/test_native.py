@@ -134,13 +134,9 @@ def test_status_and_counts_come_back(tmp_path):
         *({"trainer": name} for name in TRAINERS),
         *({"trainer": kind(**{dataclasses.fields(kind)[0].name: 7})} for kind in TRAINERS.values()),
         *({"reducer": name} for name in REDUCERS),
-<<<<<<< HEAD
         *({"reducer": kind(time_limit=7.0)} for kind in REDUCERS.values()),
         {"reducer": REDUCERS["slant"](eta=0.25)},
         {"trainer": None},
-=======
-        *({"reducer": kind(**({"eta": 0.25} if "slant" in name else {}))} for name, kind in REDUCERS.items()),
->>>>>>> burges
     ],
 )
 def test_parameters_come_back(params, tmp_path):

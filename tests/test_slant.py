@@ -11,11 +11,6 @@ from slimsvm.gram import Gram
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.multiclass import OneVsOne, OneVsRest
-<<<<<<< HEAD
-=======
-from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.reducer import Reducer
->>>>>>> larscvm
 from slimsvm.reducers.slant import BIASES, AggressiveSlant, Slant
 from slimsvm.trainers import SMO
 
@@ -69,53 +64,6 @@ def test_no_model_on_a_path_is_larger_than_asked(kind, bias, sizes, problem):
             assert step.settings
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.parametrize("name", REDUCERS)
-def test_the_errors_on_a_path_are_the_weighted_errors_on_the_held_out_rows(name, problem):
-    task, full = problem
-    holdout = task.holdout
-    for reducer in variants(name):
-        for step in reducer.path(task, [1, 4, 12], full):
-            wrong = holdout.decode(step.model(holdout.gram.X)) != holdout.labels
-            assert step.error == pytest.approx(np.average(wrong, weights=holdout.weights), abs=1e-12)
-
-
-@pytest.mark.parametrize("name", REDUCERS)
-def test_a_path_is_the_same_each_time_and_leaves_the_full_model_alone(name, problem):
-    task, full = problem
-    coef, bias = full.coef.copy(), full.bias.copy()
-    first, again = (REDUCERS[name]().path(task, [3, 8], full) for _ in range(2))
-    assert first.sizes == again.sizes
-    for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one.model.coef, two.model.coef)
-    np.testing.assert_array_equal(full.coef, coef)
-    np.testing.assert_array_equal(full.bias, bias)
-
-
-@pytest.mark.parametrize("name", REDUCERS)
-def test_a_path_without_held_out_rows_has_no_errors(name, problem):
-    task, full = problem
-    alone = Task(task.gram, task.targets, task.weights)
-    path = REDUCERS[name]().path(alone, [5], full)
-    assert np.isnan(path.errors).all()
-    assert path.best(5).size <= 5
-
-
-@pytest.mark.parametrize("name", REDUCERS)
-def test_points_on_a_path_work_for_every_kernel(name, kernel_name, make_case):
-    case = make_case(kernel_name, n=40)
-    if issubclass(REDUCERS[name], Reducer) and not REDUCERS[name].takes(case.kernel):
-        pytest.skip(f"{name} is not for the {kernel_name} kernel")
-    y = np.where(np.arange(40) % 2, 1.0, -1.0)
-    task = Task(Gram(case.kernel, case.X), y[:, None], np.ones(40))
-    path = REDUCERS[name]().path(task, [6], full_model(task, C=10.0))
-    model = path.models[-1]
-    expected = case.kernel(case.X, model.points) @ model.coef + model.bias
-    np.testing.assert_allclose(model(case.X), expected, atol=1e-9)
-
-
->>>>>>> larscvm
 # The plain loops
 
 

@@ -6,11 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-<<<<<<< HEAD
 from ..gram import Gram
-=======
-from ..gram import Gram, one_blas_thread
->>>>>>> burges
 from ..kernels import Array
 from ..model import Expansion, Task
 from ..responses import Responses
@@ -44,12 +40,7 @@ class Refit:
     def __call__(self, small: Expansion) -> Expansion:
         """The same points, fitted anew."""
         fit = CoefficientFit(self.gram.matrix(small.points), self.targets, self.demands, self.weights)
-<<<<<<< HEAD
         coef, bias = fit.solve(small.coef, small.bias)
-=======
-        with one_blas_thread():
-            coef, bias = fit.solve(small.coef, small.bias)
->>>>>>> burges
         return replace(small, coef=coef, bias=bias)
 
 
