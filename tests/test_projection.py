@@ -98,7 +98,8 @@ def test_threads_change_nothing(monkeypatch):
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
 
-def test_float32_is_as_good_as_it_can_be(float32_always):
+@pytest.mark.usefixtures("float32_always")
+def test_float32_is_as_good_as_it_can_be():
     problem = Problem(n=400)
     loss = problem.loss()
     assert loss.rows.rows.values.dtype == np.float32

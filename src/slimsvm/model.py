@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -107,6 +107,17 @@ class Task:
     def judges(self) -> int:
         """The number of rows held out."""
         return self.holdout.labels.size if self.holdout else 0
+
+    def sample(self, most: int) -> Array:
+        """The numbers of all rows, or of so many by chance."""
+        rows = np.arange(self.gram.n)
+        return rows if rows.size <= most else np.sort(self.rng.choice(rows, most, replace=False))
+
+    def part(self, rows: Array) -> Task:
+        """The task on some of its rows, judged as before."""
+        if rows.size == self.gram.n:
+            return self
+        return replace(self, gram=self.gram.subset(rows), targets=self.targets[rows], weights=self.weights[rows])
 
     def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
         """The expansion on the rows `index`."""

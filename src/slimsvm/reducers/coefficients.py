@@ -22,6 +22,8 @@ from ..kernels import Array
 #: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
 RIDGE = 1e-7
 MAX_STEPS = 30
+#: kernel values between rows and points that a refit may hold
+REFIT_VALUES = 1 << 24
 #: a step that gains a smaller share of the loss is the last one
 PRECISION = 1e-6
 #: kernel values that are held in float64 at a time

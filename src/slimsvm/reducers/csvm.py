@@ -19,10 +19,11 @@ from ..gram import Gram
 from ..kernels import RBF, Array, Kernel, Matrix
 from ..model import Expansion, Task
 from ..trainers import SMO
+from .demands import outputs
 from .merging import SCORES, Merging
 from .prune import by_weight
 from .reducer import Reducer
-from .refit import Refit, outputs
+from .refit import Refit
 
 
 @dataclass(frozen=True)

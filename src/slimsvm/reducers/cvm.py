@@ -21,10 +21,11 @@ from ..deadline import Deadline
 from ..gram import Gram, one_blas_thread
 from ..kernels import Array
 from ..model import Expansion, Task
+from .demands import outputs
 from .lars import Support, lars
 from .moving import Loss, MovingLoss
 from .reducer import Reducer
-from .refit import Refit, outputs
+from .refit import Refit
 
 #: scipy's names and when to stop; the loss is a share of its value for the bias alone, and so is its gradient
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -10,8 +10,9 @@ import numpy as np
 from ..deadline import Deadline
 from ..kernels import Array
 from ..model import Expansion, Task
+from .demands import outputs
 from .reducer import Reducer
-from .refit import Refit, outputs
+from .refit import Refit
 
 BIASES = ("kept", "balanced")
 

@@ -25,7 +25,7 @@ from ..kernels import Array
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
 from ..responses import Responses
-from .coefficients import CoefficientFit
+from .coefficients import REFIT_VALUES, CoefficientFit
 from .demands import demands
 from .reducer import EndedModels, Models, Reducer
 
@@ -33,8 +33,6 @@ from .reducer import EndedModels, Models, Reducer
 ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
 EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
 BIASES = ("kept", "learned")
-#: kernel values between rows and points that a refit may hold
-REFIT_VALUES = 1 << 24
 #: what settings in words end with where coefficients were fitted anew
 REFIT = ", refit"
 
@@ -118,19 +116,13 @@ def _report(task: Task, run: int, runs: int, part: float) -> None:
 def _refitted(run: _Run, deadline: Deadline) -> Models:
     """The models of a run with the best coefficients for their points; the largest alone where the time is over."""
     task, largest = run.task, run.found[-1]  # a run only adds points: the kernel values of all are among the largest's
-    rows = _few_enough(task, largest.size)
-    gram = task.gram if rows.size == task.gram.n else task.gram.subset(rows)
-    best = CoefficientFit(gram.matrix(largest.points), task.targets[rows], run.demands[rows], task.weights[rows])
+    rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
+    part = task.part(rows)
+    best = CoefficientFit(part.gram.matrix(largest.points), part.targets, run.demands[rows], part.weights)
     for model in run.found:
         if model is largest or not deadline.over:
             coef, bias = best.solve(model.coef, model.bias)
             yield replace(model, coef=coef, bias=bias), run.words + REFIT
-
-
-def _few_enough(task: Task, points: int) -> Array:
-    """All rows, or as many by chance as have `REFIT_VALUES` kernel values with that many points."""
-    rows, most = np.arange(task.gram.n), max(REFIT_VALUES // (points + 1), 1)
-    return rows if rows.size <= most else np.sort(task.rng.choice(rows, most, replace=False))
 
 
 def _bordered(block: Array, gram: Gram, index: Array, rows: Array) -> Array:

@@ -116,11 +116,7 @@ class Slim(Reducer):
 
 def _affordable(task: Task, size: int) -> Task:
     """The task on all rows, or on as many by chance as have `MOST_VALUES` kernel values with so many points."""
-    most = max(MOST_VALUES // size, 1)
-    if task.gram.n <= most:
-        return task
-    rows = np.sort(task.rng.choice(task.gram.n, most, replace=False))
-    return replace(task, gram=task.gram.subset(rows), targets=task.targets[rows], weights=task.weights[rows])
+    return task.part(task.sample(max(MOST_VALUES // size, 1)))
 
 
 def _lately(growth: _Growth) -> float:
@@ -189,9 +185,8 @@ class _Growth:
         if count > MOST * nearness.size:
             return self.loss
         rows = np.sort(largest(nearness, count))
-        task = self.task
-        gram, targets, weights = task.gram.subset(rows), task.targets[rows], task.weights[rows]
-        return ProjectedLoss(gram, targets, self.wanted[rows], weights, self.decay)
+        part = self.task.part(rows)
+        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.decay)
 
     def _new(self, count: int, unmet: Array) -> Array:
         """New points: means of rows with unmet demands, in equal number from each class."""
