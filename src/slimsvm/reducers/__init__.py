@@ -2,6 +2,7 @@
 
 from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
+from .reducer import Reducer
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
 from .slim import Slim
@@ -9,7 +10,7 @@ from .slmc import SLMC
 from .spsvm import SpSVM
 from .zhan_shen import ZhanShen
 
-REDUCERS = {
+REDUCERS: dict[str, type[Reducer]] = {
     "slim": Slim,
     "slant": Slant,
     "slant-aggressive": AggressiveSlant,
