@@ -8,6 +8,7 @@ from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
 from .prune import Prune
 from .reduced_set import ReducedSet
+from .reducer import Reducer
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
 from .slim import Slim
@@ -15,7 +16,7 @@ from .slmc import SLMC
 from .spsvm import SpSVM
 from .zhan_shen import ZhanShen
 
-REDUCERS = {
+REDUCERS: dict[str, type[Reducer]] = {
     "slim": Slim,
     "slant": Slant,
     "slant-aggressive": AggressiveSlant,

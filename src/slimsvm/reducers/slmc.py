@@ -42,7 +42,7 @@ class SLMC(Reducer):
     """Points and coefficients of an SVM trained together, by descent on W(Z) (Wu, Schölkopf & Bakir).
 
     The paper has the hinge loss, `loss="hinge"`: an exact SVM in s dimensions on all rows for every value of W, here by
-    SMO, which takes about ten times as long. The default is the squared hinge, C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2:
+    SMO, which takes several times as long. The default is the squared hinge, C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2:
     Newton's method solves it in a few steps, and W is then smooth. `tol` is that of the hinge's solver.
 
     The paper begins with rows by chance. Here these are drawn with the probability of their a_i for the points there are,
