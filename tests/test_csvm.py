@@ -42,6 +42,7 @@ def test_the_papers_models_are_those_of_the_merges(moons):
     np.testing.assert_allclose(path.models[1].points, run.points())
     np.testing.assert_allclose(path.models[1].coef, run.coef[run.places])
     np.testing.assert_array_equal(path.models[1].bias, full.bias)
+    assert path.steps[1].settings == f"{full.size} support vectors merged, |w - w~| <= {run.lost:.3g}"
 
 
 @pytest.mark.parametrize("pairs", ["nearest", "cheapest"])

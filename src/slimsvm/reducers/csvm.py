@@ -74,31 +74,34 @@ class CSVM(Reducer):
     ) -> Iterator[tuple[Expansion, str]]:
         """Merge down to the smallest size first, then fit the sizes from there up."""
         full = model or Condensing(self, task, sizes[-1]).run(deadline)
-        merged = dict(merged_models(task, sizes, full, self.pairs, deadline))
+        merged = list(merged_models(task, sizes, full, self.pairs, deadline))
         fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
-        origin = "support vectors" if model else "condensed vectors"
-        for size in sorted(merged):
-            settings = f"{full.size} {origin} merged"
-            yield (fitted(merged[size]), f"{settings}, refit") if fitted else (merged[size], settings)
+        origin = f"{full.size} {'support' if model else 'condensed'} vectors merged"
+        for small, lost in reversed(merged):
+            yield (fitted(small), f"{origin}, refit") if fitted else (small, f"{origin}, |w - w~| <= {lost:.3g}")
             if deadline.over:
                 return
 
 
 def merged_models(
     task: Task, sizes: Sequence[int], full: Expansion, pairs: str, deadline: Deadline
-) -> Iterator[tuple[int, Expansion]]:
-    """The full model merged to each size, from the largest down; out of time, the heaviest points of the largest size."""
-    kernel, largest = full.kernel, sizes[-1]
+) -> Iterator[tuple[Expansion, float]]:
+    """The full model merged to each size, from the largest down, and bounds of |w - w~|.
+
+    Out of time, the heaviest points of the largest size, and no bound.
+    """
+    kernel, largest = full.kernel, min(sizes[-1], full.size)
     assert isinstance(kernel, RBF)
     merging = Merging(kernel, full.points, full.coef, classes_of(full.coef, task.targets), task.gram.meter, task.rng, pairs)
-    for size in reversed(sizes):
+    for size in sorted({min(size, full.size) for size in sizes}, reverse=True):
         while merging.size > size and not deadline.over:
             merging.merge()
-        if merging.size <= size:
-            yield merging.size, replace(full, points=merging.points(), coef=merging.coef[merging.places])
+        points, coef = merging.points(), merging.coef[merging.places]
+        if merging.size == size:
+            yield replace(full, points=points, coef=coef), merging.lost
         elif size == largest:
-            kept = by_weight(merging.coef[merging.places], task.rng)[:size]
-            yield size, replace(full, points=merging.points()[kept], coef=merging.coef[merging.places[kept]])
+            kept = by_weight(coef, task.rng)[:size]
+            yield replace(full, points=points[kept], coef=coef[kept]), np.inf
 
 
 def classes_of(coef: Array, targets: Array) -> Array:

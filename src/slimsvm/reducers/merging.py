@@ -44,10 +44,10 @@ def losses(far: Array, coef: Array, others: Array) -> Array:
     """Nearly what a merge would lose: the better of the mean of the two, weighted by |c|, and the heavier of the two."""
     squares = np.einsum("ij,ij->i", others, others)
     a, products, k = coef @ coef, others @ coef, np.exp(-far)
-    h = np.sqrt(a) / np.maximum(np.sqrt(a) + np.sqrt(squares), np.finfo(float).tiny)
+    h = np.sqrt(a) / (np.sqrt(a) + np.sqrt(squares)) if a > 0 else np.zeros_like(squares)
     u, v = np.exp(-far * (1 - h) ** 2), np.exp(-far * h**2)
     mean = a * (1 - u**2) + squares * (1 - v**2) + 2 * products * (k - u * v)
-    return np.where(np.isfinite(far), np.minimum(mean, np.minimum(a, squares) * (1 - k**2)), np.inf)
+    return np.where(far < np.inf, np.minimum(mean, np.minimum(a, squares) * (1 - k**2)), np.inf)
 
 
 #: which pair to merge: score(D, coefficients of a point, coefficients of others) for each of the others, the least first
@@ -65,13 +65,14 @@ class Cell:
         self.places, self.coef, self.score = places, coef, score
         self.far = -np.log(np.clip(K, np.finfo(K.dtype).tiny, 1.0))
         np.fill_diagonal(self.far, np.inf)  # as are, later, the distances of points that are gone
+        self.rough = coef.astype(K.dtype)  # float32 is good enough, and twice as fast, to choose by
         self.best, self.partner = np.full(places.size, np.inf), np.zeros(places.size, dtype=np.intp)
         for p in range(places.size):
             self.find_partner(p)
 
     def find_partner(self, p: int) -> Array:
         """Look for the best pair of a point; returns the scores of all."""
-        scores = self.score(self.far[p], self.coef[p], self.coef)
+        scores = self.score(self.far[p], self.rough[p], self.rough)
         self.partner[p] = scores.argmin()
         self.best[p] = scores[self.partner[p]]
         return scores
@@ -88,6 +89,7 @@ class Cell:
         """Point j becomes the best point for both, and p is gone; returns the share of p in it, and the loss."""
         far = self.far[p, j]
         h, self.coef[j], loss = merge_pair(self.coef[p], self.coef[j], float(far))
+        self.rough[j] = self.coef[j]
         if h > 0:
             row = h * self.far[p] + (1 - h) * self.far[j] - h * (1 - h) * far
             self.far[j] = self.far[:, j] = np.maximum(row, 0.0)
