@@ -1,6 +1,8 @@
 """The slant reducers against plain loops that compute everything anew, and against the paper's guarantee; and what
 every reducer must keep to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,6 @@ from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.reducer import Reducer
 from slimsvm.reducers.slant import BIASES, AggressiveSlant, Slant
 from slimsvm.trainers import SMO
 
@@ -86,7 +87,8 @@ def test_the_errors_on_a_path_are_the_weighted_errors_on_the_held_out_rows(name,
 def test_a_path_is_the_same_each_time_and_leaves_the_full_model_alone(name, problem):
     task, full = problem
     coef, bias = full.coef.copy(), full.bias.copy()
-    first, again = (REDUCERS[name]().path(task, [3, 8], full) for _ in range(2))
+    seeded = (replace(task, rng=np.random.default_rng(0)) for _ in range(2))
+    first, again = (REDUCERS[name]().path(same, [3, 8], full) for same in seeded)
     assert first.sizes == again.sizes
     for one, two in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.model.coef, two.model.coef)
@@ -106,7 +108,7 @@ def test_a_path_without_held_out_rows_has_no_errors(name, problem):
 @pytest.mark.parametrize("name", REDUCERS)
 def test_points_on_a_path_work_for_every_kernel(name, kernel_name, make_case):
     case = make_case(kernel_name, n=40)
-    if issubclass(REDUCERS[name], Reducer) and not REDUCERS[name].takes(case.kernel):
+    if not getattr(REDUCERS[name], "takes", lambda _: True)(case.kernel):
         pytest.skip(f"{name} is not for the {kernel_name} kernel")
     y = np.where(np.arange(40) % 2, 1.0, -1.0)
     task = Task(Gram(case.kernel, case.X), y[:, None], np.ones(40))

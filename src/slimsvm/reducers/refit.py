@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..gram import Gram
+from ..gram import Gram, one_blas_thread
 from ..kernels import Array
 from ..model import Expansion, Task
 from ..responses import Responses
@@ -40,7 +40,8 @@ class Refit:
     def __call__(self, small: Expansion) -> Expansion:
         """The same points, fitted anew."""
         fit = CoefficientFit(self.gram.matrix(small.points), self.targets, self.demands, self.weights)
-        coef, bias = fit.solve(small.coef, small.bias)
+        with one_blas_thread():
+            coef, bias = fit.solve(small.coef, small.bias)
         return replace(small, coef=coef, bias=bias)
 
 
