@@ -128,7 +128,7 @@ def test_ties_are_the_roots_of_their_equation(q):
     c, falls = rng.normal(size=(2, 200, q))
     level = np.linalg.norm(c, axis=1).max()
     t = _ties(c, falls, level)
-    assert ((t >= 0) & (t <= 1)).all()
+    assert ((t >= 0) & (t < 1)).all()
     lengths = np.linalg.norm(c - t[:, None] * falls, axis=1)
     np.testing.assert_allclose(lengths, (1 - t) * level, atol=1e-6 * level)
     before = np.linspace(0, 1, 50)[:, None] * t  # no tie before that

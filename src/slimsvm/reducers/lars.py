@@ -29,6 +29,8 @@ from .refit import Refit
 INDEPENDENT = 1e-10
 #: the share of the first correlation that is left when there is nothing left to explain
 NOTHING = 1e-9
+#: the share of the way to the least-squares solution that is as good as none; a double root has half the digits
+EXPLAINED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,13 @@ def lars(support: Support, limit: int) -> Iterator[Stop]:
     rows = np.abs(support.labels)  # 1 for the rows of each output
     correlations = support.product(support.labels - rows * support.bias)  # K^'(1 - yb), for each output
     lengths = np.linalg.norm(correlations, axis=1)
-    start = level = float(lengths.max())
     chosen, waiting = Chosen(support, rows, limit + 1), np.ones(lengths.size, dtype=bool)
     coef = np.zeros((0, rows.shape[1]))
     entering = _enter(chosen, waiting, -lengths)
     if entering is None:  # no kernel value among them but 0: the bias is all there is
         yield Stop(np.zeros(1, dtype=np.intp), np.zeros((1, rows.shape[1])), last=True)
+        return
+    start = level = float(lengths[entering])
     while entering is not None and coef.shape[0] < limit:
         index, coef = chosen.index, np.vstack([coef, np.zeros(rows.shape[1])])
         ahead = chosen.least_squares(correlations[index])  # from here to the least-squares solution
@@ -147,7 +150,7 @@ def _ties(correlations: Array, falls: Array, level: float) -> Array:
     """The share of the way at which each point is as correlated as those chosen, who fall from `level` to 0 on it.
 
     The root in [0, 1] of |c - t f|^2 = (1 - t)^2 level^2, which is one: c is no longer than the level at t = 0, and c - f
-    no shorter than 0 at t = 1.
+    no shorter than 0 at t = 1. A root of 1 is no tie but the end: the points chosen explain that one too.
     """
     squared = level**2
     left = np.maximum(squared - (correlations**2).sum(axis=1), 0.0)
@@ -155,14 +158,15 @@ def _ties(correlations: Array, falls: Array, level: float) -> Array:
     curve = squared - (falls**2).sum(axis=1)
     divisor = half + np.sqrt(np.maximum(half**2 - curve * left, 0.0))
     apart = left > NOTHING * squared  # copies of a chosen point are as correlated all the way: 0 / 0
-    return np.minimum(np.divide(left, divisor, out=np.zeros_like(left), where=apart), 1.0)
+    shares = np.divide(left, divisor, out=np.zeros_like(left), where=apart)
+    return np.where(shares < 1 - EXPLAINED, shares, np.inf)
 
 
 def _enter(chosen: Chosen, waiting: Array, order: Array) -> int | None:
-    """Let the first of those waiting in that enters and is no combination of those chosen; the others wait no longer."""
-    while waiting.any():
-        number = int(np.where(waiting, order, np.inf).argmin())
-        waiting[number] = False
+    """Let the first of those waiting in that is no combination of those chosen; those before it wait no longer."""
+    order = np.where(waiting, order, np.inf)
+    while np.isfinite(order[number := int(order.argmin())]):
+        waiting[number], order[number] = False, np.inf
         if chosen.add(number):
             return number
     return None
