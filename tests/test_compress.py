@@ -1,6 +1,7 @@
 """compress: any fitted SVC, NuSVC or SlimSVC as a small model, and the full one unchanged."""
 
 import pickle
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -52,6 +53,11 @@ def scaled(load, **settings):
 def data():
     """Rows without negative entries: of two classes, of three, and of five."""
     return {2: scaled(load_breast_cancer), 3: scaled(load_wine), 5: scaled(load_digits, n_class=5)}
+
+
+def reducer_for(name):
+    """One that works with the kernel: slim moves points, which needs gradients."""
+    return "slant-aggressive" if name in ("chi2", "callable", "precomputed") else "slim"
 
 
 def fitted(kind, name, X, y, **more):
@@ -119,7 +125,7 @@ def test_a_slimsvc_is_the_same_model_again(name, data):
     model = SlimSVC(**settings).fit(X, y)
     small = compress(model, X, y)
     np.testing.assert_array_equal(small.decision_function(X), model.decision_function(X))
-    small = compress(model, X, y, budget=20, random_state=0)
+    small = compress(model, X, y, budget=20, reducer=reducer_for(name), random_state=0)
     size = small.support_vectors_.shape[0]
     assert 1 <= size <= 30
     if size > 1:
@@ -159,7 +165,7 @@ def test_a_budget_is_kept_and_the_small_model_is_nearly_as_good(kind, classes, r
 def test_models_of_every_kernel_can_be_shrunk(name, classes, data):
     X, y = data[classes]
     model, rows = fitted(SVC, name, X, y)
-    small = compress(model, rows, y, budget=15, random_state=0)
+    small = compress(model, rows, y, budget=15, reducer=reducer_for(name), random_state=0)
     assert 0 < small.support_vectors_.shape[0] <= 15
     assert small.score(rows, y) >= model.score(rows, y) - 0.15
 
@@ -167,8 +173,10 @@ def test_models_of_every_kernel_can_be_shrunk(name, classes, data):
 @pytest.mark.parametrize("sparse", [csr_array, csr_matrix])
 def test_sparse_and_dense_rows_are_shrunk_to_the_same_model(sparse, data):
     X, y = data[5]
-    dense = compress(SVC().fit(X, y), X, y, budget=20, random_state=0)
-    small = compress(SVC().fit(sparse(X), y), sparse(X), y, budget=20, random_state=0)
+    # slim's many steps would carry the last digits of a product far
+    shrink = partial(compress, budget=20, reducer="slant-aggressive", random_state=0)
+    dense = shrink(SVC().fit(X, y), X, y)
+    small = shrink(SVC().fit(sparse(X), y), sparse(X), y)
     np.testing.assert_allclose(small.decision_function(sparse(X)), dense.decision_function(X), atol=1e-4)
 
 

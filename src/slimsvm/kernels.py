@@ -42,6 +42,8 @@ class Kernel:
     translation_invariant: ClassVar[bool] = False
     #: has `pullback`
     differentiable: ClassVar[bool] = False
+    #: every matrix of its values is positive semidefinite, so that sums over it measure lengths in a feature space
+    definite: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """K with K_ij = k(a_i, b_j)."""
@@ -179,6 +181,7 @@ class Sigmoid(InnerKernel):
 
     name: ClassVar[str] = "sigmoid"
     differentiable: ClassVar[bool] = True
+    definite: ClassVar[bool] = False
     gamma: float = 1.0
     coef0: float = 0.0
 

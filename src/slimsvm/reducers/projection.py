@@ -47,9 +47,10 @@ class ProjectedLoss:
         K, Kz, unmet, loss = self._solved(points, newton_steps)
         slopes = -2 * self.weights * self.targets * np.maximum(unmet, 0.0)
         gradient = self._pulled_back(points, K, slopes)
-        coef = self.theta[1:]
-        # each point has two places in |f|^2, of which the pullback sees one
-        gradient += self.rows.kernel.pullback(points, points, Kz, 2 * self.decay * (coef @ coef.T))
+        if self.rows.kernel.definite:
+            coef = self.theta[1:]
+            # each point has two places in |f|^2, of which the pullback sees one
+            gradient += self.rows.kernel.pullback(points, points, Kz, 2 * self.decay * (coef @ coef.T))
         return loss, gradient
 
     def settle(self, points: Array) -> tuple[Array, float, Array]:
@@ -89,7 +90,8 @@ class ProjectedLoss:
 
     def _regulariser(self, Kz: Array) -> Array:
         R = np.zeros((Kz.shape[0] + 1, Kz.shape[0] + 1))
-        R[1:, 1:] = self.decay * Kz
+        # without a feature space there is no |f|, and coefficients are kept small instead
+        R[1:, 1:] = self.decay * (Kz if self.rows.kernel.definite else np.eye(Kz.shape[0]))
         R[np.diag_indices_from(R)] += self.ridge
         return R
 
