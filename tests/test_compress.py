@@ -129,7 +129,10 @@ def test_a_slimsvc_is_the_same_model_again(name, data):
     size = small.support_vectors_.shape[0]
     assert 1 <= size <= 30
     if size > 1:
-        assert compress(small, X, y, budget=size - 1, random_state=0).support_vectors_.shape[0] < size
+        assert (
+            compress(small, X, y, budget=size - 1, reducer=reducer_for(name), random_state=0).support_vectors_.shape[0]
+            < size
+        )
 
 
 def test_ties_are_broken_as_in_the_model():
@@ -239,7 +242,7 @@ def test_what_a_nusvc_becomes_can_be_fitted_again(data):
 def test_the_small_model_is_an_estimator_with_the_parameters_of_the_large_one(name, data):
     X, y = data[2]
     model, _ = fitted(SVC, name, X, y, C=2.0, class_weight="balanced", tol=1e-2)
-    small = compress(model, X, y, budget=12, random_state=1)
+    small = compress(model, X, y, budget=12, reducer=reducer_for(name), random_state=1)
     assert (small.budget, small.C, small.tol, small.class_weight) == (12, 2.0, 1e-2, "balanced")
     again = clone(small).fit(X, y)
     assert again.support_vectors_.shape[0] <= 12

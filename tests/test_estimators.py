@@ -36,7 +36,19 @@ fits_the_budget = pytest.mark.filterwarnings("ignore:budget=.* is not below the:
 TABLES = {"kernel": KERNELS, "trainer": TRAINERS, "reducer": REDUCERS}
 
 
-@parametrize_with_checks([SlimSVC(), SlimSVC(budget=5)])
+#: slim draws rows by chance, and a row of weight 2 is drawn otherwise than two rows
+BY_CHANCE = dict.fromkeys(
+    [f"check_sample_weight_equivalence_on_{form}_data" for form in ("dense", "sparse")], "rows are drawn by chance"
+)
+
+
+def expected_failures(estimator):
+    return BY_CHANCE if estimator.reducer == "slim" and estimator.budget else {}
+
+
+@parametrize_with_checks(
+    [SlimSVC(), SlimSVC(budget=5), SlimSVC(budget=5, reducer="slant-aggressive")], expected_failed_checks=expected_failures
+)
 def test_scikit_learns_contract_is_kept(estimator, check):
     check(estimator)
 
@@ -77,7 +89,7 @@ def test_twenty_support_vectors_are_nearly_as_good_as_all(trainer, moons, iris):
 
 
 def test_the_model_of_a_budget_is_the_one_its_path_recommends(moons):
-    slim = SlimSVC(20, random_state=0).fit(*moons)
+    slim = SlimSVC(20, reducer="slant-aggressive", random_state=0).fit(*moons)
     chosen = [step for step in slim.path_ if step.model is slim.model_]
     assert len(chosen) == 1
     assert chosen[0] is slim.path_.best(20)
@@ -326,9 +338,10 @@ def test_attributes_fit_together_for_many_classes(iris):
 def test_support_vectors_are_training_rows_in_their_form(moons):
     X, y = moons
     rows = {tuple(row) for row in X}
-    assert all(tuple(point) in rows for point in SlimSVC(10).fit(X, y).support_vectors_)
+    chosen = SlimSVC(10, reducer="slant-aggressive")
+    assert all(tuple(point) in rows for point in chosen.fit(X, y).support_vectors_)
     for sparse in (csr_array, csr_matrix):
-        points = SlimSVC(10).fit(sparse(X), y).support_vectors_
+        points = chosen.fit(sparse(X), y).support_vectors_
         assert issparse(points)
         assert all(tuple(point) in rows for point in points.toarray())
 
@@ -343,7 +356,7 @@ def test_kernel_evaluations_are_counted(moons):
 
     for settings in ({}, {"budget": 10}, {"tolerance": 0.05}):
         seen.clear()
-        slim = SlimSVC(kernel=counting, random_state=0, **settings).fit(X, y)
+        slim = SlimSVC(kernel=counting, reducer="slant-aggressive", random_state=0, **settings).fit(X, y)
         assert slim.n_kernel_evals_ == sum(seen)
 
 
@@ -405,7 +418,7 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
     X, y = moons
     X = X - X.min(axis=0)
     learn, test = slice(0, None, 2), slice(1, None, 2)
-    settings = {"budget": budget, "random_state": 0, "tol": EXACT}
+    settings = {"budget": budget, "reducer": "slant-aggressive", "random_state": 0, "tol": EXACT}
     direct = SlimSVC(kernel=name, gamma=0.05, coef0=0.5, degree=2, **settings).fit(X[learn], y[learn])
     kernel = direct.model_.kernel
     called = SlimSVC(kernel=kernel, **settings).fit(X[learn], y[learn])
@@ -423,9 +436,8 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
 def test_sparse_rows_give_the_model_of_dense_rows(name, sparse, budget):
     X, y = load_digits(n_class=3, return_X_y=True)
     X, y = X[:200] / 16, y[:200]
-    dense, slim = (
-        SlimSVC(budget, kernel=name, gamma=0.02, random_state=0).fit(form(X), y) for form in (np.asarray, sparse)
-    )
+    settings = {"kernel": name, "gamma": 0.02, "reducer": "slant-aggressive", "random_state": 0}
+    dense, slim = (SlimSVC(budget, **settings).fit(form(X), y) for form in (np.asarray, sparse))
     np.testing.assert_allclose(slim.decision_function(sparse(X)), dense.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(slim.decision_function(X), dense.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(dense.decision_function(sparse(X)), dense.decision_function(X), atol=1e-6)
@@ -453,6 +465,7 @@ def test_float32_rows_give_the_model_of_float64_rows(moons):
 @pytest.mark.parametrize("settings", [{}, {"budget": 6}, {"tolerance": 0.1}], ids=str)
 def test_rows_of_weight_zero_are_absent_for_a_precomputed_kernel_too(settings, moons):
     X, y = moons
+    settings = {"reducer": "slant-aggressive", **settings}
     weights = np.where(np.arange(y.size) % 3, 1.0, 0.0)
     here, K = weights > 0, rbf_kernel(X)
     weighted = SlimSVC(kernel="precomputed", random_state=0, **settings).fit(K, y, sample_weight=weights)
@@ -564,7 +577,7 @@ Y2 = [0, 1, 0, 1, 0, 1]
         ({"tolerance": float("nan")}, "tolerance must be"),
         ({"kernel": "gauss"}, "unknown kernel 'gauss'"),
         ({"trainer": "sgd"}, "unknown trainer 'sgd'"),
-        ({"reducer": "prune"}, "unknown reducer 'prune'"),
+        ({"reducer": "shears"}, "unknown reducer 'shears'"),
         ({"gamma": 0}, "gamma must be"),
         ({"gamma": -0.5}, "gamma must be"),
         ({"gamma": "wide"}, "gamma must be"),

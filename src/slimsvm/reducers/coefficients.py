@@ -152,7 +152,9 @@ class _Curvature:
             yield design
 
 
-def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, start: float = 0.0) -> float:
+def line_minimum(
+    slack: Array, change: Array, linear: float, quadratic: float, start: float = 0.0, precision: float = 1e-9
+) -> float:
     """The t with the least  quadratic t^2 + 2 linear t + sum_i max(0, slack_i - t change_i)^2.
 
     Its derivative is piecewise linear and grows, so Newton's method ends at the root after a few pieces; it is kept to
@@ -171,7 +173,7 @@ def line_minimum(slack: Array, change: Array, linear: float, quadratic: float, s
             break
         new = t - slope / curvature
         t, before = float(new if low < new < high else (low + high) / 2), t
-        if abs(t - before) <= 1e-9 * abs(t):
+        if abs(t - before) <= precision * abs(t):
             break
     return t
 

@@ -24,6 +24,8 @@ from .moving import MovingRows, kernel_values
 DENSE_VALUES = 1 << 25
 #: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
 BLOCK_VALUES, PARTS = 1 << 18, 8
+#: numbers to read below which one thread is faster than several
+SMALL_WORK = 1 << 17
 #: the share of rows with unmet demands below which the others are left out of a gradient
 FEW = 0.5
 #: a step of Newton's that gains a smaller share of the loss is the last one
@@ -85,7 +87,7 @@ class ProjectedLoss:
             outputs[rows] += bias
 
         self.rows.gram.meter.add(n * m)
-        self.rows.gram.crew.run(work, n, self.rows.strip(points))
+        self._run(work, n, m * (points.shape[1] + 1), self.rows.strip(points))
         return K, outputs
 
     def _regulariser(self, Kz: Array) -> Array:
@@ -135,7 +137,7 @@ class ProjectedLoss:
             A = np.empty((rows.size, m + 2), K.dtype)
             A[:, 0], A[:, 1:-1] = 1.0, K[rows]
             if not self.alike:
-                A *= roots[rows]
+                A[:, :-1] *= roots[rows]
             A[:, -1] = residual[some] / roots[rows, 0]  # the last column of A'A is then the other sum
             return A[:, :-1].T @ A
 
@@ -154,7 +156,7 @@ class ProjectedLoss:
             changes[rows] = K[rows] @ coef
             changes[rows] += step[0]
 
-        self.rows.gram.crew.run(work, K.shape[0], 1 << 14)
+        self._run(work, K.shape[0], K.shape[1], 1 << 14)
         return changes
 
     def _lengths(self, unmet: Array, change: Array, step: Array, R: Array) -> Array:
@@ -163,7 +165,9 @@ class ProjectedLoss:
         pull = R @ step
         linear, quadratic = (self.theta * pull).sum(axis=0), (step * pull).sum(axis=0)
         pairs = ((root * unmet[:, c], root * change[:, c]) for c in range(step.shape[1]))
-        return np.array([line_minimum(*pair, linear[c], quadratic[c], start=1.0) for c, pair in enumerate(pairs)])
+        return np.array(
+            [line_minimum(*pair, linear[c], quadratic[c], start=1.0, precision=0.01) for c, pair in enumerate(pairs)]
+        )
 
     def _pulled_back(self, points: Array, K: Array, slopes: Array) -> Array:
         """The derivative with respect to points, from the rows with unmet demands."""
@@ -192,8 +196,15 @@ class ProjectedLoss:
                 for some in blocks(max(last - first, 0), block):
                     totals[number] += sums(slice(first + some.start, first + some.stop))
 
-        self.rows.gram.crew.run(work, parts, 1)
+        self._run(work, parts, size * width, 1)
         return totals.sum(axis=0)
+
+    def _run(self, work: Callable[[slice], None], count: int, width: int, strip: int) -> None:
+        """Call work(strip) for all of range(count), in threads where that much of it is worth the trouble."""
+        if count * width < SMALL_WORK:
+            work(slice(0, count))
+        else:
+            self.rows.gram.crew.run(work, count, strip)
 
 
 def _resized(theta: Array, size: int) -> Array:

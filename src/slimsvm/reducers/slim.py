@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse import issparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +25,7 @@ from .reducer import Reducer
 
 #: targets, and the share of the SVM's own regularisation that each wants: a full model has been regularised already
 DECAYS = {"slant": 0.1, "label": 1.0}
-#: sizes up to which both targets are tried, and starts from scratch beside the grown one
+#: the size at which both targets are tried, and up to which a start from scratch is tried beside the grown one
 SMALL = 16
 #: quasi-Newton steps after which the better of two starts is known
 TRIAL_STEPS = 15
@@ -33,8 +33,8 @@ TRIAL_STEPS = 15
 ROUND = 100
 #: past steps that quasi-Newton learns curvature from, and numbers that these may hold
 MEMORY, MEMORY_VALUES = 40, 1 << 23
-#: a round that gains a smaller share of the loss is the last one
-ENOUGH = 1e-3
+#: so many quasi-Newton steps that gain a smaller share of the loss are the last ones
+WINDOW, LEAST_GAIN = 10, 3e-3
 #: rows to look at for each row with an unmet demand, those first that are nearest to one; and as many beside
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
@@ -55,19 +55,19 @@ class Slim(Reducer):
 
     which is one-sided: a row that has the margin it demands costs nothing. With target "slant" the demands are the full
     model's margins, h = min(1, y f), and rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
-    squared); with "label" every row demands h = 1, a squared hinge loss, which needs no full model. "auto" tries both on
-    small sizes and goes on with the one that has the lower held-out error.
+    squared); with "label" every row demands h = 1, a squared hinge loss, which needs no full model. "auto" tries both at
+    a small size and goes on with the one that has the lower held-out error.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
     the rows with unmet demands (k-means); small ones also begin from scratch, and the better start is kept. `steps` are
-    those of L-BFGS for each size, and twice as many for the largest. The model that is chosen in the end takes half as
-    many with the held-out rows among the others.
+    those of L-BFGS for each size; the largest has twice as many, and more where it is small. The model that is chosen in
+    the end takes a third as many with the held-out rows among the others.
     """
 
     target: str = "auto"
     C: float = 1.0
-    steps: int = 100
+    steps: int = 60
     needs_model: ClassVar[bool] = False
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
@@ -84,24 +84,33 @@ class Slim(Reducer):
     def models(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> Iterator[tuple[Expansion, str]]:
-        """Small sizes for each target, then the others for the better one."""
+        """The first target's models up to a small size; there the other one joins, and the better of the two goes on."""
         task = _affordable(task, sizes[-1])
         growths = [_Growth(task, h, name, self.C, deadline) for name, h in self._demands(task, model).items()]
+        growth, *rivals = growths
         for size in sizes:
-            if size > SMALL:
-                growths = [min(growths, key=_lately)]
-            for growth in growths:
-                growth.grow(size, self.steps * (1 + (size == sizes[-1])))
-                yield growth.model, growth.name
-            if deadline.over or growths[0].model.size < size:
+            growth.grow(size, self._steps(size, sizes[-1]))
+            yield growth.model, growth.name
+            if size == sizes[-1] or size >= SMALL:
+                for rival in rivals:
+                    rival.grow(size, self._steps(size, sizes[-1]))
+                    yield rival.model, rival.name
+                growth, rivals = min((growth, *rivals), key=_error), []
+            if deadline.over or growth.model.size < size:
                 return
+
+    def _steps(self, size: int, largest: int) -> int:
+        """Steps for a size: few where there is little to find, more for the model that is asked for, if they are cheap."""
+        if size == largest:
+            return self.steps * int(np.clip(64 // size, 2, 5))
+        return self.steps if size > 2 else -(-self.steps // 2)
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """A model of the path after some steps with all rows."""
         task = _affordable(task, step.size)
         found = replace(self, target=step.settings)._demands(task, model)
         growth = _Growth(task, found[step.settings], step.settings, self.C, Deadline(self.time_limit))
-        growth.go_on(step.model, self.steps // 2)
+        growth.go_on(step.model, self.steps // 3)
         return growth.model
 
     def _demands(self, task: Task, model: Expansion | None) -> dict[str, Array]:
@@ -119,9 +128,9 @@ def _affordable(task: Task, size: int) -> Task:
     return task.part(task.sample(max(MOST_VALUES // size, 1)))
 
 
-def _lately(growth: _Growth) -> float:
-    """The held-out error of the last two sizes."""
-    return float(np.mean(growth.errors[-2:] or [0.0]))
+def _error(growth: _Growth) -> float:
+    """The held-out error of a growth as it stands; 0 where nobody judges, which leaves the first one."""
+    return float(np.nan_to_num(growth.task.error(growth.model)))
 
 
 class _Growth:
@@ -136,7 +145,6 @@ class _Growth:
         self.points = np.zeros((0, task.gram.X.shape[1]))
         self.theta = np.zeros((1, wanted.shape[1]))
         self.unmet = np.maximum(wanted, 0.0)
-        self.errors: list[float] = []
 
     @property
     def model(self) -> Expansion:
@@ -145,7 +153,7 @@ class _Growth:
         return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
 
     def grow(self, size: int, steps: int) -> None:
-        """Go on to the model of that size."""
+        """Go on to the model of that size; up to a small one a start from scratch is tried beside the grown one."""
         with one_blas_thread():
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
             if self.points.shape[0] and size <= SMALL:
@@ -153,7 +161,6 @@ class _Growth:
                 trials = [self._descended(points, self.theta, TRIAL_STEPS) for points in (start, afresh)]
                 start, self.theta, _, _ = min(trials, key=lambda trial: trial[2])
             self.points, self.theta, _, self.unmet = self._descended(start, self.theta, steps)
-        self.errors.append(self.task.error(self.model))
 
     def go_on(self, model: Expansion, steps: int) -> None:
         """Some steps from a model on."""
@@ -162,8 +169,12 @@ class _Growth:
             start = self.loss.rows.inward(model.points)
             self.points, self.theta, _, self.unmet = self._descended(start, theta, steps)
 
+    def _on(self, rows: Array) -> ProjectedLoss:
+        part = self.task.part(rows)
+        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.decay)
+
     def _descended(self, points: Array, theta: Array, steps: int) -> tuple[Array, Array, float, Array]:
-        """Points after so many steps, with the best coefficients, the loss and the unmet demands."""
+        """Points after so many steps with all rows, with the best coefficients, the loss and the unmet demands."""
         self.loss.theta = theta
         best = points, *self.loss.settle(points)
         while steps > 0 and not self.deadline.over:
@@ -174,7 +185,7 @@ class _Growth:
             found = points, *self.loss.settle(points)
             gain, steps = best[2] - found[2], steps - ROUND
             best = found if gain > 0 else best
-            if gain <= ENOUGH * best[2] or not taken:
+            if gain <= LEAST_GAIN * best[2] or taken < ROUND:
                 break
         return best
 
@@ -184,9 +195,7 @@ class _Growth:
         count = NEARBY * int((nearness > 0).sum()) + BESIDE
         if count > MOST * nearness.size:
             return self.loss
-        rows = np.sort(largest(nearness, count))
-        part = self.task.part(rows)
-        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.decay)
+        return self._on(np.sort(largest(nearness, count)))
 
     def _new(self, count: int, unmet: Array) -> Array:
         """New points: means of rows with unmet demands, in equal number from each class."""
@@ -224,8 +233,12 @@ def _quasi_newton(loss: ProjectedLoss, points: Array, steps: int, deadline: Dead
         value, gradient = loss(x.reshape(points.shape))
         return scale * value, scale * gradient.ravel()
 
-    def stop(intermediate_result: object) -> None:  # noqa: ARG001
-        if deadline.over:
+    values: list[float] = []
+
+    def stop(intermediate_result: OptimizeResult) -> None:
+        values.append(intermediate_result.fun)
+        slow = len(values) > WINDOW and values[-1 - WINDOW] - values[-1] < LEAST_GAIN * values[-1]
+        if slow or deadline.over:
             raise StopIteration
 
     memory = int(np.clip(MEMORY_VALUES // points.size, 10, MEMORY))
