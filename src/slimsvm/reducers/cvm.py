@@ -39,14 +39,14 @@ ROWS = ("support", "all")
 class CVM(Reducer):
     """CVM (Xu et al. 2015): the points and coefficients of LARS-SVM, moved to follow the full model's outputs (10).
 
-    `optimizer` is "lbfgs" or "cg", conjugate gradients as in the paper, which need about twice the passes for a higher
-    loss; it makes at most `max_steps` steps for each size. `rows` to follow the full model on are "support", its support
-    vectors, as in the paper, or "all" the training rows with their weights, which is slower and no better on average.
+    `optimizer` is "lbfgs" or "cg", conjugate gradients as in the paper, which need more passes; it makes at most
+    `max_steps` steps for each size. `rows` to follow the full model on are "support", its support
+    vectors, as in the paper, or "all" the training rows with their weights, which is slower.
 
     The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias
     fitted to what the full model is right about on all rows, as for `slant` and `lars`, and the one with the lower
-    held-out error counts: that is better by far where points are few and squares go to outputs that matter to no
-    decision, and often worse where they are many. `refit=False` is the paper's method.
+    held-out error counts: that helps where points are few and squares go to outputs that matter to no decision.
+    `refit=False` is the paper's method.
     """
 
     optimizer: str = "lbfgs"

@@ -28,7 +28,7 @@ from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, Meter, one_blas_thread
-from ..kernels import RBF, Array, Kernel, Poly, Sigmoid
+from ..kernels import RBF, Array, Kernel, Poly
 from ..model import Expansion, Task
 from .reducer import Reducer
 from .refit import Refit
@@ -78,7 +78,7 @@ class ReducedSet(Reducer):
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
         """Kernels with gradients and a feature space."""
-        indefinite = isinstance(kernel, Sigmoid) or (isinstance(kernel, Poly) and kernel.coef0 < 0)
+        indefinite = not kernel.definite or (isinstance(kernel, Poly) and kernel.coef0 < 0)
         return super().takes(kernel) and not indefinite
 
     def models(

@@ -51,12 +51,12 @@ class Slim(Reducer):
 
     For each size it minimises, over points and coefficients,
 
-        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + |f|^2 / C
+        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay |f|^2
 
     which is one-sided: a row that has the margin it demands costs nothing. With target "slant" the demands are the full
-    model's margins, h = min(1, y f), and rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
-    squared); with "label" every row demands h = 1, a squared hinge loss, which needs no full model. "auto" tries both at
-    a small size and goes on with the one that has the lower held-out error.
+    model's margins, h = min(1, y f), rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
+    squared), and decay is 0.1 / C; with "label" every row demands h = 1, a squared hinge loss, which needs no full model,
+    and decay is 1 / C. "auto" tries both at a small size and goes on with the one that has the lower held-out error.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among

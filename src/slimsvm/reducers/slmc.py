@@ -25,7 +25,7 @@ from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, blocks, one_blas_thread
-from ..kernels import Array, Kernel, Linear, Sigmoid
+from ..kernels import Array, Kernel, Linear
 from ..model import Expansion, Task
 from ..trainers.smo import SMO
 from .basis import bordered, check_C, squared_hinge
@@ -74,7 +74,7 @@ class SLMC(Reducer):
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
         """Kernels with gradients, but for the one that is no inner product."""
-        return super().takes(kernel) and not isinstance(kernel, Sigmoid)
+        return super().takes(kernel) and kernel.definite
 
     def models(
         self,
