@@ -89,6 +89,14 @@ def test_both_targets_are_tried_at_one_size_and_the_better_one_goes_on(small, na
     assert len(found) == names
 
 
+def test_the_other_target_has_a_second_chance_where_points_are_many(moons, monkeypatch):
+    monkeypatch.setattr(slim, "MANY", 6)
+    task, full = moons
+    found = [(model.size, name) for model, name in Slim(steps=10).models(task, [4, 8], full, Deadline())]
+    assert {name for size, name in found if size == 8} == {"label", "slant"}
+    assert len(found) == 4
+
+
 def test_same_seed_same_model(moons):
     task, full = moons
     points = [

@@ -27,6 +27,8 @@ from .reducer import Reducer
 DECAYS = {"slant": 0.1, "label": 1.0}
 #: the size at which both targets are tried, and up to which a start from scratch is tried beside the grown one
 SMALL = 16
+#: the size above which the other target has a second chance at the end
+MANY = 256
 #: quasi-Newton steps after which the better of two starts is known
 TRIAL_STEPS = 15
 #: quasi-Newton steps between two looks at all rows
@@ -56,7 +58,8 @@ class Slim(Reducer):
     which is one-sided: a row that has the margin it demands costs nothing. With target "slant" the demands are the full
     model's margins, h = min(1, y f), rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
     squared), and decay is 0.1 / C; with "label" every row demands h = 1, a squared hinge loss, which needs no full model,
-    and decay is 1 / C. "auto" tries both at a small size and goes on with the one that has the lower held-out error.
+    and decay is 1 / C. "auto" tries both at a small size and goes on with the one that has the lower held-out error;
+    beyond 256 points the other one is tried once more at the end.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
@@ -84,7 +87,10 @@ class Slim(Reducer):
     def models(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> Iterator[tuple[Expansion, str]]:
-        """The first target's models up to a small size; there the other one joins, and the better of the two goes on."""
+        """The first target's models up to a small size; there the other one joins, and the better of the two goes on.
+
+        Where points are many, the other one has a second chance with the points found.
+        """
         task = _affordable(task, sizes[-1])
         growths = [_Growth(task, h, name, self.C, deadline) for name, h in self._demands(task, model).items()]
         growth, *rivals = growths
@@ -98,6 +104,11 @@ class Slim(Reducer):
                 growth, rivals = min((growth, *rivals), key=_error), []
             if deadline.over or growth.model.size < size:
                 return
+        if sizes[-1] > MANY:
+            for rival in growths:
+                if rival is not growth:
+                    rival.go_on(growth.model, self._steps(sizes[-1], sizes[-1]))
+                    yield rival.model, rival.name
 
     def _steps(self, size: int, largest: int) -> int:
         """Steps for a size: few where there is little to find, more for the model that is asked for, if they are cheap."""
