@@ -70,7 +70,7 @@ class Slim(Reducer):
 
     target: str = "auto"
     C: float = 1.0
-    steps: int = 60
+    steps: int = 50
     needs_model: ClassVar[bool] = False
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
