@@ -76,8 +76,10 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         C, tol and max_iter it takes those that it has (a perceptron has no C). None trains no full model: a reducer that
         needs none then finds a model of at most `budget` support vectors, which must be a count.
     reducer : str or reducer, default="slim"
-        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slant(eta=0.5, eps=0.5, time_limit=60)`. When the
-        time limit, in seconds, or Ctrl-C ends its work early, the best model found so far is kept, with a warning.
+        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slim(steps=200, time_limit=60)`. "slim" moves support
+        vectors to where they are worth most, and needs a kernel with gradients (linear, rbf, poly, sigmoid, laplacian);
+        "slant-aggressive", "spsvm" and others choose them among the rows. When the time limit, in seconds, or Ctrl-C ends
+        its work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVC`; what it bounds with
         another trainer, that trainer says.
@@ -94,7 +96,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
-        Column numbers (n_SV, 1) for a precomputed kernel.
+        Rows of X, or points between them where the reducer moves them. Column numbers (n_SV, 1) for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_outputs, n_SV)
         One row for two classes. With more, one per pair of classes in the full model (as SVC trains it), and one per
         class with a budget or tolerance, since the outputs then share a few support vectors.
@@ -102,7 +104,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     n_support_ : ndarray of shape (n_classes,)
         Support vectors by the class that their coefficients speak for most.
     path_ : Path
-        The models on the way to the budget, with their held-out errors; None for the full model.
+        The models on the way to the budget, with their held-out errors; None for the full model. The model kept may have
+        been fitted to the held-out rows as well since.
     n_kernel_evals_ : int
         Kernel values computed by fit.
     n_iter_ : int

@@ -27,10 +27,12 @@ from .reducer import Reducer
 DECAYS = {"slant": 0.1, "label": 1.0}
 #: the size at which both targets are tried, and up to which a start from scratch is tried beside the grown one
 SMALL = 16
+#: the size up to which such starts are more, by so many draws of rows
+VERY_SMALL, DRAWS = 4, 2
 #: the size above which the other target has a second chance at the end
 MANY = 256
 #: quasi-Newton steps after which the better of two starts is known
-TRIAL_STEPS = 15
+TRIAL_STEPS = 10
 #: quasi-Newton steps between two looks at all rows
 ROUND = 100
 #: past steps that quasi-Newton learns curvature from, and numbers that these may hold
@@ -164,14 +166,20 @@ class _Growth:
         return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
 
     def grow(self, size: int, steps: int) -> None:
-        """Go on to the model of that size; up to a small one a start from scratch is tried beside the grown one."""
+        """Go on to the model of that size; up to a small one starts from scratch are tried beside the grown one."""
         with one_blas_thread():
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
             if self.points.shape[0] and size <= SMALL:
-                afresh = self._new(size, np.maximum(self.wanted, 0.0))
-                trials = [self._descended(points, self.theta, TRIAL_STEPS) for points in (start, afresh)]
+                trials = [self._descended(points, self.theta, TRIAL_STEPS) for points in (start, *self._afresh(size))]
                 start, self.theta, _, _ = min(trials, key=lambda trial: trial[2])
             self.points, self.theta, _, self.unmet = self._descended(start, self.theta, steps)
+
+    def _afresh(self, size: int) -> Iterator[Array]:
+        """Starts from scratch: means; and rows by chance where so few points are easily in a wrong place."""
+        everything = np.maximum(self.wanted, 0.0)
+        yield self._new(size, everything)
+        for _ in range(DRAWS if size <= VERY_SMALL else 0):
+            yield self._new(size, everything, sample=1)
 
     def go_on(self, model: Expansion, steps: int) -> None:
         """Some steps from a model on."""
@@ -208,22 +216,26 @@ class _Growth:
             return self.loss
         return self._on(np.sort(largest(nearness, count)))
 
-    def _new(self, count: int, unmet: Array) -> Array:
-        """New points: means of rows with unmet demands, in equal number from each class."""
+    def _new(self, count: int, unmet: Array, sample: int = SAMPLE) -> Array:
+        """New points: means of some rows with unmet demands, in equal number from each class."""
         mass = (self.task.weights[:, None] * np.square(np.maximum(unmet, 0.0))).sum(axis=1)
         totals = np.bincount(self.classes, weights=mass)
         order = np.argsort(-totals, kind="stable")
         counts = np.full(order.size, count // order.size)
         counts[order[: count % order.size]] += 1
-        found = [self._means(np.flatnonzero(self.classes == k), mass, counts[k]) for k in range(order.size) if counts[k]]
+        found = [
+            self._means(np.flatnonzero(self.classes == k), mass, counts[k], max(sample, counts[k]))
+            for k in range(order.size)
+            if counts[k]
+        ]
         return np.vstack([np.zeros((0, self.points.shape[1])), *found])
 
-    def _means(self, rows: Array, mass: Array, count: int) -> Array:
-        """Means of the rows, those drawn more often that have more mass."""
+    def _means(self, rows: Array, mass: Array, count: int, sample: int) -> Array:
+        """Means of a sample of the rows, in which those with more mass are likelier."""
         chances = mass[rows] / mass[rows].sum() if mass[rows].any() else None
-        most = min(SAMPLE, rows.size if chances is None else int((chances > 0).sum()))
+        most = min(sample, rows.size if chances is None else int((chances > 0).sum()))
         if most < count:
-            chances, most = None, min(SAMPLE, rows.size)
+            chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
         X = _dense(self.task.gram.X[drawn])
         kmeans = KMeans(min(count, most), n_init=1, max_iter=10, random_state=int(self.rng.integers(2**31)))
