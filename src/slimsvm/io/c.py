@@ -225,7 +225,11 @@ class Source:
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
         term = _function(f"static {number} term({number} x, {number} z)", [f"return {formula.term};"])
         head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
-        total = "s0 + s1 + s2 + s3" if self.small is None else "UNIT * (float)(s0 + s1 + s2 + s3)"
+        total = "s0 + s1 + s2 + s3"
+        if self.small is not None:
+            total = f"(float)({total})"
+            # next to GAMMA, which compilers then multiply with it once and for all
+            value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         body = [
             f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums: none waits for its last addition */",
             "int i = 0;",
