@@ -43,7 +43,7 @@ WINDOW, LEAST_GAIN = 10, 3e-3
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
 MOST = 0.6
-#: rows that k-means sees
+#: rows that k-means sees, and that starts are compared on
 SAMPLE = 4096
 #: kernel values between rows and points that may be held; with more rows than that allows, as many by chance
 MOST_VALUES = 1 << 26
@@ -154,6 +154,7 @@ class _Growth:
         self.decay = DECAYS[name] / C
         self.rng = np.random.default_rng(task.rng.integers(2**32))
         self.loss = ProjectedLoss(task.gram, task.targets, wanted, task.weights, self.decay)
+        self.few = self.loss if task.gram.n <= SAMPLE else self._on(task.sample(SAMPLE))
         self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
         self.points = np.zeros((0, task.gram.X.shape[1]))
         self.theta = np.zeros((1, wanted.shape[1]))
@@ -170,9 +171,16 @@ class _Growth:
         with one_blas_thread():
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
             if self.points.shape[0] and size <= SMALL:
-                trials = [self._descended(points, self.theta, TRIAL_STEPS) for points in (start, *self._afresh(size))]
-                start, self.theta, _, _ = min(trials, key=lambda trial: trial[2])
+                trials = [self._tried(points) for points in (start, *self._afresh(size))]
+                _, start, self.theta = min(trials, key=lambda trial: trial[0])
             self.points, self.theta, _, self.unmet = self._descended(start, self.theta, steps)
+
+    def _tried(self, points: Array) -> tuple[float, Array, Array]:
+        """The loss on some rows after a few steps from the points on, and the points and coefficients then."""
+        self.few.theta = self.theta
+        points, _ = _quasi_newton(self.few, points, TRIAL_STEPS, self.deadline)
+        theta, value, _ = self.few.settle(points)
+        return value, points, theta
 
     def _afresh(self, size: int) -> Iterator[Array]:
         """Starts from scratch: means; and rows by chance where so few points are easily in a wrong place."""
