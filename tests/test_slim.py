@@ -97,6 +97,17 @@ def test_the_other_target_has_a_second_chance_where_points_are_many(moons, monke
     assert len(found) == 4
 
 
+@pytest.mark.parametrize(("slant", "chosen"), [(0.10, "label"), (0.02, "slant")])
+def test_where_points_are_many_labels_are_chosen_unless_clearly_worse(slant, chosen, moons, monkeypatch):
+    monkeypatch.setattr(slim, "MANY", 3)
+    model = moons[1]
+    large = [Step(model, slant, "slant"), Step(model, 0.11, "label")]
+    path = Slim().collected(large, Status.BUDGET, judges=100)
+    assert [step.settings for step in path] == [chosen]
+    monkeypatch.setattr(slim, "MANY", model.size)
+    assert Slim().collected(large, Status.BUDGET, judges=100).steps[0].settings == "slant"
+
+
 def test_same_seed_same_model(moons):
     task, full = moons
     points = [

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ..deadline import Deadline
 from ..gram import one_blas_thread
 from ..kernels import Array, Matrix
-from ..model import Expansion, Task
-from ..path import Step
+from ..model import Expansion, Status, Task
+from ..path import Path, Step, prefer
 from ..responses import largest
 from .demands import demands
 from .projection import ProjectedLoss
@@ -111,6 +111,14 @@ class Slim(Reducer):
                 if rival is not growth:
                     rival.go_on(growth.model, self._steps(sizes[-1], sizes[-1]))
                     yield rival.model, rival.name
+
+    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+        """Of each size the model with the lower held-out error; where points are many, labels unless they are clearly worse.
+
+        Held-out rows are no strangers to the full model, whose margins the slant target follows, and flatter it a little.
+        """
+        labels = tuple(step for step in steps if step.settings == "label" and step.size > MANY)
+        return prefer(Path(labels, status, judges), super().collected(steps, status, judges))
 
     def _steps(self, size: int, largest: int) -> int:
         """Steps for a size: few where there is little to find, more for the model that is asked for, if they are cheap."""
