@@ -89,15 +89,17 @@ class Shrinking:
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
         """The best model of at most `limit` points, and its path: from the full model, or from the labels alone."""
+        deadline = Deadline(self.reducer.time_limit)
         path = self._path(self.reducer, self.task(*self.split()), limit, full)
-        return self._finished(path, path.best(limit), full), path
+        return self._finished(path, path.best(limit), full, deadline), path
 
-    def _finished(self, path: Path, step: Step, full: Expansion | None) -> Expansion:
+    def _finished(self, path: Path, step: Step, full: Expansion | None, deadline: Deadline) -> Expansion:
         """The model of a step, fitted to all rows by reducers that do so; not where somebody waits for the end."""
-        if not self.reducer.finishes or path.status in CUT_SHORT:
+        if not self.reducer.finishes or path.status in CUT_SHORT or deadline.over:
             return step.model
+        reducer = replace(self.reducer, time_limit=deadline.left)
         try:
-            return self.reducer.finished(self.task(np.arange(self.labels.size)), step, full)
+            return reducer.finished(self.task(np.arange(self.labels.size)), step, full)
         except KeyboardInterrupt:
             return step.model
 
@@ -121,7 +123,7 @@ class Shrinking:
             path = self._path(replace(self.reducer, time_limit=deadline.left), task, reach, full)
             step = path.within(allowed)
             if step is not None:
-                return self._finished(path, step, full), path
+                return self._finished(path, step, full, deadline), path
             if reach == end or path.status in CUT_SHORT:
                 break
             reach = min(4 * reach, end)
@@ -132,7 +134,7 @@ class Shrinking:
             UserWarning,
             stacklevel=2,
         )
-        return (full, None) if limit is None else (self._finished(path, path.best(limit), full), path)
+        return (full, None) if limit is None else (self._finished(path, path.best(limit), full, deadline), path)
 
 
 def check_budget(budget: Any, tolerance: Any) -> None:

@@ -113,7 +113,7 @@ class Slim(Reducer):
                     yield rival.model, rival.name
 
     def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
-        """Of each size the model with the lower held-out error; where points are many, labels unless they are clearly worse.
+        """Of each size the model with the lower held-out error; where points are many, labels unless clearly worse.
 
         Held-out rows are no strangers to the full model, whose margins the slant target follows, and flatter it a little.
         """
