@@ -86,13 +86,14 @@ def test_merge_keeps_the_first_of_equals():
 
 
 @given(budget=st.integers(1, 10**6))
-def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_up_to_the_budget(budget):
+def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_or_a_little_more_at_the_end(budget):
     sizes = sizes_up_to(budget)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == budget
     assert sizes[: min(8, budget)] == list(range(1, min(8, budget) + 1))
     for small, large in pairwise(sizes):
-        assert large <= max(small + 1, np.ceil(small * 2**0.25) + 1)
+        most = 0.25 if large < budget else 0.25 + 0.25 / 4
+        assert large <= max(small + 1, np.ceil(small * 2**most) + 1)
     assert len(sizes) <= 8 + 4 * np.log2(budget) + 1
 
 
@@ -102,6 +103,11 @@ def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_up_to_the_budget(budget):
 )
 def test_there_are_as_many_sizes_to_a_doubling_as_asked_for(per_doubling, sizes):
     assert sizes_up_to(20, per_doubling) == sizes
+
+
+def test_a_size_next_to_the_budget_is_left_out():
+    assert sizes_up_to(130, 1) == [1, 2, 4, 8, 16, 32, 64, 130]
+    assert 128 not in sizes_up_to(130)
 
 
 def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():

@@ -105,6 +105,10 @@ def prefer(first: Path, second: Path) -> Path:
 
 
 def sizes_up_to(budget: int, per_doubling: int = 4) -> list[int]:
-    """1, 2, 3, ... as many as twice `per_doubling`, then so many to each doubling, up to and with `budget`."""
+    """1, 2, 3, ... as many as twice `per_doubling`, then so many to each doubling, up to and with `budget`.
+
+    A size within a quarter of a step of the budget is left out: a model of nearly the same size is hardly worth its time.
+    """
     grid = {round(2 ** (k / per_doubling)) for k in range(per_doubling * int(np.log2(max(budget, 1)) + 1))}
-    return sorted({size for size in grid | set(range(1, 2 * per_doubling + 1)) if size < budget} | {budget})
+    first, close = set(range(1, 2 * per_doubling + 1)), budget / 2 ** (0.25 / per_doubling)
+    return sorted({size for size in grid if size <= close} | {size for size in first if size < budget} | {budget})
