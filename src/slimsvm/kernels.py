@@ -223,7 +223,7 @@ class Laplacian(Kernel):
     def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
         """dk/dz = gamma k sign(x - z), and 0 for features where x = z: the kernel has a kink there."""
         W *= K
-        A = _dense(A)
+        A = dense(A)
         return self.gamma * np.stack([w @ np.sign(A - z) for w, z in zip(W.T, Z, strict=True)])
 
 
@@ -236,7 +236,7 @@ class Chi2(Kernel):
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """K by scikit-learn's chi2_kernel, which takes dense rows."""
-        return chi2_kernel(_dense(A), _dense(B), gamma=self.gamma)
+        return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
@@ -278,7 +278,7 @@ class Precomputed(Kernel):
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """The columns B of the rows A."""
-        return _dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
+        return dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:
         """Each row's own column."""
@@ -302,7 +302,8 @@ def _transposed_product(W: Array, A: Matrix) -> Array:
     return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
 
 
-def _dense(A: Matrix) -> Array:
+def dense(A: Matrix) -> Array:
+    """The rows written out."""
     return A.toarray() if issparse(A) else np.asarray(A)
 
 

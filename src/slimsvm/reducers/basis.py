@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from ..deadline import Deadline
 from ..kernels import Array, Matrix
 from ..model import Expansion, Task
 from .coefficients import CoefficientFit
+from .demands import demands
 
 #: a Newton step that gains a smaller share of the objective is the last one: gradients are then zero to about 1e-6
 EXACT = 1e-12
@@ -23,8 +28,7 @@ def check_C(C: float) -> None:  # noqa: N802
 
 def squared_hinge(task: Task, K: Array, regulariser: Array) -> CoefficientFit:
     """sum_i w_i max(0, 1 - y_i f(x_i))^2 + theta' R theta for the points with the kernel values K to all rows."""
-    demands = np.where(task.targets != 0, 1.0, -np.inf)  # a row without a part in an output demands nothing of it
-    return CoefficientFit(K, task.targets, demands, task.weights, regulariser, EXACT)
+    return CoefficientFit(K, task.targets, demands(task, None), task.weights, regulariser, EXACT)
 
 
 def bordered(R: Array, bias: float) -> Array:
@@ -53,6 +57,15 @@ def proportional_rows(targets: Array, count: int, rng: np.random.Generator) -> A
         rows = shuffled[classes[shuffled] == label]
         place[rows] = (np.arange(rows.size) + 0.5) / rows.size
     return np.argsort(place, kind="stable")[:count]
+
+
+def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights: Array | None = None) -> Array:
+    """The centres of at most `count` clusters of the rows, by so many rounds of k-means."""
+    kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
+    # threads would sum in any order, and a seed would no longer fix the last digit
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
+        return kmeans.fit(X, sample_weight=weights).cluster_centers_
 
 
 def nested_models(

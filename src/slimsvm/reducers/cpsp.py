@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from ..kernels import Kernel
 from ..model import Expansion, Task
 from .cutting_planes import CuttingPlanes
 from .growing_basis import PreimageBasis, RowBasis
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .span import Span
 
 BASES = ("preimages", "rows")
@@ -83,13 +83,7 @@ class CPSP(Reducer):
             return PreimageBasis(gram, span, self.candidates, self.starts, self.climb_steps)
         return RowBasis(gram, span, self.candidates)
 
-    def models(
-        self,
-        task: Task,
-        sizes: Sequence[int],
-        model: Expansion | None,  # noqa: ARG002
-        deadline: Deadline,
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """All sizes from one run: each basis begins with the one before."""
         run = _Run(self, task, sizes[-1])
         run.solve(self.max_rounds, deadline)

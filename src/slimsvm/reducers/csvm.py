@@ -22,7 +22,7 @@ from ..trainers import SMO
 from .demands import outputs
 from .merging import SCORES, Merging
 from .prune import by_weight
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .refit import Refit
 
 
@@ -69,9 +69,7 @@ class CSVM(Reducer):
         """The Gaussian kernel, whose merged points are known."""
         return isinstance(kernel, RBF)
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Merge down to the smallest size first, then fit the sizes from there up."""
         full = model or Condensing(self, task, sizes[-1]).run(deadline)
         merged = list(merged_models(task, sizes, full, self.pairs, deadline))

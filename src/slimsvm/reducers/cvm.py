@@ -10,7 +10,7 @@ LARS-SVM leaves them and are optimised together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from ..model import Expansion, Task
 from .demands import outputs
 from .lars import Support, lars
 from .moving import Loss, MovingLoss
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .refit import Refit
 
 #: scipy's names and when to stop; the loss is a share of its value for the bias alone, and so is its gradient
@@ -66,9 +66,7 @@ class CVM(Reducer):
         if not self.max_steps >= 1:
             raise ValueError(f"max_steps must be 1 or more, not {self.max_steps!r}")
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Each size from its own stop of LARS."""
         assert model is not None
         support = Support.of(task, model)

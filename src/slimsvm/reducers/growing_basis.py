@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..gram import Gram
-from ..kernels import Array, Matrix
+from ..kernels import Array, Matrix, dense
 from .residual import Residual
 from .span import Span
 
@@ -73,7 +72,7 @@ class PreimageBasis(RowBasis):
         """Add what the climb finds or, where the span all but holds that, the best row."""
         active = np.flatnonzero(pull.any(axis=1))
         residual = Residual(self.gram.subset(active), pull[active], self.made, self.span.projected(pull))
-        Z = _dense(self.gram.X[rows])
+        Z = dense(self.gram.X[rows]).astype(np.float64)
         order = np.argsort(-residual.gains(Z), kind="stable")
         if self.add(residual.climb(Z[order[: self.starts]], self.max_steps)) or self.add(Z[order[:1]]):
             return True
@@ -89,7 +88,3 @@ class PreimageBasis(RowBasis):
         if added:
             self.made = np.vstack([self.made, point])
         return added
-
-
-def _dense(X: Matrix) -> Array:
-    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)

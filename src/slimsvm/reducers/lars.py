@@ -21,7 +21,7 @@ from ..deadline import Deadline
 from ..gram import Gram
 from ..kernels import Array, Precomputed
 from ..model import Expansion, Task
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .refit import Refit
 
 #: a support vector with less than this share of its own square left is a combination of those chosen; with a kernel that
@@ -39,8 +39,8 @@ class Lars(Reducer):
 
     LARS moves the coefficients of the points chosen towards their least-squares solution until another support vector
     is as correlated with what is left; its coefficients are therefore shrunken. With `refit` the coefficients and the
-    bias of each model are fitted to what the full model is right about on all rows, as for `slant`, which is far better
-    than those of LARS and better than the least-squares solution of (6) too. `refit=False` is the paper's method.
+    bias of each model are fitted to what the full model is right about on all rows, as for `slant`.
+    `refit=False` is the paper's method.
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
@@ -49,9 +49,7 @@ class Lars(Reducer):
 
     refit: bool = True
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One walk of LARS, and the models of the given sizes on it."""
         assert model is not None
         support = Support.of(task, model)

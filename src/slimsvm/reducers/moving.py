@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..gram import FLOAT32_ERROR, Gram, InnerTiles, Rows, SparseTiles, Tiles, blocks, float32_error, make_tiles
-from ..kernels import Array, InnerKernel, Matrix, squared_norms
+from ..kernels import Array, InnerKernel, Matrix, dense, squared_norms
 
 #: (rows, their outputs (k, q) in float64) -> the sum of their losses, and the derivative of each by its outputs (k, q);
 #: called from several threads at once
@@ -72,9 +72,8 @@ class MovingRows:
 
     def inward(self, points: Matrix) -> Array:
         """The points of an expansion in these coordinates."""
-        dense = points.toarray() if issparse(points) else np.asarray(points)
-        dense = dense.astype(np.float64)
-        return dense if self.rows.centre is None else dense - self.rows.centre
+        placed = dense(points).astype(np.float64)
+        return placed if self.rows.centre is None else placed - self.rows.centre
 
     def outward(self, points: Array) -> Array:
         """Points in these coordinates as an expansion has them."""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from ..deadline import Deadline
 from ..gram import Gram
 from ..kernels import Array, Kernel, Precomputed
 from ..model import Expansion, Task
-from .basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
+from .basis import bordered, check_C, kernel_norm, means, nested_models, proportional_rows, squared_hinge
 from .coefficients import CoefficientFit
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 LANDMARKS = ("k-means", "random")
-#: rounds of k-means: on a8a its objective is then within half a percent of where it converges to
+#: rounds of k-means; later ones change little
 ROUNDS = 20
 
 
@@ -62,13 +58,7 @@ class Nystroem(Reducer):
         """Every kernel: landmarks are rows where means are not to be had."""
         return True
 
-    def models(
-        self,
-        task: Task,
-        sizes: Sequence[int],
-        model: Expansion | None,  # noqa: ARG002
-        deadline: Deadline,
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Random landmarks are drawn once for all sizes; means are sought for each."""
         if self.landmarks == "random" or isinstance(task.gram.kernel, Precomputed):
             index = proportional_rows(task.targets, sizes[-1], task.rng)
@@ -80,9 +70,9 @@ class Nystroem(Reducer):
         for number, size in enumerate(sizes):
             if number and deadline.over:
                 return
-            means = self._means(task, size)
-            yield self._model_on(task, means), f"C={self.C:g}, landmarks=k-means"
-            if means.shape[0] < size:
+            centres = self._means(task, size)
+            yield self._model_on(task, centres), f"C={self.C:g}, landmarks=k-means"
+            if centres.shape[0] < size:
                 return
 
     def _fit(self, task: Task, K: Array, among: Array) -> CoefficientFit:
@@ -96,13 +86,5 @@ class Nystroem(Reducer):
 
     def _means(self, task: Task, count: int) -> Array:
         """The distinct centres of at most `count` clusters."""
-        X, rows = task.gram.X, np.arange(task.gram.n)
-        if rows.size > max(self.sample, count):
-            rows = np.sort(task.rng.choice(rows, max(self.sample, count), replace=False))
-        seed = int(task.rng.integers(2**31))
-        clusters = KMeans(min(count, rows.size), n_init=1, max_iter=ROUNDS, random_state=seed)
-        # threads would sum in any order, and a seed would no longer fix the last digit
-        with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
-            clusters.fit(X[rows], sample_weight=task.weights[rows])
-        return np.unique(clusters.cluster_centers_, axis=0)
+        rows = task.sample(max(self.sample, count))
+        return np.unique(means(task.gram.X[rows], count, ROUNDS, task.rng, task.weights[rows]), axis=0)

@@ -22,7 +22,7 @@ from ..kernels import Array, Precomputed
 from ..model import Expansion, Status, Task
 from ..trainers.smo import SMO
 from ..trainers.tube import Tube
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 #: the cost, where none is given, over the largest coefficient of the full model
 LARGE = 10.0
@@ -63,9 +63,7 @@ class OsunaGirosi(Reducer):
         if self.cost is not None and not self.cost > 0:
             raise ValueError(f"cost must be a number above 0, or None for a large one, not {self.cost!r}")
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """A tube for each size, narrower and narrower; and the full model where that is small enough."""
         assert model is not None
         smaller = [size for size in sizes if size < model.size]

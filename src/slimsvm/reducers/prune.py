@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..deadline import Deadline
 from ..kernels import Array
 from ..model import Expansion, Task
 from .demands import outputs
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .refit import Refit
 
 BIASES = ("kept", "balanced")
@@ -35,9 +35,7 @@ class Prune(Reducer):
         if self.bias not in BIASES:
             raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Longer and longer beginnings of one order."""
         assert model is not None
         order = by_weight(model.coef, task.rng)

@@ -24,13 +24,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, Meter, one_blas_thread
-from ..kernels import RBF, Array, Kernel, Poly
+from ..kernels import RBF, Array, Kernel, Poly, dense
 from ..model import Expansion, Task
-from .reducer import Reducer
+from .reducer import Models, Reducer
 from .refit import Refit
 
 #: the part of itself that is added to the diagonal of the points' kernel matrix, so that it has an inverse
@@ -81,9 +80,7 @@ class ReducedSet(Reducer):
         indefinite = not kernel.definite or (isinstance(kernel, Poly) and kernel.coef0 < 0)
         return super().takes(kernel) and not indefinite
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One run through all sizes; as many points as the full model has are the full model's own."""
         assert model is not None
         fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
@@ -131,7 +128,7 @@ class ReducedSet(Reducer):
     def new_point(self, w: Vector, Z: Array, beta: Array, rng: np.random.Generator) -> Array:
         """The point on which the residual w - sum_j beta_j Phi(z_j) has the longest projection, (1, d)."""
         starts = w.gram.X[rng.choice(w.gram.n, min(self.restarts, w.gram.n), replace=False)]
-        starts = np.array(starts.toarray() if issparse(starts) else starts, dtype=np.float64)
+        starts = dense(starts).astype(np.float64)
         if isinstance(w.kernel, RBF):
             found, values = fixed_points(w, Z, beta, starts, w.kernel.gamma, self.max_steps)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from ..deadline import Deadline
 from ..kernels import Array
 from ..model import Expansion, Task
 from .basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 REGULARISERS = ("kernel", "coefficients")
 
@@ -42,13 +42,7 @@ class RSVM(Reducer):
         if self.regulariser not in REGULARISERS:
             raise ValueError(f"unknown regulariser {self.regulariser!r}; there are {list(REGULARISERS)}")
 
-    def models(
-        self,
-        task: Task,
-        sizes: Sequence[int],
-        model: Expansion | None,  # noqa: ARG002
-        deadline: Deadline,
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One basis for the largest size, of which the others take the first points."""
         index = proportional_rows(task.targets, sizes[-1], task.rng)
         points = task.gram.points(index)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
-from scipy.sparse import issparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from ..deadline import Deadline
 from ..gram import one_blas_thread
-from ..kernels import Array, Matrix
+from ..kernels import Array
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, prefer
 from ..responses import largest
+from .basis import check_C, means
 from .demands import demands
 from .projection import ProjectedLoss
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 #: targets, and the share of the SVM's own regularisation that each wants: a full model has been regularised already
 DECAYS = {"slant": 0.1, "label": 1.0}
@@ -43,6 +40,8 @@ WINDOW, LEAST_GAIN = 10, 3e-3
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
 MOST = 0.6
+#: rounds of k-means for new points, which move on from there anyway
+MEANS_ROUNDS = 10
 #: rows that k-means sees, and that starts are compared on
 SAMPLE = 4096
 #: kernel values between rows and points that may be held; with more rows than that allows, as many by chance
@@ -81,14 +80,13 @@ class Slim(Reducer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_C(self.C)
         if self.target not in (*DECAYS, "auto"):
             raise ValueError(f"unknown target {self.target!r}; there are {[*DECAYS, 'auto']}")
         if not self.steps >= 1:
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """The first target's models up to a small size; there the other one joins, and the better of the two goes on.
 
         Where points are many, the other one has a second chance with the points found.
@@ -253,15 +251,7 @@ class _Growth:
         if most < count:
             chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
-        X = _dense(self.task.gram.X[drawn])
-        kmeans = KMeans(min(count, most), n_init=1, max_iter=10, random_state=int(self.rng.integers(2**31)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal make means that are equal
-            return self.loss.rows.inward(kmeans.fit(X).cluster_centers_)
-
-
-def _dense(X: Matrix) -> Array:
-    return X.toarray() if issparse(X) else X
+        return self.loss.rows.inward(means(self.task.gram.X[drawn], count, MEANS_ROUNDS, self.rng))
 
 
 def _quasi_newton(loss: ProjectedLoss, points: Array, steps: int, deadline: Deadline) -> tuple[Array, int]:

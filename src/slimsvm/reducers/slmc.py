@@ -13,7 +13,7 @@ where the a_i are the dual solution, that of an SVM with the kernel K_xz K_zz^-1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -21,15 +21,14 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import OptimizeResult, minimize
-from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, blocks, one_blas_thread
-from ..kernels import Array, Kernel, Linear
+from ..kernels import Array, Kernel, Linear, dense
 from ..model import Expansion, Task
 from ..trainers.smo import SMO
 from .basis import bordered, check_C, squared_hinge
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 #: what is added to the diagonal of K_zz, over its mean: points may come to lie on each other
 RIDGE = 1e-8
@@ -76,13 +75,7 @@ class SLMC(Reducer):
         """Kernels with gradients, but for the one that is no inner product."""
         return super().takes(kernel) and kernel.definite
 
-    def models(
-        self,
-        task: Task,
-        sizes: Sequence[int],
-        model: Expansion | None,  # noqa: ARG002
-        deadline: Deadline,
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Each size from the points of the one before and rows by chance."""
         Z = np.zeros((0, task.gram.X.shape[1]))
         dual = solve_squared_hinge(task, np.zeros((task.gram.n, 0)), np.zeros((0, 0)), self.C, None).dual
@@ -200,5 +193,4 @@ def drawn(task: Task, dual: Array, count: int) -> Array:
     if np.count_nonzero(weight) < count:
         weight = np.ones(weight.size)
     rows = task.rng.choice(weight.size, count, replace=False, p=weight / weight.sum())
-    points = task.gram.X[rows]
-    return np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
+    return dense(task.gram.X[rows]).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from ..kernels import Array
 from ..model import Expansion, Task
 from .basis import EXACT, check_C, squared_hinge
 from .coefficients import line_minimum
-from .reducer import Reducer
+from .reducer import Models, Reducer
 
 #: how well coefficients are optimised, as a share of the objective, where no model is asked for
 ROUGH = 1e-4
@@ -33,7 +33,7 @@ class SpSVM(Reducer):
 
     All coefficients are then optimised by Newton's method: fully for every model on the path, and to four digits of the
     objective when the basis has grown by the share `growth` since the last time. 0 is after every point, which takes more
-    time and never chose worse points by much, on some data far better ones. The matrix of Newton's equations is kept up
+    time and chooses by what is left after the last one. The matrix of Newton's equations is kept up
     to date with points and rows that come and go, and factorised anew, which is cheap for a few hundred points.
 
     The bias is free, as in an SVM. A candidate that the basis represents already, to rounding, is passed over: a copy of
@@ -58,13 +58,7 @@ class SpSVM(Reducer):
         if not self.growth >= 0:
             raise ValueError(f"growth must be 0 or a share such as 0.05, not {self.growth!r}")
 
-    def models(
-        self,
-        task: Task,
-        sizes: Sequence[int],
-        model: Expansion | None,  # noqa: ARG002
-        deadline: Deadline,
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One growing basis, with the best coefficients where a size is asked for."""
         basis = Basis(task, self.C, min(sizes[-1], task.gram.n))
         for size in sizes:

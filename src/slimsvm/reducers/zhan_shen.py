@@ -11,19 +11,19 @@ the Frobenius norm of the shape operator, the root of the sum of the squared pri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..deadline import Deadline
 from ..gram import Gram, blocks, one_blas_thread
-from ..kernels import Array, Matrix, squared_norms
+from ..kernels import Array, Matrix, dense, squared_norms
 from ..model import Expansion, Task, silent
 from ..trainers.smo import SMO
 from .osuna_girosi import OsunaGirosi
+from .reducer import Models
 
 #: steps along the gradient to the surface
 STEPS = 3
@@ -62,9 +62,7 @@ class ZhanShen(OsunaGirosi):
         if self.probes < 1:
             raise ValueError(f"probes must be a number of directions of at least 1, not {self.probes!r}")
 
-    def models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, str]]:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """The regression of the second model."""
         assert model is not None
         second = replace(task, targets=self._remaining(task, model, deadline), report=silent)
@@ -125,8 +123,7 @@ def curvatures(surface: Surface, X: Matrix, rows: Array, probes: Array, deadline
     for some in blocks(rows.size, max(VALUES // max(surface.gram.n, surface.features), 1)):
         if deadline.over:
             break
-        part = X[rows[some]]
-        P = np.asarray(part.toarray() if issparse(part) else part, dtype=np.float64)
+        P = dense(X[rows[some]]).astype(np.float64)
         found[some] = curvature_at(surface, *projected(surface, P), probes)
     return found
 
