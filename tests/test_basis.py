@@ -2,10 +2,21 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from slimsvm.deadline import Deadline
 from slimsvm.kernels import RBF
-from slimsvm.reducers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
+from slimsvm.reducers import basis
+from slimsvm.reducers.basis import (
+    bordered,
+    check_C,
+    kernel_norm,
+    means,
+    nested_models,
+    proportional_rows,
+    squared_hinge,
+)
 
 
 def test_any_first_few_rows_have_the_classes_in_proportion():
@@ -59,3 +70,22 @@ def test_when_time_is_up_there_is_one_model(make_blobs, make_task):
     task = make_task(RBF(0.5), X, y)
     fit = squared_hinge(task, task.gram.matrix(X[:5]), np.eye(6))
     assert [model.size for model in nested_models(task, X[:5], fit, [2, 3, 5], Deadline(1e-9))] == [2]
+
+
+@pytest.mark.parametrize("most", [0, 1000])
+def test_sparse_rows_of_long_indices_have_the_means_of_dense_ones(most, make_blobs, monkeypatch):
+    monkeypatch.setattr(basis, "WRITTEN_OUT", most)
+    X = make_blobs(n=60, distance=8)[0]
+    sparse = csr_array(X)
+    long = csr_array((sparse.data, sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)), sparse.shape)
+    one, two = (means(rows, 2, 50, np.random.default_rng(0)) for rows in (X, long))
+    np.testing.assert_allclose(one[one[:, 0].argsort()], two[two[:, 0].argsort()], atol=1e-6)
+
+
+def test_means_are_the_same_for_any_number_of_threads(make_blobs):
+    X = make_blobs(n=2000)[0]
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(means(X, 8, 20, np.random.default_rng(0)))
+    np.testing.assert_array_equal(*found)

@@ -90,7 +90,7 @@ class Rows:
 
 def _rows(X: Matrix, dtype: np.dtype, centre: Array | None) -> Rows:
     if issparse(X):
-        values = _narrow(csr_array(X, dtype=dtype))
+        values = narrow(csr_array(X, dtype=dtype))
     elif centre is None:
         values = np.ascontiguousarray(X, dtype=dtype)
     else:
@@ -100,7 +100,7 @@ def _rows(X: Matrix, dtype: np.dtype, centre: Array | None) -> Rows:
     return Rows(values, squared_norms(values), centre)
 
 
-def _narrow(X: csr_array) -> csr_array:
+def narrow(X: csr_array) -> csr_array:
     """The same CSR array with 32-bit indices, all of which are features."""
     if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
         raise ValueError(f"a sparse array of {X.shape[1]} features has indices beyond them; build it anew")

@@ -6,18 +6,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ..deadline import Deadline
-from ..kernels import Array, Matrix
+from ..gram import narrow
+from ..kernels import Array, Matrix, dense
 from ..model import Expansion, Task
 from .coefficients import CoefficientFit
 from .demands import demands
 
 #: a Newton step that gains a smaller share of the objective is the last one: gradients are then zero to about 1e-6
 EXACT = 1e-12
+#: entries of sparse rows up to which k-means has them written out
+WRITTEN_OUT = 2**25
 
 
 def check_C(C: float) -> None:  # noqa: N802
@@ -60,7 +64,12 @@ def proportional_rows(targets: Array, count: int, rng: np.random.Generator) -> A
 
 
 def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights: Array | None = None) -> Array:
-    """The centres of at most `count` clusters of the rows, by so many rounds of k-means."""
+    """The centres of at most `count` clusters of the rows, by so many rounds of k-means.
+
+    Sparse rows are written out unless they are many: k-means centres dense rows only, and so a seed would give other
+    means for the same rows.
+    """
+    X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
     # threads would sum in any order, and a seed would no longer fix the last digit
     with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
