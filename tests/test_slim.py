@@ -14,7 +14,6 @@ from slimsvm import SlimSVC, compress
 from slimsvm.deadline import Deadline
 from slimsvm.kernels import RBF
 from slimsvm.model import Status
-from slimsvm.path import Step
 from slimsvm.reducers import slim
 from slimsvm.reducers.demands import demands
 from slimsvm.reducers.slim import Slim
@@ -43,56 +42,95 @@ def one_sided_loss(task, model, wanted, decay):
 @pytest.mark.parametrize("target", ["slant", "label"])
 def test_loss_falls_with_every_size(moons, target):
     task, full = moons
-    path = Slim(target=target, C=10.0).path(task, SIZES, full)
+    path = Slim(target=target, decay=0.1, C=10.0).path(task, SIZES, full)
     wanted = demands(task, full if target == "slant" else None)
-    losses = [one_sided_loss(task, model, wanted, slim.DECAYS[target] / 10.0) for model in path.models]
+    losses = [one_sided_loss(task, model, wanted, 0.1 / 10.0) for model in path.models]
     assert path.sizes == SIZES
     assert all(later < earlier for earlier, later in pairwise(losses))
 
 
 def test_points_are_where_the_loss_has_no_slope(moons):
     task, full = moons
-    growth = slim._Growth(task, demands(task, full), "slant", 10.0, Deadline())
-    growth.grow(3, 2000)
+    growth = slim._Growth(task, slim._Objective("slant", 0.1, 0.0, full), 1 / 10.0, Deadline())
+    growth.grow(3, 2000, whole=True)
     growth.loss.theta = growth.theta
     value, gradient = growth.loss(growth.points, 20)
     assert np.abs(gradient).max() < 1e-2 * value
 
 
+def judged(task, make_task):
+    """The first half of the rows, judged by the others."""
+    X, targets = task.gram.X, task.targets
+    return make_task(RBF(1.0), X[::2], targets[::2], holdout=(X[1::2], (targets[1::2, 0] > 0).astype(int)))
+
+
 def test_from_labels_alone_it_is_the_label_target(moons):
     task, _ = moons
     path = Slim().path(task, SIZES)
-    assert {step.settings for step in path} == {"label"}
+    assert {step.settings for step in path} == {"target=label, decay=0.1"}
 
 
-@pytest.mark.parametrize(("small", "names"), [(2, 5), (64, 5)])
-def test_both_targets_are_tried_at_one_size_and_the_better_one_goes_on(small, names, moons, monkeypatch):
-    monkeypatch.setattr(slim, "SMALL", small)
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({}, ["target=label, decay=0.1", "target=label, decay=1", "target=slant, decay=0.1"]),
+        ({"decay": 0.3}, ["target=label, decay=0.3", "target=slant, decay=0.3"]),
+        ({"target": "slant"}, ["target=slant, decay=0.1"]),
+        ({"target": "label", "decay": 0.0}, ["target=label, decay=0"]),
+    ],
+)
+def test_settings_leave_what_is_tried(settings, names, moons):
+    assert [objective.name for objective in Slim(**settings)._objectives(moons[1])] == names
+
+
+@pytest.mark.parametrize(
+    ("sizes", "trials"), [([1, 2, 4, 8], [8]), ([4, 16, 20], [16]), ([8, 16, 32, 64, 70], [16, 64]), ([8, 32], [])]
+)
+def test_objectives_are_compared_at_a_small_size_and_now_and_then(sizes, trials, moons, make_task, monkeypatch):
+    seen = []
+
+    def same(growth, *_):
+        seen.append(growth.points.shape[0])
+        return growth
+
+    monkeypatch.setattr(slim._Growth, "under_the_best", same)
     task, full = moons
-    found = [(model.size, name) for model, name in Slim().models(task, [1, 2, 4, 8], full, Deadline())]
-    both = 2 if small == 2 else 8
-    assert [name for size, name in found if size == both] == ["slant", "label"]
-    assert len({name for size, name in found if size > both}) <= 1
-    assert len(found) == names
+    path = Slim(steps=2).path(judged(task, make_task), sizes, full)
+    assert seen == trials
+    assert path.sizes == sizes
 
 
-def test_the_other_target_has_a_second_chance_where_points_are_many(moons, monkeypatch):
-    monkeypatch.setattr(slim, "MANY", 6)
+@pytest.mark.parametrize(
+    ("errors", "chosen"),
+    [((0.1, 0.09, 0.05), 0), ((0.1, 0.05, 0.05), 1), ((0.1, 0.1, 0.01), 2), ((0.1, 0.02, 0.03), 1), ((0.1, 0.2, 0.2), 0)],
+)
+def test_the_first_objective_stays_unless_another_is_better_by_its_margin(errors, chosen, moons, make_task, monkeypatch):
+    """With 100 held-out rows 0.1 has a standard error of 0.03, of which labels take half and the full model two."""
     task, full = moons
-    found = [(model.size, name) for model, name in Slim(steps=10).models(task, [4, 8], full, Deadline())]
-    assert {name for size, name in found if size == 8} == {"label", "slant"}
-    assert len(found) == 4
+    task = judged(task, make_task)
+    objectives = Slim()._objectives(full)
+    growth = slim._Growth(task, objectives[0], 1.0, Deadline())
+    growth.grow(4, 5, whole=True)
+    found = iter(errors)
+    monkeypatch.setattr(type(task), "error", lambda *_: next(found))
+    best = growth.under_the_best(objectives, 3)
+    assert best.objective.name == objectives[chosen].name
+    assert (best is growth) == (chosen == 0)
+    assert best.model.size == 4
 
 
-@pytest.mark.parametrize(("slant", "chosen"), [(0.10, "label"), (0.02, "slant")])
-def test_where_points_are_many_labels_are_chosen_unless_clearly_worse(slant, chosen, moons, monkeypatch):
-    monkeypatch.setattr(slim, "MANY", 3)
-    model = moons[1]
-    large = [Step(model, slant, "slant"), Step(model, 0.11, "label")]
-    path = Slim().collected(large, Status.BUDGET, judges=100)
-    assert [step.settings for step in path] == [chosen]
-    monkeypatch.setattr(slim, "MANY", model.size)
-    assert Slim().collected(large, Status.BUDGET, judges=100).steps[0].settings == "slant"
+def test_a_full_model_is_followed_where_rows_are_few():
+    """Noisy labels of few rows, and a full model that knows better."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(4000, 2))
+    y = (np.linalg.norm(X, axis=1) < 1.5).astype(int)
+    full = SVC(gamma=1.0, C=10.0).fit(X, y)
+    few, labels = X[:150], np.where(rng.random(150) < 0.3, 1 - y[:150], y[:150])
+    small = {
+        target: compress(full, few, labels, budget=12, reducer=Slim(target=target, C=10.0), random_state=0)
+        for target in ("slant", "label")
+    }
+    assert small["slant"].score(X, y) > small["label"].score(X, y)
 
 
 def test_same_seed_same_model(moons):
@@ -111,7 +149,7 @@ def test_few_rows_are_looked_at_and_nothing_is_lost(moons, monkeypatch):
     for share in (0.0, 1.0):
         monkeypatch.setattr(slim, "MOST", 1.0 - share)
         monkeypatch.setattr(slim, "BESIDE", 20)
-        model = Slim(target="slant", C=10.0).path(task, [4], full).models[0]
+        model = Slim(target="slant", C=10.0, steps=200).path(task, [4], full).models[0]
         losses.append(one_sided_loss(task, model, wanted, 0.01))
     assert losses[0] == pytest.approx(losses[1], rel=0.1)
 
@@ -161,8 +199,10 @@ def test_more_points_than_rows_end_the_path(make_task):
 
 
 def test_settings_are_checked():
-    with pytest.raises(ValueError, match=r"unknown target .margin.*slant.*label.*auto"):
+    with pytest.raises(ValueError, match=r"unknown target .margin.*label.*slant.*auto"):
         Slim(target="margin")
+    with pytest.raises(ValueError, match="decay must be a number of at least 0, or None, not -1"):
+        Slim(decay=-1)
     with pytest.raises(ValueError, match="steps must be"):
         Slim(steps=0)
 
@@ -187,7 +227,25 @@ def test_many_classes_share_points():
     assert model.score(X_test, y_test) > 0.95
 
 
-def test_step_names_its_target_for_the_finish(moons):
-    task, full = moons
-    step = Slim().path(task, [2], full).steps[0]
-    assert step.settings in slim.DECAYS
+def test_models_on_the_way_are_found_on_fewer_rows_and_the_last_on_all(moons, monkeypatch):
+    monkeypatch.setattr(slim, "LEAST_ROWS", 50)
+    monkeypatch.setattr(slim, "ROWS_PER_NUMBER", 1)
+    rows = []
+    quasi_newton = slim._quasi_newton
+
+    def counted(loss, points, steps, deadline):
+        rows.append((points.shape[0], loss.rows.count))
+        return quasi_newton(loss, points, steps, deadline)
+
+    monkeypatch.setattr(slim, "_quasi_newton", counted)
+    Slim().path(moons[0], [2, 4], None)
+    assert rows[0] == (2, 50)
+    assert rows[-1] == (4, 200)
+
+
+def test_regularisation_is_in_proportion_to_the_rows(moons):
+    task, _ = moons
+    growth = slim._Growth(task, slim._Objective("label", 1.0, 0.0, None), 1 / 10.0, Deadline())
+    rows = np.arange(0, 200, 2)
+    assert growth._on_sample(rows).decay == pytest.approx(growth.loss.decay / 2)
+    assert growth._part(np.full((200, 1), -1.0)).decay == growth.loss.decay

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from ..gram import blocks, one_blas_thread
 from ..kernels import Array
@@ -198,13 +198,15 @@ def _losses(unmet: Array, theta: Array, R: Array) -> Array:
 
 def solved(H: Array, gradient: Array) -> Array:
     """H^-1 gradient for a symmetric H without negative eigenvalues; the least that makes it definite is added."""
-    diagonal = np.diag(H)
-    jitter = 1e-14 * (float(diagonal.max()) or 1.0)
+    diagonal = np.arange(H.shape[0])
+    jitter = 1e-14 * (float(H[diagonal, diagonal].max()) or 1.0)
     while True:
-        try:
-            return cho_solve(cho_factor(H + jitter * np.eye(diagonal.size), overwrite_a=True), gradient)
-        except LinAlgError:
-            jitter *= 100
+        shifted = H.copy()
+        shifted[diagonal, diagonal] += jitter
+        _, found, failed = dposv(shifted, gradient, overwrite_a=True)  # LAPACK itself: H is often small
+        if not failed:
+            return found
+        jitter *= 100
 
 
 def _outputs(K: Array, theta: Array) -> Array:

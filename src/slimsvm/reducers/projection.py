@@ -24,12 +24,12 @@ from .moving import MovingRows, kernel_values
 DENSE_VALUES = 1 << 25
 #: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
 BLOCK_VALUES, PARTS = 1 << 18, 8
-#: numbers to read below which one thread is faster than several
-SMALL_WORK = 1 << 17
+#: work, as so many numbers to read, below which one thread is faster than several
+SMALL_WORK = 1 << 21
 #: the share of rows with unmet demands below which the others are left out of a gradient
 FEW = 0.5
 #: a step of Newton's that gains a smaller share of the loss is the last one
-PRECISION = 1e-3
+PRECISION = 1e-4
 
 
 class ProjectedLoss:
@@ -44,7 +44,7 @@ class ProjectedLoss:
         self.memory = np.empty(0)
         self.theta = np.zeros((1, targets.shape[1]))  # biases, then coefficients
 
-    def __call__(self, points: Array, newton_steps: int = 3) -> tuple[float, Array]:
+    def __call__(self, points: Array, newton_steps: int = 8) -> tuple[float, Array]:
         """L and its gradient (m, d)."""
         K, Kz, unmet, loss = self._solved(points, newton_steps)
         slopes = -2 * self.weights * self.targets * np.maximum(unmet, 0.0)
@@ -87,7 +87,7 @@ class ProjectedLoss:
             outputs[rows] += bias
 
         self.rows.gram.meter.add(n * m)
-        self._run(work, n, m * (points.shape[1] + 1), self.rows.strip(points))
+        self._run(work, n, m * (8 + points.shape[1] // 4), self.rows.strip(points))
         return K, outputs
 
     def _regulariser(self, Kz: Array) -> Array:
@@ -100,52 +100,62 @@ class ProjectedLoss:
     def _newton(self, K: Array, outputs: Array, R: Array, steps: int) -> tuple[Array, float]:
         """Newton's method from the present coefficients on; the unmet demands at its end, and the loss."""
         unmet = self.demands - self.targets * outputs
-        loss = self._loss(unmet, R)
+        losses = self._losses(unmet, self.theta, R)
+        curvatures = [_RunningSum() for _ in losses]
+        going = np.arange(losses.size)  # outputs that still gain
         for _ in range(steps):
-            step = self._step(K, unmet, R)
-            change = self.targets * self._changes(K, step)
-            lengths = self._lengths(unmet, change, step, R)
-            self.theta += lengths * step
-            unmet -= lengths * change
-            before, loss = loss, self._loss(unmet, R)
-            if before - loss <= PRECISION * loss:
+            some = slice(None) if going.size == losses.size else going  # a slice copies nothing
+            step = self._step(K, unmet, R, curvatures, going)
+            change = self.targets[:, some] * self._changes(K, step)
+            lengths = self._lengths(unmet[:, some], change, self.theta[:, some], step, R)
+            self.theta[:, some] += lengths * step
+            unmet[:, some] -= lengths * change
+            before = losses[some].copy()
+            losses[some] = self._losses(unmet[:, some], self.theta[:, some], R)
+            going = going[before - losses[some] > PRECISION * losses.mean()]
+            if not going.size:
                 break
-        return unmet, loss
+        return unmet, float(losses.sum())
 
-    def _loss(self, unmet: Array, R: Array) -> float:
-        data = float((self.weights * np.square(np.maximum(unmet, 0.0))).sum())
-        return data + float((self.theta * (R @ self.theta)).sum())
+    def _losses(self, unmet: Array, theta: Array, R: Array) -> Array:
+        """The part of each output in L."""
+        return (self.weights * np.square(np.maximum(unmet, 0.0))).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
 
-    def _step(self, K: Array, unmet: Array, R: Array) -> Array:
-        """The Newton step of each output."""
+    def _step(self, K: Array, unmet: Array, R: Array, curvatures: list[_RunningSum], going: Array) -> Array:
+        """The Newton step of some outputs."""
         pull = R @ self.theta
-        steps = np.empty_like(self.theta)
-        for column in range(steps.shape[1]):
-            active = np.flatnonzero(unmet[:, column] > 0)
-            residual = self.weights[active, 0] * self.targets[active, column] * unmet[active, column]
-            curvature, back = self._curvature(K, active, residual)
-            steps[:, column] = solved(curvature + R, back - pull[:, column])
+        steps = np.empty((pull.shape[0], going.size))
+        for number, column in enumerate(going):
+            active = unmet[:, column] > 0
+            rows = np.flatnonzero(active)
+            residual = self.weights[rows, 0] * self.targets[rows, column] * unmet[rows, column]
+            H = curvatures[column].at(active, rows, lambda some: self._curvature(K, some)) + R
+            steps[:, number] = solved(H, self._back(K, rows, residual) - pull[:, column])
         return steps
 
-    def _curvature(self, K: Array, active: Array, residual: Array) -> tuple[Array, Array]:
-        """Sums of w (1, k)(1, k)' and of (1, k) times the residual over the active rows."""
+    def _curvature(self, K: Array, rows: Array) -> Array:
+        """The sum of w (1, k)(1, k)' over some rows."""
         m = K.shape[1]
         roots = np.sqrt(self.weights).astype(K.dtype)
 
         def sums(some: slice) -> Array:
-            rows = active[some]
-            A = np.empty((rows.size, m + 2), K.dtype)
-            A[:, 0], A[:, 1:-1] = 1.0, K[rows]
+            part = rows[some]
+            A = np.empty((part.size, m + 1), K.dtype)
+            A[:, 0], A[:, 1:] = 1.0, K[part]
             if not self.alike:
-                A[:, :-1] *= roots[rows]
-            A[:, -1] = residual[some] / roots[rows, 0]  # the last column of A'A is then the other sum
-            return A[:, :-1].T @ A
+                A *= roots[part]
+            return A.T @ A
 
-        total = self._summed(active.size, m, sums, (m + 1, m + 2))
-        if self.alike:
-            total[:, :-1] *= self.weights[0]
-            total[:, -1] *= roots[0]
-        return total[:, :-1], total[:, -1]
+        total = self._summed(rows.size, m, sums, (m + 1, m + 1), cost=m * (2 + m // 16))
+        return total * self.weights[0] if self.alike else total
+
+    def _back(self, K: Array, rows: Array, residual: Array) -> Array:
+        """The sum of (1, k) times the residual over some rows."""
+        thin = residual.astype(K.dtype)
+        found = self._summed(
+            rows.size, K.shape[1], lambda some: thin[some] @ K[rows[some]], (K.shape[1],), cost=2 * K.shape[1]
+        )
+        return np.concatenate([[residual.sum()], found])
 
     def _changes(self, K: Array, step: Array) -> Array:
         """What a step changes in f at each row."""
@@ -159,11 +169,11 @@ class ProjectedLoss:
         self._run(work, K.shape[0], K.shape[1], 1 << 14)
         return changes
 
-    def _lengths(self, unmet: Array, change: Array, step: Array, R: Array) -> Array:
+    def _lengths(self, unmet: Array, change: Array, theta: Array, step: Array, R: Array) -> Array:
         """How far each output goes along its step: to the least loss."""
         root = np.sqrt(self.weights[:, 0])
         pull = R @ step
-        linear, quadratic = (self.theta * pull).sum(axis=0), (step * pull).sum(axis=0)
+        linear, quadratic = (theta * pull).sum(axis=0), (step * pull).sum(axis=0)
         pairs = ((root * unmet[:, c], root * change[:, c]) for c in range(step.shape[1]))
         return np.array(
             [line_minimum(*pair, linear[c], quadratic[c], start=1.0, precision=0.01) for c, pair in enumerate(pairs)]
@@ -181,30 +191,53 @@ class ProjectedLoss:
             W = W * coef if coef.shape[0] == 1 else W @ coef  # BLAS is slow at the product of two vectors
             return self.rows.kernel.pullback(self.features[part], placed, K[part], W)
 
-        return self._summed(rows.size, sum(points.shape), sums, points.shape)
+        return self._summed(
+            rows.size, sum(points.shape), sums, points.shape, cost=points.shape[0] * (4 + points.shape[1] // 4)
+        )
 
-    def _summed(self, count: int, width: int, sums: Callable[[slice], Array], shape: tuple[int, ...]) -> Array:
-        """The total of sums over blocks of range(count), in the same order for any number of threads."""
+    def _summed(self, count: int, width: int, sums: Callable[[slice], Array], shape: tuple[int, ...], cost: int) -> Array:
+        """The total of sums over blocks of range(count), in the same order for any number of threads.
+
+        An item is `width` numbers to hold at a time and about as long a work as reading `cost` of them.
+        """
         block = max(BLOCK_VALUES // (width + 1), 256)
         parts = max(min(PARTS, 2 * count // block), 1)
         totals = np.zeros((parts, *shape))
         size = -(-count // parts)
 
-        def work(numbers: slice) -> None:
+        def add(numbers: slice) -> None:
             for number in range(numbers.start, numbers.stop):
                 first, last = number * size, min((number + 1) * size, count)
                 for some in blocks(max(last - first, 0), block):
                     totals[number] += sums(slice(first + some.start, first + some.stop))
 
-        self._run(work, parts, size * width, 1)
+        self._run(add, parts, size * cost, 1)
         return totals.sum(axis=0)
 
-    def _run(self, work: Callable[[slice], None], count: int, width: int, strip: int) -> None:
+    def _run(self, work: Callable[[slice], None], count: int, cost: int, strip: int) -> None:
         """Call work(strip) for all of range(count), in threads where that much of it is worth the trouble."""
-        if count * width < SMALL_WORK:
+        if count * cost < SMALL_WORK:
             work(slice(0, count))
         else:
             self.rows.gram.crew.run(work, count, strip)
+
+
+class _RunningSum:
+    """A sum over the rows with unmet demands, of which few come and go from one Newton step to the next."""
+
+    def __init__(self) -> None:
+        self.active: Array | None = None
+        self.values = np.zeros((0, 0))
+
+    def at(self, active: Array, rows: Array, over: Callable[[Array], Array]) -> Array:
+        """The sum over the active rows, whose numbers are `rows`; `over` sums over any rows."""
+        changed = rows if self.active is None else np.flatnonzero(active != self.active)
+        if 2 * changed.size >= rows.size:
+            self.values = over(rows)
+        else:
+            self.values = self.values + over(changed[active[changed]]) - over(changed[~active[changed]])
+        self.active = active
+        return self.values
 
 
 def _resized(theta: Array, size: int) -> Array:

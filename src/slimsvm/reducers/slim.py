@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,22 +12,23 @@ from scipy.optimize import OptimizeResult, minimize
 from ..deadline import Deadline
 from ..gram import one_blas_thread
 from ..kernels import Array
-from ..model import Expansion, Status, Task
-from ..path import Path, Step, prefer
+from ..model import Expansion, Task
+from ..path import Step, standard_error
 from ..responses import largest
 from .basis import check_C, means
 from .demands import demands
 from .projection import ProjectedLoss
 from .reducer import Models, Reducer
 
-#: targets, and the share of the SVM's own regularisation that each wants: a full model has been regularised already
-DECAYS = {"slant": 0.1, "label": 1.0}
-#: the size at which both targets are tried, and up to which a start from scratch is tried beside the grown one
-SMALL = 16
+#: what is tried: a target, the share of the SVM's own regularisation 1 / C that is kept, since few points are a restraint
+#: already, and by how many standard errors of its held-out error the first one must be beaten. Following the full model
+#: takes most, for it has seen the held-out rows
+OBJECTIVES = (("label", 0.1, 0.0), ("label", 1.0, 0.5), ("slant", 0.1, 2.0))
+TARGETS = ("label", "slant", "auto")
+#: the size at which objectives are compared first, and again at so many times the size
+SMALL, AGAIN = 16, 4
 #: the size up to which such starts are more, by so many draws of rows
 VERY_SMALL, DRAWS = 4, 2
-#: the size above which the other target has a second chance at the end
-MANY = 256
 #: quasi-Newton steps after which the better of two starts is known
 TRIAL_STEPS = 10
 #: quasi-Newton steps between two looks at all rows
@@ -35,7 +36,9 @@ ROUND = 100
 #: past steps that quasi-Newton learns curvature from, and numbers that these may hold
 MEMORY, MEMORY_VALUES = 40, 1 << 23
 #: so many quasi-Newton steps that gain a smaller share of the loss are the last ones
-WINDOW, LEAST_GAIN = 10, 3e-3
+WINDOW, LEAST_GAIN = 10, 1e-3
+#: rows for each number to be found, and rows at least, for models on the way to the largest
+ROWS_PER_NUMBER, LEAST_ROWS = 8, 8192
 #: rows to look at for each row with an unmet demand, those first that are nearest to one; and as many beside
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
@@ -54,22 +57,23 @@ class Slim(Reducer):
 
     For each size it minimises, over points and coefficients,
 
-        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay |f|^2
+        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |f|^2
 
-    which is one-sided: a row that has the margin it demands costs nothing. With target "slant" the demands are the full
-    model's margins, h = min(1, y f), rows that it gets wrong demand nothing (the slant loss of Cotter et al. 2013,
-    squared), and decay is 0.1 / C; with "label" every row demands h = 1, a squared hinge loss, which needs no full model,
-    and decay is 1 / C. "auto" tries both at a small size and goes on with the one that has the lower held-out error;
-    beyond 256 points the other one is tried once more at the end.
+    which is one-sided: a row that has the margin it demands costs nothing. With target "label" every row demands h = 1, a
+    squared hinge loss, which needs no full model. With "slant" the demands are the full model's margins, h = min(1, y f),
+    and rows that it gets wrong demand nothing: the slant loss of Cotter et al. 2013, squared. `decay` is the share of the
+    SVM's own regularisation that is kept. With target "auto" and decay None held-out rows choose: labels and 0.1 unless
+    labels and 1, or slant and 0.1, are clearly better at 16 points, and again at every fourfold size.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
     the rows with unmet demands (k-means); small ones also begin from scratch, and the better start is kept. `steps` are
-    those of L-BFGS for each size; the largest has twice as many, and more where it is small. The model that is chosen in
-    the end takes a third as many with the held-out rows among the others.
+    those of L-BFGS for each size, on a sample of the rows where these are many; the largest model has all of them, and
+    the model that is chosen in the end takes as many steps again with the held-out rows among the others.
     """
 
     target: str = "auto"
+    decay: float | None = None
     C: float = 1.0
     steps: int = 50
     needs_model: ClassVar[bool] = False
@@ -81,65 +85,68 @@ class Slim(Reducer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_C(self.C)
-        if self.target not in (*DECAYS, "auto"):
-            raise ValueError(f"unknown target {self.target!r}; there are {[*DECAYS, 'auto']}")
+        if self.target not in TARGETS:
+            raise ValueError(f"unknown target {self.target!r}; there are {list(TARGETS)}")
+        if self.decay is not None and not 0 <= self.decay < np.inf:
+            raise ValueError(f"decay must be a number of at least 0, or None, not {self.decay!r}")
         if not self.steps >= 1:
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """The first target's models up to a small size; there the other one joins, and the better of the two goes on.
-
-        Where points are many, the other one has a second chance with the points found.
-        """
-        task = _affordable(task, sizes[-1])
-        growths = [_Growth(task, h, name, self.C, deadline) for name, h in self._demands(task, model).items()]
-        growth, *rivals = growths
+        """Models under one objective; now and then others are tried from its points on, and the best one goes on."""
+        objectives = self._objectives(model)
+        growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
+        next_trial = min(SMALL, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
         for size in sizes:
-            growth.grow(size, self._steps(size, sizes[-1]))
-            yield growth.model, growth.name
-            if size == sizes[-1] or size >= SMALL:
-                for rival in rivals:
-                    rival.grow(size, self._steps(size, sizes[-1]))
-                    yield rival.model, rival.name
-                growth, rivals = min((growth, *rivals), key=_error), []
+            last = size == sizes[-1]
+            trial = size >= next_trial and (size <= SMALL or not last)
+            growth.grow(size, self._steps(size), whole=last and not trial)
+            if trial:
+                growth, next_trial = growth.under_the_best(objectives, self.steps // 2), AGAIN * size
+            if last and trial:
+                growth.go_on(growth.model, self._last_steps(size))
+            yield growth.model, growth.objective.name
             if deadline.over or growth.model.size < size:
                 return
-        if sizes[-1] > MANY:
-            for rival in growths:
-                if rival is not growth:
-                    rival.go_on(growth.model, self._steps(sizes[-1], sizes[-1]))
-                    yield rival.model, rival.name
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
-        """Of each size the model with the lower held-out error; where points are many, labels unless clearly worse.
-
-        Held-out rows are no strangers to the full model, whose margins the slant target follows, and flatter it a little.
-        """
-        labels = tuple(step for step in steps if step.settings == "label" and step.size > MANY)
-        return prefer(Path(labels, status, judges), super().collected(steps, status, judges))
-
-    def _steps(self, size: int, largest: int) -> int:
-        """Steps for a size: few where there is little to find, more for the model that is asked for, if they are cheap."""
-        if size == largest:
-            return self.steps * int(np.clip(64 // size, 2, 5))
+    def _steps(self, size: int) -> int:
+        """Steps for a size: fewer where there is little to find."""
         return self.steps if size > 2 else -(-self.steps // 2)
+
+    def _last_steps(self, size: int) -> int:
+        """Steps for the model that is asked for: more where they are cheap."""
+        return self.steps * int(np.clip(32 // size, 1, 3))
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """A model of the path after some steps with all rows."""
-        task = _affordable(task, step.size)
-        found = replace(self, target=step.settings)._demands(task, model)
-        growth = _Growth(task, found[step.settings], step.settings, self.C, Deadline(self.time_limit))
-        growth.go_on(step.model, self.steps // 3)
+        objective = next(each for each in self._objectives(model) if each.name == step.settings)
+        growth = _Growth(_affordable(task, step.size), objective, 1 / self.C, Deadline(self.time_limit))
+        growth.go_on(step.model, self._last_steps(step.size))
         return growth.model
 
-    def _demands(self, task: Task, model: Expansion | None) -> dict[str, Array]:
-        """The demands of each target to try."""
-        found = {}
-        if model is not None and self.target != "label":
-            found["slant"] = demands(task, model)
-        if model is None or self.target != "slant":
-            found["label"] = demands(task, None)
-        return found
+    def _objectives(self, model: Expansion | None) -> list[_Objective]:
+        """What is tried, the first choice first."""
+        found = [
+            _Objective(target, decay if self.decay is None else self.decay, margin, model if target == "slant" else None)
+            for target, decay, margin in OBJECTIVES
+            if self.target in ("auto", target) and (model is not None or target == "label")
+        ]
+        return list({objective.name: objective for objective in found[::-1]}.values())[::-1]
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """A loss: what rows demand, of the full model if there is one, and how much |f|^2 weighs."""
+
+    target: str
+    decay: float
+    margin: float
+    model: Expansion | None
+
+    @property
+    def name(self) -> str:
+        """Its settings in words."""
+        return f"target={self.target}, decay={self.decay:g}"
 
 
 def _affordable(task: Task, size: int) -> Task:
@@ -147,24 +154,20 @@ def _affordable(task: Task, size: int) -> Task:
     return task.part(task.sample(max(MOST_VALUES // size, 1)))
 
 
-def _error(growth: _Growth) -> float:
-    """The held-out error of a growth as it stands; 0 where nobody judges, which leaves the first one."""
-    return float(np.nan_to_num(growth.task.error(growth.model)))
-
-
 class _Growth:
-    """A model that grows, for one target."""
+    """A model that grows, for one objective."""
 
-    def __init__(self, task: Task, wanted: Array, name: str, C: float, deadline: Deadline) -> None:
-        self.task, self.wanted, self.name, self.deadline = task, wanted, name, deadline
-        self.decay = DECAYS[name] / C
+    def __init__(self, task: Task, objective: _Objective, unit: float, deadline: Deadline) -> None:
+        """`unit` is what the objective's decay counts in: 1 / C for all rows."""
+        self.task, self.objective, self.unit, self.deadline = task, objective, unit, deadline
+        self.wanted, self.decay = demands(task, objective.model), objective.decay * unit
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(task.gram, task.targets, wanted, task.weights, self.decay)
-        self.few = self.loss if task.gram.n <= SAMPLE else self._on(task.sample(SAMPLE))
+        self.loss = ProjectedLoss(task.gram, task.targets, self.wanted, task.weights, self.decay)
+        self.few = self._on_sample(task.sample(SAMPLE))
         self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
         self.points = np.zeros((0, task.gram.X.shape[1]))
-        self.theta = np.zeros((1, wanted.shape[1]))
-        self.unmet = np.maximum(wanted, 0.0)
+        self.theta = np.zeros((1, self.wanted.shape[1]))
+        self.unmet = np.maximum(self.wanted, 0.0)
 
     @property
     def model(self) -> Expansion:
@@ -172,14 +175,14 @@ class _Growth:
         points = self.loss.rows.outward(self.points)
         return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
 
-    def grow(self, size: int, steps: int) -> None:
+    def grow(self, size: int, steps: int, whole: bool) -> None:
         """Go on to the model of that size; up to a small one starts from scratch are tried beside the grown one."""
         with one_blas_thread():
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
             if self.points.shape[0] and size <= SMALL:
                 trials = [self._tried(points) for points in (start, *self._afresh(size))]
                 _, start, self.theta = min(trials, key=lambda trial: trial[0])
-            self.points, self.theta, _, self.unmet = self._descended(start, self.theta, steps)
+            self.points, self.theta, self.unmet = self._descended(start, self.theta, steps, whole)
 
     def _tried(self, points: Array) -> tuple[float, Array, Array]:
         """The loss on some rows after a few steps from the points on, and the points and coefficients then."""
@@ -196,31 +199,78 @@ class _Growth:
             yield self._new(size, everything, sample=1)
 
     def go_on(self, model: Expansion, steps: int) -> None:
-        """Some steps from a model on."""
+        """Some steps from a model on, with all rows."""
         with one_blas_thread():
             theta = np.vstack([model.bias, model.coef])
             start = self.loss.rows.inward(model.points)
-            self.points, self.theta, _, self.unmet = self._descended(start, theta, steps)
+            self.points, self.theta, self.unmet = self._descended(start, theta, steps, whole=True)
 
-    def _on(self, rows: Array) -> ProjectedLoss:
+    def under_the_best(self, objectives: Sequence[_Objective], steps: int) -> _Growth:
+        """The growth under the objective that has the lowest held-out error after some steps from here on.
+
+        The first of them stays unless another is better by its margin.
+        """
+        rows = self._enough(self.points.size)
+        part, unit = self.task.part(rows), self.unit * self._share(rows)
+        trials = [_Growth(part, objective, unit, self.deadline) for objective in objectives]
+        for trial in trials:
+            trial.go_on(self.model, steps)
+        errors = [self.task.error(trial.model) for trial in trials]
+        noise = standard_error(errors[0], self.task.judges)
+        margins = [trial.objective.margin * noise for trial in trials]
+        able = [k for k in range(len(trials)) if k == 0 or errors[k] < errors[0] - margins[k]]
+        best = trials[min(able, key=lambda k: errors[k])]
+        growth = self
+        if best.objective.name != self.objective.name:
+            growth = _Growth(self.task, best.objective, self.unit, self.deadline)
+        growth.go_on(best.model, 0)
+        return growth
+
+    def _enough(self, numbers: int) -> Array:
+        """Rows by chance that are enough to find so many numbers; all, where there are not many more."""
+        most = max(ROWS_PER_NUMBER * numbers, LEAST_ROWS)
+        return self.task.sample(most if most < MOST * self.task.gram.n else self.task.gram.n)
+
+    def _share(self, rows: Array) -> float:
+        """The rows' share of all weights; rows without weight have no say, and 1 will do."""
+        whole = self.task.weights.sum()
+        return float(self.task.weights[rows].sum() / whole) if whole else 1.0
+
+    def _on(self, rows: Array, decay: float) -> ProjectedLoss:
         part = self.task.part(rows)
-        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.decay)
+        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, decay)
 
-    def _descended(self, points: Array, theta: Array, steps: int) -> tuple[Array, Array, float, Array]:
-        """Points after so many steps with all rows, with the best coefficients, the loss and the unmet demands."""
+    def _on_sample(self, rows: Array) -> ProjectedLoss:
+        """The loss on rows by chance, on which |f|^2 is to weigh as much as on all of them."""
+        return self.loss if rows.size == self.task.gram.n else self._on(rows, self.decay * self._share(rows))
+
+    def _descended(self, points: Array, theta: Array, steps: int, whole: bool) -> tuple[Array, Array, Array]:
+        """Points after so many steps, with the best coefficients and the unmet demands on all rows."""
+        some = self._on_sample(self._enough(points.size))
+        if whole or some is self.loss:
+            return self._descended_on_all(points, theta, steps)
+        some.theta = theta
+        points, _ = _quasi_newton(some, points, steps, self.deadline)
+        self.loss.theta = some.theta
+        theta, _, unmet = self.loss.settle(points)
+        return points, theta, unmet
+
+    def _descended_on_all(self, points: Array, theta: Array, steps: int) -> tuple[Array, Array, Array]:
+        """Points after so many steps with all rows, most of which are looked at only now and then."""
         self.loss.theta = theta
-        best = points, *self.loss.settle(points)
+        theta, loss, unmet = self.loss.settle(points)
         while steps > 0 and not self.deadline.over:
-            part = self._part(best[3])
-            part.theta = best[1]
-            points, taken = _quasi_newton(part, best[0], min(ROUND, steps), self.deadline)
+            part = self._part(unmet)
+            part.theta = theta
+            moved, taken = _quasi_newton(part, points, min(ROUND, steps), self.deadline)
             self.loss.theta = part.theta
-            found = points, *self.loss.settle(points)
-            gain, steps = best[2] - found[2], steps - ROUND
-            best = found if gain > 0 else best
-            if gain <= LEAST_GAIN * best[2] or taken < ROUND:
+            found = self.loss.settle(moved)
+            gain, steps = loss - found[1], steps - ROUND
+            if gain > 0:
+                points, (theta, loss, unmet) = moved, found
+            if gain <= LEAST_GAIN * loss or taken < ROUND:
                 break
-        return best
+        return points, theta, unmet
 
     def _part(self, unmet: Array) -> ProjectedLoss:
         """The loss on the rows that matter next: with unmet demands, or near to that."""
@@ -228,7 +278,7 @@ class _Growth:
         count = NEARBY * int((nearness > 0).sum()) + BESIDE
         if count > MOST * nearness.size:
             return self.loss
-        return self._on(np.sort(largest(nearness, count)))
+        return self._on(np.sort(largest(nearness, count)), self.decay)
 
     def _new(self, count: int, unmet: Array, sample: int = SAMPLE) -> Array:
         """New points: means of some rows with unmet demands, in equal number from each class."""
