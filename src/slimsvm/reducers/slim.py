@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from ..deadline import Deadline
 from ..gram import one_blas_thread
-from ..kernels import Array
+from ..kernels import Array, dense
 from ..model import Expansion, Task
 from ..path import Step, standard_error
 from ..responses import largest
@@ -20,17 +20,18 @@ from .demands import demands
 from .projection import ProjectedLoss
 from .reducer import Models, Reducer
 
-#: what is tried: a target, the share of the SVM's own regularisation 1 / C that is kept, since few points are a restraint
-#: already, and by how many standard errors of its held-out error the first one must be beaten. Following the full model
-#: takes most, for it has seen the held-out rows
-OBJECTIVES = (("label", 0.1, 0.0), ("label", 1.0, 0.5), ("slant", 0.1, 2.0))
-TARGETS = ("label", "slant", "auto")
-#: the size at which objectives are compared first, and again at so many times the size
-SMALL, AGAIN = 16, 4
-#: the size up to which such starts are more, by so many draws of rows
-VERY_SMALL, DRAWS = 4, 2
-#: quasi-Newton steps after which the better of two starts is known
-TRIAL_STEPS = 10
+#: the first target is the first choice; by how many standard errors of its held-out error the other one must be better.
+#: These are many, for the full model has seen the held-out rows
+TARGETS, MARGIN = ("label", "slant"), 2.0
+#: the size at which targets are compared
+SMALL = 16
+#: the least share of the SVM's own regularisation, and the size from which on there is all of it with labels: few points
+#: are a restraint already, and so is a full model
+LEAST_DECAY, UNRESTRAINED = 0.1, 64
+#: how near to the mean of all rows starts by chance are drawn, as a share of the way that is left
+NEARER = (0.5, 0.25)
+#: quasi-Newton steps after which the best of several starts is known, and for models on the way to larger ones
+TRIAL_STEPS, FEW_TRIAL_STEPS = 40, 10
 #: quasi-Newton steps between two looks at all rows
 ROUND = 100
 #: past steps that quasi-Newton learns curvature from, and numbers that these may hold
@@ -38,7 +39,7 @@ MEMORY, MEMORY_VALUES = 40, 1 << 23
 #: so many quasi-Newton steps that gain a smaller share of the loss are the last ones
 WINDOW, LEAST_GAIN = 10, 1e-3
 #: rows for each number to be found, and rows at least, for models on the way to the largest
-ROWS_PER_NUMBER, LEAST_ROWS = 8, 8192
+ROWS_PER_NUMBER, LEAST_ROWS = 12, 8192
 #: rows to look at for each row with an unmet demand, those first that are nearest to one; and as many beside
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
@@ -62,8 +63,9 @@ class Slim(Reducer):
     which is one-sided: a row that has the margin it demands costs nothing. With target "label" every row demands h = 1, a
     squared hinge loss, which needs no full model. With "slant" the demands are the full model's margins, h = min(1, y f),
     and rows that it gets wrong demand nothing: the slant loss of Cotter et al. 2013, squared. `decay` is the share of the
-    SVM's own regularisation that is kept. With target "auto" and decay None held-out rows choose: labels and 0.1 unless
-    labels and 1, or slant and 0.1, are clearly better at 16 points, and again at every fourfold size.
+    SVM's own regularisation that is kept: None stands for 0.1 with the slant target and with few points, which are a
+    restraint themselves, and for more with more points, up to 1 from 64 on. Target "auto" is "label" unless "slant" has a
+    clearly lower held-out error at 16 points, as where rows are few and the full model has seen many.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
@@ -85,25 +87,24 @@ class Slim(Reducer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_C(self.C)
-        if self.target not in TARGETS:
-            raise ValueError(f"unknown target {self.target!r}; there are {list(TARGETS)}")
+        if self.target not in (*TARGETS, "auto"):
+            raise ValueError(f"unknown target {self.target!r}; there are {[*TARGETS, 'auto']}")
         if self.decay is not None and not 0 <= self.decay < np.inf:
             raise ValueError(f"decay must be a number of at least 0, or None, not {self.decay!r}")
         if not self.steps >= 1:
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Models under one objective; now and then others are tried from its points on, and the best one goes on."""
+        """Models for one target; at a small size the other one is tried from the same points on, and the better goes on."""
         objectives = self._objectives(model)
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
-        next_trial = min(SMALL, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
+        compare_at = min(SMALL, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
         for size in sizes:
-            last = size == sizes[-1]
-            trial = size >= next_trial and (size <= SMALL or not last)
-            growth.grow(size, self._steps(size), whole=last and not trial)
-            if trial:
-                growth, next_trial = growth.under_the_best(objectives, self.steps // 2), AGAIN * size
-            if last and trial:
+            compare, last = size >= compare_at, size == sizes[-1]
+            growth.grow(size, self._steps(size), whole=last and not compare, last=last)
+            if compare:
+                growth, compare_at = growth.under_the_best(objectives, self.steps // 2), np.inf
+            if compare and last:
                 growth.go_on(growth.model, self._last_steps(size))
             yield growth.model, growth.objective.name
             if deadline.over or growth.model.size < size:
@@ -126,12 +127,11 @@ class Slim(Reducer):
 
     def _objectives(self, model: Expansion | None) -> list[_Objective]:
         """What is tried, the first choice first."""
-        found = [
-            _Objective(target, decay if self.decay is None else self.decay, margin, model if target == "slant" else None)
-            for target, decay, margin in OBJECTIVES
+        return [
+            _Objective(target, self.decay, model if target == "slant" else None)
+            for target in TARGETS
             if self.target in ("auto", target) and (model is not None or target == "label")
         ]
-        return list({objective.name: objective for objective in found[::-1]}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,19 @@ class _Objective:
     """A loss: what rows demand, of the full model if there is one, and how much |f|^2 weighs."""
 
     target: str
-    decay: float
-    margin: float
+    decay: float | None
     model: Expansion | None
 
     @property
     def name(self) -> str:
         """Its settings in words."""
-        return f"target={self.target}, decay={self.decay:g}"
+        return f"target={self.target}"
+
+    def decay_at(self, size: int) -> float:
+        """The share of the SVM's own regularisation for a model of that size."""
+        if self.decay is not None:
+            return self.decay
+        return LEAST_DECAY if self.target == "slant" else float(np.clip(size / UNRESTRAINED, LEAST_DECAY, 1.0))
 
 
 def _affordable(task: Task, size: int) -> Task:
@@ -158,12 +163,13 @@ class _Growth:
     """A model that grows, for one objective."""
 
     def __init__(self, task: Task, objective: _Objective, unit: float, deadline: Deadline) -> None:
-        """`unit` is what the objective's decay counts in: 1 / C for all rows."""
+        """`unit` is what decay counts in: 1 / C for all rows."""
         self.task, self.objective, self.unit, self.deadline = task, objective, unit, deadline
-        self.wanted, self.decay = demands(task, objective.model), objective.decay * unit
+        self.wanted = demands(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(task.gram, task.targets, self.wanted, task.weights, self.decay)
-        self.few = self._on_sample(task.sample(SAMPLE))
+        self.loss = ProjectedLoss(task.gram, task.targets, self.wanted, task.weights, unit)
+        self.some = task.sample(SAMPLE)
+        self.few = self._on_sample(self.some)
         self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
         self.points = np.zeros((0, task.gram.X.shape[1]))
         self.theta = np.zeros((1, self.wanted.shape[1]))
@@ -175,32 +181,36 @@ class _Growth:
         points = self.loss.rows.outward(self.points)
         return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
 
-    def grow(self, size: int, steps: int, whole: bool) -> None:
+    def grow(self, size: int, steps: int, whole: bool, last: bool) -> None:
         """Go on to the model of that size; up to a small one starts from scratch are tried beside the grown one."""
         with one_blas_thread():
+            self._weigh(size)
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
-            if self.points.shape[0] and size <= SMALL:
-                trials = [self._tried(points) for points in (start, *self._afresh(size))]
+            if size <= SMALL:
+                trial_steps = TRIAL_STEPS if last else FEW_TRIAL_STEPS
+                trials = [self._tried(points, trial_steps) for points in (start, *self._afresh(size))]
                 _, start, self.theta = min(trials, key=lambda trial: trial[0])
             self.points, self.theta, self.unmet = self._descended(start, self.theta, steps, whole)
 
-    def _tried(self, points: Array) -> tuple[float, Array, Array]:
+    def _tried(self, points: Array, steps: int) -> tuple[float, Array, Array]:
         """The loss on some rows after a few steps from the points on, and the points and coefficients then."""
         self.few.theta = self.theta
-        points, _ = _quasi_newton(self.few, points, TRIAL_STEPS, self.deadline)
+        points, _ = _quasi_newton(self.few, points, steps, self.deadline)
         theta, value, _ = self.few.settle(points)
         return value, points, theta
 
     def _afresh(self, size: int) -> Iterator[Array]:
-        """Starts from scratch: means; and rows by chance where so few points are easily in a wrong place."""
+        """Starts from scratch: means, and rows by chance that are moved towards the mean of all."""
         everything = np.maximum(self.wanted, 0.0)
         yield self._new(size, everything)
-        for _ in range(DRAWS if size <= VERY_SMALL else 0):
-            yield self._new(size, everything, sample=1)
+        mean = self.loss.rows.inward(dense(self.task.gram.X[self.some].mean(axis=0))[None])
+        for nearer in NEARER:
+            yield mean + nearer * (self._new(size, everything, sample=1) - mean)
 
     def go_on(self, model: Expansion, steps: int) -> None:
         """Some steps from a model on, with all rows."""
         with one_blas_thread():
+            self._weigh(model.size)
             theta = np.vstack([model.bias, model.coef])
             start = self.loss.rows.inward(model.points)
             self.points, self.theta, self.unmet = self._descended(start, theta, steps, whole=True)
@@ -208,7 +218,7 @@ class _Growth:
     def under_the_best(self, objectives: Sequence[_Objective], steps: int) -> _Growth:
         """The growth under the objective that has the lowest held-out error after some steps from here on.
 
-        The first of them stays unless another is better by its margin.
+        The first of them unless another is clearly better.
         """
         rows = self._enough(self.points.size)
         part, unit = self.task.part(rows), self.unit * self._share(rows)
@@ -216,10 +226,8 @@ class _Growth:
         for trial in trials:
             trial.go_on(self.model, steps)
         errors = [self.task.error(trial.model) for trial in trials]
-        noise = standard_error(errors[0], self.task.judges)
-        margins = [trial.objective.margin * noise for trial in trials]
-        able = [k for k in range(len(trials)) if k == 0 or errors[k] < errors[0] - margins[k]]
-        best = trials[min(able, key=lambda k: errors[k])]
+        margin = MARGIN * standard_error(errors[0], self.task.judges)
+        best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         growth = self
         if best.objective.name != self.objective.name:
             growth = _Growth(self.task, best.objective, self.unit, self.deadline)
@@ -236,13 +244,22 @@ class _Growth:
         whole = self.task.weights.sum()
         return float(self.task.weights[rows].sum() / whole) if whole else 1.0
 
-    def _on(self, rows: Array, decay: float) -> ProjectedLoss:
+    def _weigh(self, size: int) -> None:
+        """Let |f|^2 weigh what it is to weigh in a model of that size."""
+        self.loss.decay = self.unit * self.objective.decay_at(size)
+        self.few.decay = self.loss.decay * self._share(self.some)
+
+    def _on(self, rows: Array) -> ProjectedLoss:
         part = self.task.part(rows)
-        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, decay)
+        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.loss.decay)
 
     def _on_sample(self, rows: Array) -> ProjectedLoss:
         """The loss on rows by chance, on which |f|^2 is to weigh as much as on all of them."""
-        return self.loss if rows.size == self.task.gram.n else self._on(rows, self.decay * self._share(rows))
+        if rows.size == self.task.gram.n:
+            return self.loss
+        loss = self._on(rows)
+        loss.decay *= self._share(rows)
+        return loss
 
     def _descended(self, points: Array, theta: Array, steps: int, whole: bool) -> tuple[Array, Array, Array]:
         """Points after so many steps, with the best coefficients and the unmet demands on all rows."""
@@ -278,7 +295,7 @@ class _Growth:
         count = NEARBY * int((nearness > 0).sum()) + BESIDE
         if count > MOST * nearness.size:
             return self.loss
-        return self._on(np.sort(largest(nearness, count)), self.decay)
+        return self._on(np.sort(largest(nearness, count)))
 
     def _new(self, count: int, unmet: Array, sample: int = SAMPLE) -> Array:
         """New points: means of some rows with unmet demands, in equal number from each class."""
