@@ -5,7 +5,8 @@ python -m benchmarks.frontier --data a8a --methods slim,slant-aggressive       s
 python -m benchmarks.frontier --data a8a --rows 2000 --budget 16               a quick look
 
 One call makes the whole path of a method. The model of each size is the one that a budget of that size would have got from
-this path, chosen on held-out training rows. Methods that need a full model are given SVC's, and their seconds do not count
+this path, chosen on held-out training rows; the house method, which takes most trouble with the size that is asked for, is
+run to each size. Methods that need a full model are given SVC's, and their seconds do not count
 its training; the others are run from the labels alone, and the house method both ways. Lines with a `target` say what the
 house method is to reach; the last line says where it is behind the best of the others.
 """
@@ -132,11 +133,10 @@ def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_l
 
 
 def measured(p: Problem, full: Full, labels: Sequence[str], given: argparse.Namespace) -> list[Row]:
-    """The rows of all methods, printed as they come; the house method runs to the sizes of its targets as well."""
+    """The rows of all methods, printed as they come; the house method runs to every size."""
     rows = []
-    aims = {target.size for target in TARGETS.get(p.name, ()) if target.size < given.budget}
     for label in labels:
-        for budget in [given.budget, *(sorted(aims) if label == HOUSE else [])]:
+        for budget in [given.budget, *(size for size in SIZES if size < given.budget and label == HOUSE)]:
             for seed in given.seeds:
                 for row in path_rows(p, full, label, budget, seed, given.time_limit):
                     line(**row)
@@ -172,8 +172,9 @@ def behind(data: str, rows: Sequence[Row], budget: int, test_rows: int) -> Itera
     """Sizes at which the best of the others is ahead by more than 0.1 points and half a standard error of the test set."""
     others = sorted({row["method"] for row in rows} - {HOUSE, HOUSE + FROM_LABELS})
     for size in SIZES:
-        errors = {m: mean_of(rows, "test_error", data=data, method=m, size=size, path_to=budget) for m in [HOUSE, *others]}
-        ours, rivals = errors.pop(HOUSE), {m: error for m, error in errors.items() if error is not None}
+        ours = mean_of(rows, "test_error", data=data, method=HOUSE, size=size, path_to=size)
+        errors = {m: mean_of(rows, "test_error", data=data, method=m, size=size, path_to=budget) for m in others}
+        rivals = {m: error for m, error in errors.items() if error is not None}
         if ours is None or not rivals:
             continue
         best = min(rivals, key=lambda m: rivals[m])

@@ -304,13 +304,18 @@ def make_tiles(kernel: Kernel, A: Rows, B: Rows) -> Tiles:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Matrix products in the thread that asks for them, for the time of a `with` block."""
-    return _blas().limit(limits=1, user_api="blas")
+    return _threads().limit(limits=1, user_api="blas")
+
+
+def one_openmp_thread() -> AbstractContextManager[object]:
+    """scikit-learn's own loops in the thread that asks for them, for the time of a `with` block."""
+    return _threads().limit(limits=1, user_api="openmp")
 
 
 def thread_count() -> int:

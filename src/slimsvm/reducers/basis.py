@@ -9,10 +9,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from ..deadline import Deadline
-from ..gram import narrow
+from ..gram import narrow, one_openmp_thread
 from ..kernels import Array, Matrix, dense
 from ..model import Expansion, Task
 from .coefficients import CoefficientFit
@@ -72,7 +71,7 @@ def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights:
     X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
     # threads would sum in any order, and a seed would no longer fix the last digit
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
+    with warnings.catch_warnings(), one_openmp_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
         return kmeans.fit(X, sample_weight=weights).cluster_centers_
 

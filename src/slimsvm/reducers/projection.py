@@ -28,6 +28,8 @@ BLOCK_VALUES, PARTS = 1 << 18, 8
 SMALL_WORK = 1 << 21
 #: the share of rows with unmet demands below which the others are left out of a gradient
 FEW = 0.5
+#: rows with unmet demands below which it is quicker to sum anew than to look for those that came and went
+FEW_ROWS = 512
 #: a step of Newton's that gains a smaller share of the loss is the last one
 PRECISION = 1e-4
 
@@ -201,6 +203,8 @@ class ProjectedLoss:
         An item is `width` numbers to hold at a time and about as long a work as reading `cost` of them.
         """
         block = max(BLOCK_VALUES // (width + 1), 256)
+        if count <= block:
+            return sums(slice(0, count)).astype(np.float64)
         parts = max(min(PARTS, 2 * count // block), 1)
         totals = np.zeros((parts, *shape))
         size = -(-count // parts)
@@ -231,7 +235,7 @@ class _RunningSum:
 
     def at(self, active: Array, rows: Array, over: Callable[[Array], Array]) -> Array:
         """The sum over the active rows, whose numbers are `rows`; `over` sums over any rows."""
-        changed = rows if self.active is None else np.flatnonzero(active != self.active)
+        changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
         if 2 * changed.size >= rows.size:
             self.values = over(rows)
         else:

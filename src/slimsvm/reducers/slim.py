@@ -186,7 +186,7 @@ class _Growth:
         with one_blas_thread():
             self._weigh(size)
             start = np.vstack([self.points, self._new(size - self.points.shape[0], self.unmet)])
-            if size <= SMALL:
+            if 1 < size <= SMALL:
                 trial_steps = TRIAL_STEPS if last else FEW_TRIAL_STEPS
                 trials = [self._tried(points, trial_steps) for points in (start, *self._afresh(size))]
                 _, start, self.theta = min(trials, key=lambda trial: trial[0])
