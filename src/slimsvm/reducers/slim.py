@@ -20,11 +20,11 @@ from .demands import demands
 from .projection import ProjectedLoss
 from .reducer import Models, Reducer
 
-#: the first target is the first choice; by how many standard errors of its held-out error the other one must be better.
-#: These are many, for the full model has seen the held-out rows
+#: the first target is the first choice; by how many standard errors of its held-out error the other one must be better,
+#: for the full model has seen the held-out rows, which flatters it and what follows it
 TARGETS, MARGIN = ("label", "slant"), 2.0
-#: the size at which targets are compared
-SMALL = 16
+#: the size at which targets are compared, and the one up to which several starts are
+COMPARED, SMALL = 64, 16
 #: the least share of the SVM's own regularisation, and the size from which on there is all of it with labels: few points
 #: are a restraint already, and so is a full model
 LEAST_DECAY, UNRESTRAINED = 0.1, 64
@@ -65,7 +65,7 @@ class Slim(Reducer):
     and rows that it gets wrong demand nothing: the slant loss of Cotter et al. 2013, squared. `decay` is the share of the
     SVM's own regularisation that is kept: None stands for 0.1 with the slant target and with few points, which are a
     restraint themselves, and for more with more points, up to 1 from 64 on. Target "auto" is "label" unless "slant" has a
-    clearly lower held-out error at 16 points, as where rows are few and the full model has seen many.
+    clearly lower held-out error at 64 points, as where rows are few and the full model has seen many.
 
     The coefficients are the best ones for the points at every step (`projection`), and the points follow L-BFGS, with a
     look at all rows only now and then: most have what they demand. Larger models grow from smaller ones by points among
@@ -98,10 +98,11 @@ class Slim(Reducer):
         """Models for one target; at a small size the other one is tried from the same points on, and the better goes on."""
         objectives = self._objectives(model)
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
-        compare_at = min(SMALL, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
+        compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
-            growth.grow(size, self._steps(size), whole=last and not compare, last=last)
+            whole = last and not compare
+            growth.grow(size, self._last_steps(size) if whole else self._steps(size), whole, last)
             if compare:
                 growth, compare_at = growth.under_the_best(objectives, self.steps // 2), np.inf
             if compare and last:
@@ -115,8 +116,8 @@ class Slim(Reducer):
         return self.steps if size > 2 else -(-self.steps // 2)
 
     def _last_steps(self, size: int) -> int:
-        """Steps for the model that is asked for: more where they are cheap."""
-        return self.steps * int(np.clip(32 // size, 1, 3))
+        """Steps for the model that is asked for: more where they are cheap, and where there are many points to place."""
+        return self.steps * int(np.clip(max(32 // size, size // 128), 1, 3))
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """A model of the path after some steps with all rows."""
@@ -338,6 +339,6 @@ def _quasi_newton(loss: ProjectedLoss, points: Array, steps: int, deadline: Dead
             raise StopIteration
 
     memory = int(np.clip(MEMORY_VALUES // points.size, 10, MEMORY))
-    options = {"maxiter": steps, "maxcor": memory, "ftol": 1e-9, "gtol": 1e-9}
+    options = {"maxiter": steps, "maxcor": memory, "ftol": 0.0, "gtol": 0.0}
     found = minimize(value_and_gradient, points.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options)
     return found.x.reshape(points.shape), int(found.nit)
