@@ -49,7 +49,8 @@ def test_loss_falls_with_every_size(moons, target):
     assert all(later < earlier for earlier, later in pairwise(losses))
 
 
-def test_points_are_where_the_loss_has_no_slope(moons):
+def test_points_are_where_the_loss_has_no_slope(moons, monkeypatch):
+    monkeypatch.setattr(slim, "LEAST_GAIN", 1e-9)
     task, full = moons
     growth = slim._Growth(task, slim._Objective("slant", None, full), 1 / 10.0, Deadline())
     growth.grow(3, 2000, whole=True, last=True)

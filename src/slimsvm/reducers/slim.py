@@ -31,7 +31,9 @@ LEAST_DECAY, UNRESTRAINED = 0.1, 64
 #: how near to the mean of all rows starts by chance are drawn, as a share of the way that is left
 NEARER = (0.5, 0.25)
 #: quasi-Newton steps after which the best of several starts is known, and for models on the way to larger ones
-TRIAL_STEPS, FEW_TRIAL_STEPS = 40, 10
+TRIAL_STEPS, FEW_TRIAL_STEPS = 30, 10
+#: numbers in points up to which the model that is asked for has more steps
+FEW_NUMBERS = 1000
 #: quasi-Newton steps between two looks at all rows
 ROUND = 100
 #: past steps that quasi-Newton learns curvature from, and numbers that these may hold
@@ -39,7 +41,7 @@ MEMORY, MEMORY_VALUES = 40, 1 << 23
 #: so many quasi-Newton steps that gain a smaller share of the loss are the last ones
 WINDOW, LEAST_GAIN = 10, 1e-3
 #: rows for each number to be found, and rows at least, for models on the way to the largest
-ROWS_PER_NUMBER, LEAST_ROWS = 12, 8192
+ROWS_PER_NUMBER, LEAST_ROWS = 10, 8192
 #: rows to look at for each row with an unmet demand, those first that are nearest to one; and as many beside
 NEARBY, BESIDE = 3, 1024
 #: the share of rows above which all are looked at
@@ -96,17 +98,17 @@ class Slim(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Models for one target; at a small size the other one is tried from the same points on, and the better goes on."""
-        objectives = self._objectives(model)
+        objectives, features = self._objectives(model), task.gram.X.shape[1]
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
         compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             whole = last and not compare
-            growth.grow(size, self._last_steps(size) if whole else self._steps(size), whole, last)
+            growth.grow(size, self._last_steps(size, features) if whole else self._steps(size), whole, last)
             if compare:
                 growth, compare_at = growth.under_the_best(objectives, self.steps // 2), np.inf
             if compare and last:
-                growth.go_on(growth.model, self._last_steps(size))
+                growth.go_on(growth.model, self._last_steps(size, features))
             yield growth.model, growth.objective.name
             if deadline.over or growth.model.size < size:
                 return
@@ -115,15 +117,15 @@ class Slim(Reducer):
         """Steps for a size: fewer where there is little to find."""
         return self.steps if size > 2 else -(-self.steps // 2)
 
-    def _last_steps(self, size: int) -> int:
-        """Steps for the model that is asked for: more where they are cheap, and where there are many points to place."""
-        return self.steps * int(np.clip(max(32 // size, size // 128), 1, 3))
+    def _last_steps(self, size: int, features: int) -> int:
+        """Steps for the model that is asked for: more with few numbers to find, which is quick, and with many points."""
+        return self.steps * int(np.clip(max(FEW_NUMBERS // (size * features), size // 128), 1, 3))
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """A model of the path after some steps with all rows."""
         objective = next(each for each in self._objectives(model) if each.name == step.settings)
         growth = _Growth(_affordable(task, step.size), objective, 1 / self.C, Deadline(self.time_limit))
-        growth.go_on(step.model, self._last_steps(step.size))
+        growth.go_on(step.model, self._last_steps(*step.model.points.shape))
         return growth.model
 
     def _objectives(self, model: Expansion | None) -> list[_Objective]:
