@@ -97,7 +97,7 @@ class Slim(Reducer):
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Models for one target; at a small size the other one is tried from the same points on, and the better goes on."""
+        """Models for one target; at one size the other one is tried from the same points on, and the better goes on."""
         objectives, features = self._objectives(model), task.gram.X.shape[1]
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
         compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
@@ -266,9 +266,10 @@ class _Growth:
 
     def _descended(self, points: Array, theta: Array, steps: int, whole: bool) -> tuple[Array, Array, Array]:
         """Points after so many steps, with the best coefficients and the unmet demands on all rows."""
-        some = self._on_sample(self._enough(points.size))
-        if whole or some is self.loss:
+        rows = self._enough(points.size)
+        if whole or rows.size == self.task.gram.n:
             return self._descended_on_all(points, theta, steps)
+        some = self._on_sample(rows)
         some.theta = theta
         points, _ = _quasi_newton(some, points, steps, self.deadline)
         self.loss.theta = some.theta
