@@ -145,3 +145,9 @@ def test_no_other_step_on_a_line_is_better(seed, start):
 
 def test_a_line_that_changes_nothing_keeps_its_start():
     assert line_minimum(np.ones(3), np.zeros(3), 0.0, 0.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_not_waited_for(wrong):
+    with pytest.raises(ValueError, match="scale the features"):
+        coefficients.solved(np.array([[1.0, wrong], [wrong, wrong]]), np.ones(2))

@@ -200,13 +200,14 @@ def solved(H: Array, gradient: Array) -> Array:
     """H^-1 gradient for a symmetric H without negative eigenvalues; the least that makes it definite is added."""
     diagonal = np.arange(H.shape[0])
     jitter = 1e-14 * (float(H[diagonal, diagonal].max()) or 1.0)
-    while True:
+    while np.isfinite(jitter):
         shifted = H.copy()
         shifted[diagonal, diagonal] += jitter
         _, found, failed = dposv(shifted, gradient, overwrite_a=True)  # LAPACK itself: H is often small
         if not failed:
             return found
         jitter *= 100
+    raise ValueError("kernel values are too large for numbers of this kind; scale the features, or lower gamma or degree")
 
 
 def _outputs(K: Array, theta: Array) -> Array:
