@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from benchmarks.problems import problem
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
-from slimsvm.gram import thread_count
+from slimsvm.rows.threads import thread_count
 
 
 def main() -> None:

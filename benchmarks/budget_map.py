@@ -21,11 +21,11 @@ from joblib import Parallel, delayed, parallel_config
 
 from benchmarks.problems import arrays
 from benchmarks.timing import line
-from slimsvm.gram import Gram
 from slimsvm.kernels import RBF, Precomputed
 from slimsvm.model import Task
+from slimsvm.rows.host import HostRows
 from slimsvm.trainers import BudgetL1, BudgetL2
-from slimsvm.trainers.outputs import BinaryTrainer
+from slimsvm.trainers.frames.per_output import BinaryTrainer
 
 TRAIN_ROWS, TEST_ROWS, STEP = 1000, 4000, 20
 SIZES = np.arange(STEP, TRAIN_ROWS + 1, STEP)
@@ -68,7 +68,7 @@ def errors(draw: Draw, settings: Settings) -> dict[str, np.ndarray]:
     scale = np.linalg.norm(X, axis=1).mean()
     X, X_test = X / scale, X_test / scale
     kernel = RBF(settings.gamma)
-    task = Task(Gram(Precomputed(), kernel(X, X)), y[:, None], np.ones(y.size))
+    task = Task(HostRows(Precomputed(), kernel(X, X)), y[:, None], np.ones(y.size))
     K_test = kernel(X, X_test).astype(np.float32)
     return {norm: errors_of(norm, settings, task, K_test, y_test) for norm in ("l1", "l2")}
 

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from benchmarks.problems import Problem, problem
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
-from slimsvm.gram import thread_count
+from slimsvm.rows.threads import thread_count
 
 
 def intelex() -> Any:

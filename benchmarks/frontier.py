@@ -27,8 +27,8 @@ from sklearn.svm import SVC
 from benchmarks.problems import Problem, problem, shortened
 from benchmarks.timing import line
 from slimsvm import SlimSVC, compress
-from slimsvm.gram import thread_count
 from slimsvm.reducers import REDUCERS
+from slimsvm.rows.threads import thread_count
 
 HOUSE = "slim"
 FROM_LABELS = ", labels"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from slimsvm.io.artefact import Artefact
-from slimsvm.io.pairs import layout_of
+from slimsvm.importers.pairs import layout_of
+from slimsvm.ship.artefact import Artefact
 
 #: seconds that a generator and its compiler get each
 PATIENCE = 60

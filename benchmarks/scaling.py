@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from benchmarks.problems import Problem, problem, shortened
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC, compress
-from slimsvm.gram import thread_count
+from slimsvm.rows.threads import thread_count
 
 ROWS, BUDGET = (5_000, 10_000, 20_000, 40_000), 64
 #: runs of each contender, the best of which counts

@@ -20,11 +20,11 @@ from benchmarks.rivals import RIVALS, attempt, code_bytes, skl2onnx_model, svc_l
 from benchmarks.targets import Outcome, missing, onnx_session, run_c, run_js, run_libsvm, run_onnx
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC, export, runtime
-from slimsvm.io.artefact import Artefact
-from slimsvm.io.c import BITS, CExporter
-from slimsvm.io.export import EXPORTERS
-from slimsvm.io.onnx import ONNXExporter
-from slimsvm.io.source import artefact_of
+from slimsvm.ship.artefact import Artefact
+from slimsvm.ship.c import BITS, CExporter
+from slimsvm.ship.export import EXPORTERS
+from slimsvm.ship.onnx import ONNXExporter
+from slimsvm.ship.source import artefact_of
 
 #: problem -> budget, and training rows of the model at most (few where the reducer takes long); test sets are whole
 MODELS = {"a8a": (16, None), "ijcnn1": (128, None), "letter": (520, 3_000), "mnist": (500, 3_000)}

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from benchmarks.problems import Problem, problem
 from benchmarks.timing import line
 from slimsvm import SlimSVC
-from slimsvm.gram import thread_count
+from slimsvm.rows.threads import thread_count
 from slimsvm.trainers import SBP
 
 MARGIN, TARGET = 0.0015, 1 / 8

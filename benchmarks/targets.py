@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
 
-from slimsvm.io.artefact import Array, Artefact
-from slimsvm.io.literals import identifier
+from slimsvm.ship.artefact import Array, Artefact
+from slimsvm.ship.literals import identifier
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 #: reads rows of floats, writes the number of the class and the scores of each

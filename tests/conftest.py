@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from slimsvm import gram as gram_module
-from slimsvm.gram import Gram
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.model import Holdout, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.coefficients import CoefficientFit
-from slimsvm.reducers.demands import demands
-from slimsvm.reducers.reducer import Reducer
+from slimsvm.reducers.base import Reducer
+from slimsvm.rows import host_against, precision, tiles
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.coefficients import CoefficientFit
+from slimsvm.solvers.demands import demands
 
 # the same examples in every run: a failure is then a change, not chance
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -83,14 +83,15 @@ def form(request):
 @pytest.fixture
 def float32_always(monkeypatch):
     """Float32 tiles for the smallest work too, however large the bound on their error."""
-    monkeypatch.setattr(gram_module, "SMALL_WORK", 0)
-    monkeypatch.setattr(gram_module, "FLOAT32_ERROR", np.inf)
+    monkeypatch.setattr(precision, "SMALL_WORK", 0)
+    for module in (precision, tiles, host_against):
+        monkeypatch.setattr(module, "FLOAT32_ERROR", np.inf)
 
 
 @pytest.fixture
 def float64_always(monkeypatch):
     """No float32 tiles, however large the work."""
-    monkeypatch.setattr(gram_module, "SMALL_WORK", np.inf)
+    monkeypatch.setattr(precision, "SMALL_WORK", np.inf)
 
 
 @pytest.fixture
@@ -116,8 +117,8 @@ def make_task():
         if holdout is not None:
             rows, labels = holdout
             decode = OneVsRest(2 if targets.shape[1] == 1 else targets.shape[1]).decode
-            judge = Holdout(Gram(kernel, rows), np.asarray(labels), np.ones(rows.shape[0]), decode)
-        return Task(Gram(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
+            judge = Holdout(HostRows(kernel, rows), np.asarray(labels), np.ones(rows.shape[0]), decode)
+        return Task(HostRows(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
 
     return make
 
@@ -131,9 +132,9 @@ class FirstRows(Reducer):
 
     def models(self, task, sizes, model, deadline):  # noqa: ARG002
         for size in sizes:
-            rows = np.arange(min(size, task.gram.n))
+            rows = np.arange(min(size, task.rows.n))
             fit = CoefficientFit(
-                task.gram.block(np.arange(task.gram.n), rows), task.targets, demands(task, None), task.weights
+                task.rows.block(np.arange(task.rows.n), rows), task.targets, demands(task, None), task.weights
             )
             outputs = task.targets.shape[1]
             yield task.expansion(rows, *fit.solve(np.zeros((rows.size, outputs)), np.zeros(outputs))), "first rows"

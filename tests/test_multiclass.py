@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
-from slimsvm.io.sklearn import import_svc
+from slimsvm.importers.sklearn import import_svc
 from slimsvm.multiclass import CODINGS, OneVsOne, OneVsRest
 
 

@@ -5,11 +5,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators import SlimSVC, compress
-    from .io.export import export
-    from .io.files import load
-    from .io.native import save
-    from .io.runtime import runtime
+    from .estimators.svc import SlimSVC, compress
+    from .files.models import load
+    from .files.native import save
+    from .ship.export import export
+    from .ship.runtime import runtime
 
 __version__ = version("slimsvm")
 __all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
@@ -18,10 +18,10 @@ __all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "s
 HOMES = {
     "SlimSVC": "estimators",
     "compress": "estimators",
-    "export": "io.export",
-    "load": "io.files",
-    "runtime": "io.runtime",
-    "save": "io.native",
+    "export": "ship.export",
+    "load": "files.models",
+    "runtime": "ship.runtime",
+    "save": "files.native",
 }
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .gram import Gram, Meter, kernel_product
-from .kernels import Array, Kernel, Matrix
+from .kernels import Array, Kernel, Matrix, Precomputed
+from .rows.prediction import kernel_product
+from .rows.protocol import Meter, Rows
 
 
 class Status(Enum):
@@ -69,14 +70,14 @@ class Expansion:
 class Holdout:
     """Rows kept back to judge models on: never seen by the method that makes them."""
 
-    gram: Gram
+    rows: Rows
     labels: Array  # class numbers
     weights: Array
     decode: Callable[[Array], Array]
 
     def error(self, model: Expansion) -> float:
         """The weighted share of rows that the model puts into another class."""
-        outputs = self.gram.product(model.points, model.coef) + model.bias
+        outputs = self.rows.product(model.points, model.coef) + model.bias
         return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
 
 
@@ -84,7 +85,7 @@ def silent(phase: str, done: float) -> None:
     """Report no progress."""
 
 
-def unheard(done: float) -> None:
+def no_progress(done: float) -> None:
     """Report no progress of a part."""
 
 
@@ -92,7 +93,7 @@ def unheard(done: float) -> None:
 class Task:
     """Rows, their coded labels and all that a method needs besides its own settings."""
 
-    gram: Gram
+    rows: Rows
     targets: Array  # (n, q) of -1, +1; 0 where a row has no part in that output
     weights: Array  # (n,), above 0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
@@ -110,18 +111,34 @@ class Task:
 
     def sample(self, most: int) -> Array:
         """The numbers of all rows, or of so many by chance."""
-        rows = np.arange(self.gram.n)
-        return rows if rows.size <= most else np.sort(self.rng.choice(rows, most, replace=False))
+        return self.rows.sample(most, self.rng)
 
     def part(self, rows: Array) -> Task:
         """The task on some of its rows, judged as before."""
-        if rows.size == self.gram.n:
+        if rows.size == self.rows.n:
             return self
-        return replace(self, gram=self.gram.subset(rows), targets=self.targets[rows], weights=self.weights[rows])
+        return replace(self, rows=self.rows.subset(rows), targets=self.targets[rows], weights=self.weights[rows])
+
+    def support(self, model: Expansion) -> tuple[Rows, Array]:
+        """Return the support vectors of a model as rows, and their places among the model's points.
+
+        Points without a coefficient are none, unless all are. Of a precomputed kernel only those among the task's rows have
+        kernel values.
+        """
+        nonzero = np.flatnonzero(np.abs(model.coef).sum(axis=1))
+        used = nonzero if nonzero.size else np.arange(model.size)
+        if isinstance(model.kernel, Precomputed):
+            used = used[np.isin(np.ravel(model.points)[used], self.rows.ids)]
+            if not used.size:
+                raise ValueError(
+                    "none of the full model's support vectors is among the rows given, and a precomputed kernel has no "
+                    "values for others; give the rows that the model was trained on"
+                )
+        return self.rows.of(model.points[used], cache=True), used
 
     def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
         """The expansion on the rows `index`."""
-        return Expansion(self.gram.kernel, self.gram.points(index), coef, bias)
+        return Expansion(self.rows.kernel, self.rows.take(index), coef, bias)
 
 
 @dataclass(frozen=True)

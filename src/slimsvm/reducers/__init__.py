@@ -1,5 +1,6 @@
 """Reducers: data and an expansion in, a path of small expansions out. A new one is a class and a line here."""
 
+from .base import Reducer
 from .cpsp import CPSP
 from .csvm import CSVM
 from .cvm import CVM
@@ -8,7 +9,6 @@ from .nystroem import Nystroem
 from .osuna_girosi import OsunaGirosi
 from .prune import Prune
 from .reduced_set import ReducedSet
-from .reducer import Reducer
 from .rsvm import RSVM
 from .slant import AggressiveSlant, Slant
 from .slim import Slim

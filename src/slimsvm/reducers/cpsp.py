@@ -8,14 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deadline import Deadline
-from ..gram import Gram, one_blas_thread
 from ..kernels import Kernel
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .cutting_planes import CuttingPlanes
-from .growing_basis import PreimageBasis, RowBasis
-from .reducer import Models, Reducer
-from .span import Span
+from ..rows.protocol import Rows
+from ..rows.threads import one_blas_thread
+from ..solvers.cutting_planes import CuttingPlanes
+from ..solvers.growing_basis import PreimageBasis, RowBasis
+from ..solvers.span import Span
+from .base import Models, Reducer
 
 BASES = ("preimages", "rows")
 RESIDUALS = ("weighted", "newest")
@@ -77,7 +78,7 @@ class CPSP(Reducer):
         """Every kernel: those without gradients have a basis of rows."""
         return True
 
-    def empty_basis(self, gram: Gram, span: Span) -> RowBasis:
+    def empty_basis(self, gram: Rows, span: Span) -> RowBasis:
         """The way of growing; kernels without gradients have one only."""
         if self.basis == "preimages" and gram.kernel.differentiable:
             return PreimageBasis(gram, span, self.candidates, self.starts, self.climb_steps)
@@ -104,7 +105,7 @@ class _Run:
 
     def __init__(self, settings: CPSP, task: Task, limit: int) -> None:
         self.settings, self.task = settings, task
-        gram = task.gram
+        gram = task.rows
         diagonal = gram.diagonal()
         self.span = Span(diagonal, limit, gram.dtype, settings.bias * float(np.sqrt(np.abs(diagonal).mean())))
         self.basis = settings.empty_basis(gram, self.span)
@@ -148,4 +149,4 @@ class _Run:
         words = f"{self.settings.basis}, {self.settings.residual} residual, gap {self.gap:.1e}"
         if not self.size:
             return self.task.expansion(np.zeros(1, dtype=np.intp), np.zeros_like(v[:1]), bias), words
-        return Expansion(self.task.gram.kernel, self.basis.points, self.span.coefficients(v[1:]), bias), words
+        return Expansion(self.task.rows.kernel, self.basis.points, self.span.coefficients(v[1:]), bias), words

@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 
-from ..deadline import Deadline
-from ..gram import Gram
-from ..kernels import RBF, Array, Kernel, Matrix
+from ..kernels import RBF, Array, Kernel, stacked
+from ..limits import Deadline
 from ..model import Expansion, Task
+from ..rows.host import HostRows
+from ..solvers.demands import outputs
+from ..solvers.merging import SCORES, Merging
+from ..solvers.refit import Refit
 from ..trainers import SMO
-from .demands import outputs
-from .merging import SCORES, Merging
+from .base import Models, Reducer
 from .prune import by_weight
-from .reducer import Models, Reducer
-from .refit import Refit
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def merged_models(
     """
     kernel, largest = full.kernel, min(sizes[-1], full.size)
     assert isinstance(kernel, RBF)
-    merging = Merging(kernel, full.points, full.coef, classes_of(full.coef, task.targets), task.gram.meter, task.rng, pairs)
+    merging = Merging(kernel, full.points, full.coef, classes_of(full.coef, task.targets), task.rows.meter, task.rng, pairs)
     for size in sorted({min(size, full.size) for size in sizes}, reverse=True):
         while merging.size > size and not deadline.over:
             merging.merge()
@@ -120,9 +119,9 @@ class Condensing:
         self.task, self.trainer, self.max_rounds = task, SMO(settings.C, settings.tol), settings.max_rounds
         self.codes, self.classes = np.unique(task.targets, axis=0, return_inverse=True)
         self.room = max(settings.working_set, budget, 2 * self.codes.shape[0])
-        self.points, self.targets = task.gram.X[:0], task.targets[:0]
+        self.points, self.targets = task.rows.X[:0], task.targets[:0]
         self.weights, self.rows = task.weights[:0], np.empty(0, dtype=np.intp)
-        self.out = task.rng.permutation(task.gram.n)
+        self.out = task.rng.permutation(task.rows.n)
 
     def run(self, deadline: Deadline) -> Expansion:
         """Rounds until all rows out are beyond the margin, and the machine trained last."""
@@ -130,7 +129,7 @@ class Condensing:
         chosen = np.concatenate([firsts, np.setdiff1d(np.arange(self.out.size), firsts)[: self.room - firsts.size]])
         for _ in range(self.max_rounds):
             self.admit(chosen)
-            gram = Gram(self.task.gram.kernel, self.points, self.task.gram.meter)
+            gram = HostRows(self.task.rows.kernel, self.points, self.task.rows.meter)
             fit = self.trainer.fit(Task(gram, self.targets, self.weights, self.task.rng))
             chosen = self.within_margin(fit.model)
             if fit.dual is None or not chosen.size or deadline.over:
@@ -142,7 +141,7 @@ class Condensing:
         """Take in rows, by their numbers among those out."""
         rows = self.out[chosen]
         self.out = np.delete(self.out, chosen)
-        self.points = stacked(self.points, self.task.gram.X[rows])
+        self.points = stacked(self.points, self.task.rows.X[rows])
         self.targets = np.vstack([self.targets, self.task.targets[rows]])
         self.weights, self.rows = np.append(self.weights, self.task.weights[rows]), np.append(self.rows, rows)
 
@@ -150,7 +149,7 @@ class Condensing:
         """Rows out with an output below its target by more than tol, at most half a working set of them."""
         if not self.out.size:
             return self.out
-        margins = self.task.targets[self.out] * outputs(self.task.gram.subset(self.out), model)
+        margins = self.task.targets[self.out] * outputs(self.task.rows.subset(self.out), model)
         short = (margins < 1 - self.trainer.tol) & (self.task.targets[self.out] != 0)
         return np.flatnonzero(short.any(axis=1))[: self.room // 2]
 
@@ -158,10 +157,10 @@ class Condensing:
         """Send rows that are no support vectors out again, and merge the other vectors until there is room."""
         support = dual.any(axis=1) | (self.rows < 0)  # the rows of a merged vector could not come back
         self.out = np.append(self.out, self.rows[~support])
-        kernel, rng = self.task.gram.kernel, self.task.rng
+        kernel, rng = self.task.rows.kernel, self.task.rng
         assert isinstance(kernel, RBF)
         groups = (self.targets[support][:, None] == self.codes).all(axis=2).argmax(axis=1)
-        merging = Merging(kernel, self.points[support], dual[support], groups, self.task.gram.meter, rng)
+        merging = Merging(kernel, self.points[support], dual[support], groups, self.task.rows.meter, rng)
         while merging.size > self.room:
             merging.merge()
         kept = merging.places
@@ -169,8 +168,3 @@ class Condensing:
         self.points, self.targets = merging.points(), self.targets[support][kept]
         self.weights = np.bincount(merging.home, self.weights[support])[kept]
         self.rows = np.where(whole, self.rows[support][kept], -1)
-
-
-def stacked(above: Matrix, below: Matrix) -> Matrix:
-    """Rows above rows, dense or sparse."""
-    return vstack([above, below], format="csr") if issparse(above) else np.vstack([above, below])

@@ -17,15 +17,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from ..deadline import Deadline
-from ..gram import Gram, one_blas_thread
 from ..kernels import Array
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .demands import outputs
+from ..rows.protocol import Rows
+from ..rows.threads import one_blas_thread
+from ..solvers.demands import outputs
+from ..solvers.moving import Loss, MovingLoss
+from ..solvers.refit import Refit
+from .base import Models, Reducer
 from .lars import Support, lars
-from .moving import Loss, MovingLoss
-from .reducer import Models, Reducer
-from .refit import Refit
 
 #: scipy's names and when to stop; the loss is a share of its value for the bias alone, and so is its gradient
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -70,7 +71,7 @@ class CVM(Reducer):
         """Each size from its own stop of LARS."""
         assert model is not None
         support = Support.of(task, model)
-        followed, weights = (task.gram, task.weights) if self.rows == "all" else (support.gram, np.ones(support.gram.n))
+        followed, weights = (task.rows, task.weights) if self.rows == "all" else (support.gram, np.ones(support.gram.n))
         loss = MovingLoss(followed, squares(followed, model, weights))
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
@@ -85,7 +86,7 @@ class CVM(Reducer):
                 return
 
 
-def squares(rows: Gram, model: Expansion, weights: Array) -> Loss:
+def squares(rows: Rows, model: Expansion, weights: Array) -> Loss:
     """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b."""
     goals = outputs(rows, model)
     scale = float(weights @ ((goals - model.bias) ** 2).sum(axis=1))

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from ..deadline import Deadline
-from ..gram import Gram
 from ..kernels import Array, Precomputed
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .reducer import Models, Reducer
-from .refit import Refit
+from ..rows.host import HostRows
+from ..solvers.refit import Refit
+from .base import Models, Reducer
 
 #: a support vector with less than this share of its own square left is a combination of those chosen; with a kernel that
 #: is not positive definite it may be less than 0, and (6) would have no minimum
@@ -66,7 +66,7 @@ class Lars(Reducer):
 class Support:
     """The support vectors of a full model: their kernel, their labels in each output, and the bias to keep."""
 
-    gram: Gram
+    gram: HostRows
     labels: Array  # (s, q) of -1, +1; 0 where a row is no support vector of that output
     bias: Array
     matrix: Array | None  # the kernel among them, where it fits the memory of the task's row cache
@@ -76,7 +76,7 @@ class Support:
         """Those of a model; with a precomputed kernel, those among the task's rows, as no more kernel values are there."""
         nonzero = np.flatnonzero(np.abs(model.coef).sum(axis=1))
         used = nonzero if nonzero.size else np.arange(model.size)
-        gram = task.gram
+        gram = task.rows
         if isinstance(model.kernel, Precomputed):
             _, rows, places = np.intersect1d(gram.ids, model.points[used], return_indices=True)
             if not rows.size:
@@ -86,7 +86,7 @@ class Support:
                 )
             used, own = used[places], gram.subset(rows)
         else:
-            own = Gram(model.kernel, model.points[used], gram.meter, 0.0, gram.error)
+            own = HostRows(model.kernel, model.points[used], gram.meter, 0.0, gram.error)
         fits = own.n**2 * own.dtype.itemsize <= gram.cache_mb * 2**20
         return cls(own, np.sign(model.coef[used]), model.bias, own.block(np.arange(own.n)) if fits else None)
 

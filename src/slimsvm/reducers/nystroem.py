@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deadline import Deadline
-from ..gram import Gram
 from ..kernels import Array, Kernel, Precomputed
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .basis import bordered, check_C, kernel_norm, means, nested_models, proportional_rows, squared_hinge
-from .coefficients import CoefficientFit
-from .reducer import Models, Reducer
+from ..rows.host import HostRows
+from ..solvers.basis import bordered, check_C, kernel_norm, means, nested_models, proportional_rows, squared_hinge
+from ..solvers.coefficients import CoefficientFit
+from .base import Models, Reducer
 
 LANDMARKS = ("k-means", "random")
 #: rounds of k-means; later ones change little
@@ -60,10 +60,10 @@ class Nystroem(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Random landmarks are drawn once for all sizes; means are sought for each."""
-        if self.landmarks == "random" or isinstance(task.gram.kernel, Precomputed):
+        if self.landmarks == "random" or isinstance(task.rows.kernel, Precomputed):
             index = proportional_rows(task.targets, sizes[-1], task.rng)
-            points = task.gram.points(index)
-            K = task.gram.matrix(points)
+            points = task.rows.points(index)
+            K = task.rows.matrix(points)
             for small in nested_models(task, points, self._fit(task, K, K[index]), sizes, deadline):
                 yield small, f"C={self.C:g}, landmarks=random"
             return
@@ -79,12 +79,12 @@ class Nystroem(Reducer):
         return squared_hinge(task, K, bordered(kernel_norm(among), bias=1.0) / (2 * self.C))
 
     def _model_on(self, task: Task, landmarks: Array) -> Expansion:
-        gram, size, outputs = task.gram, landmarks.shape[0], task.targets.shape[1]
-        among = Gram(gram.kernel, landmarks, gram.meter, cache_mb=0.0).block(np.arange(size))
+        gram, size, outputs = task.rows, landmarks.shape[0], task.targets.shape[1]
+        among = HostRows(gram.kernel, landmarks, gram.meter, cache_mb=0.0).block(np.arange(size))
         fit = self._fit(task, gram.matrix(landmarks), among)
         return Expansion(gram.kernel, landmarks, *fit.solve(np.zeros((size, outputs)), np.zeros(outputs)))
 
     def _means(self, task: Task, count: int) -> Array:
         """The distinct centres of at most `count` clusters."""
         rows = task.sample(max(self.sample, count))
-        return np.unique(means(task.gram.X[rows], count, ROUNDS, task.rng, task.weights[rows]), axis=0)
+        return np.unique(means(task.rows.X[rows], count, ROUNDS, task.rng, task.weights[rows]), axis=0)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..deadline import Deadline
-from ..gram import Gram
 from ..kernels import Array, Precomputed
+from ..limits import Deadline
 from ..model import Expansion, Status, Task
+from ..rows.host import HostRows
+from ..solvers.tube import Tube
 from ..trainers.smo import SMO
-from ..trainers.tube import Tube
-from .reducer import Models, Reducer
+from .base import Models, Reducer
 
 #: the cost, where none is given, over the largest coefficient of the full model
 LARGE = 10.0
@@ -95,12 +95,12 @@ class OsunaGirosi(Reducer):
         return search.refitted(narrower.pruned(size)), f"eps={narrower.eps:.4g}, pruned and refit"
 
 
-def support_vectors(task: Task, model: Expansion) -> Gram:
+def support_vectors(task: Task, model: Expansion) -> HostRows:
     """The kernel among the full model's points; of a precomputed one, among those that are rows of the task, if any are."""
     if isinstance(model.kernel, Precomputed):
-        known = np.isin(task.gram.ids, model.points)
-        return task.gram.subset(np.flatnonzero(known)) if known.any() else task.gram
-    return Gram(model.kernel, model.points, task.gram.meter, task.gram.cache_mb, task.gram.error)
+        known = np.isin(task.rows.ids, model.points)
+        return task.rows.subset(np.flatnonzero(known)) if known.any() else task.rows
+    return HostRows(model.kernel, model.points, task.rows.meter, task.rows.cache_mb, task.rows.error)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Regression:
 class Search:
     """Regressions of `goals` (n, q) with tubes of many radii, each from the solution of the one before."""
 
-    def __init__(self, gram: Gram, goals: Array, cost: float, tol: float) -> None:
+    def __init__(self, gram: HostRows, goals: Array, cost: float, tol: float) -> None:
         self.gram, self.goals = gram, goals
         self.tubes = [Tube(gram, goal, cost, SMO(tol=tol, working_set=WORKING_SET)) for goal in goals.T]
         middle, radius = (goals.max(axis=0) + goals.min(axis=0)) / 2, np.ptp(goals, axis=0).max() / 2

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..deadline import Deadline
 from ..kernels import Array
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .demands import outputs
-from .reducer import Models, Reducer
-from .refit import Refit
+from ..solvers.demands import outputs
+from ..solvers.refit import Refit
+from .base import Models, Reducer
 
 BIASES = ("kept", "balanced")
 
@@ -40,7 +40,7 @@ class Prune(Reducer):
         assert model is not None
         order = by_weight(model.coef, task.rng)
         fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
-        full = outputs(task.gram, model) if self.bias == "balanced" and not fitted else None
+        full = outputs(task.rows, model) if self.bias == "balanced" and not fitted else None
         for size in sizes:
             kept = order[:size]
             small = replace(model, points=model.points[kept], coef=model.coef[kept])
@@ -61,4 +61,4 @@ def by_weight(coef: Array, rng: np.random.Generator) -> Array:
 
 def balanced(task: Task, small: Expansion, full: Array) -> Array:
     """The biases with which the outputs have the mean of the full model's."""
-    return small.bias + np.average(full - outputs(task.gram, small), axis=0, weights=task.weights)
+    return small.bias + np.average(full - outputs(task.rows, small), axis=0, weights=task.weights)

@@ -25,12 +25,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from ..deadline import Deadline
-from ..gram import Gram, Meter, one_blas_thread
 from ..kernels import RBF, Array, Kernel, Poly, dense
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .reducer import Models, Reducer
-from .refit import Refit
+from ..rows.host import HostRows
+from ..rows.protocol import Meter
+from ..rows.threads import one_blas_thread
+from ..solvers.refit import Refit
+from .base import Models, Reducer
 
 #: the part of itself that is added to the diagonal of the points' kernel matrix, so that it has an inverse
 RIDGE = 1e-8
@@ -98,7 +100,7 @@ class ReducedSet(Reducer):
         if model.size <= sizes[0]:
             yield model, 0.0
             return
-        w = Vector(model, task.gram.meter)
+        w = Vector(model, task.rows.meter)
         Z, beta = np.empty((0, model.points.shape[1])), np.empty((0, model.bias.size))
         for size in sizes:
             if size >= model.size:
@@ -142,7 +144,7 @@ class Vector:
 
     def __init__(self, model: Expansion, meter: Meter) -> None:
         self.kernel, self.coef = model.kernel, model.coef
-        self.gram = Gram(model.kernel, model.points, meter, cache_mb=0.0)
+        self.gram = HostRows(model.kernel, model.points, meter, cache_mb=0.0)
         self.norm = float((model.coef * self.gram.product(model.points, model.coef)).sum())  # squared
 
     def products(self, Z: Array) -> tuple[Array, Array]:

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deadline import Deadline
 from ..kernels import Array
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
-from .reducer import Models, Reducer
+from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
+from .base import Models, Reducer
 
 REGULARISERS = ("kernel", "coefficients")
 
@@ -45,8 +45,8 @@ class RSVM(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One basis for the largest size, of which the others take the first points."""
         index = proportional_rows(task.targets, sizes[-1], task.rng)
-        points = task.gram.points(index)
-        K = task.gram.matrix(points)
+        points = task.rows.points(index)
+        K = task.rows.matrix(points)
         fit = squared_hinge(task, K, self._norm(K[index]) / self.C)
         for small in nested_models(task, points, fit, sizes, deadline):
             yield small, f"C={self.C:g}, regulariser={self.regulariser}"

@@ -19,15 +19,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deadline import Deadline
-from ..gram import Gram
 from ..kernels import Array
+from ..limits import Deadline
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
-from ..responses import Responses
-from .coefficients import REFIT_VALUES, CoefficientFit
-from .demands import demands
-from .reducer import EndedModels, Models, Reducer
+from ..rows.protocol import Rows
+from ..rows.responses import Responses
+from ..solvers.coefficients import REFIT_VALUES, CoefficientFit
+from ..solvers.demands import demands
+from .base import EndedModels, Models, Reducer
 
 #: Values of the paper's grids (section 7); each size takes the best by held-out error.
 ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
@@ -69,7 +69,7 @@ class Slant(Reducer):
         """Models of the given sizes, from one run of each setting."""
         assert model is not None
         wanted = demands(task, model)
-        largest = float(np.abs(task.gram.diagonal()).max()) or 1.0
+        largest = float(np.abs(task.rows.diagonal()).max()) or 1.0
         runs = list(self._runs(min(1.0, wanted.max()) if np.isfinite(wanted).any() else 1.0))
         ending = Status.MAX_ITER
         for number, settings in enumerate(runs):
@@ -118,14 +118,14 @@ def _refitted(run: _Run, deadline: Deadline) -> Models:
     task, largest = run.task, run.found[-1]  # a run only adds points: the kernel values of all are among the largest's
     rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
     part = task.part(rows)
-    best = CoefficientFit(part.gram.matrix(largest.points), part.targets, run.demands[rows], part.weights)
+    best = CoefficientFit(part.rows.matrix(largest.points), part.targets, run.demands[rows], part.weights)
     for model in run.found:
         if model is largest or not deadline.over:
             coef, bias = best.solve(model.coef, model.bias)
             yield replace(model, coef=coef, bias=bias), run.words + REFIT
 
 
-def _bordered(block: Array, gram: Gram, index: Array, rows: Array) -> Array:
+def _bordered(block: Array, gram: Rows, index: Array, rows: Array) -> Array:
     """The kernel block of `index`, grown by `rows`."""
     border = gram.block(rows, np.append(index, rows)).astype(np.float64)
     return np.block([[block, border[:, : index.size].T], [border]]) if index.size else border
@@ -143,7 +143,7 @@ class _Run:
         # a bias can only be balanced where every output has demands on both sides
         both_sides = all((np.isfinite(demands) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
-        self.responses = Responses(task.gram, model.bias.size)
+        self.responses = Responses(task.rows, model.bias.size)
         self.index = np.empty(0, dtype=np.intp)
         self.coef = np.zeros((0, model.bias.size))
         self.block = np.zeros((0, 0))  # the kernel among the support vectors
@@ -208,7 +208,7 @@ class _Run:
     def admit(self, rows: Array) -> None:
         """Make the rows support vectors, with coefficients of 0."""
         if self.settings.aggressive:
-            self.block = _bordered(self.block, self.task.gram, self.index, rows)
+            self.block = _bordered(self.block, self.task.rows, self.index, rows)
         self.index = np.append(self.index, rows)
         self.coef = np.vstack([self.coef, np.zeros((rows.size, self.coef.shape[1]))])
 

@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from ..deadline import Deadline
-from ..gram import one_blas_thread
 from ..kernels import Array, dense
+from ..limits import Deadline
 from ..model import Expansion, Task
 from ..path import Step, standard_error
-from ..responses import largest
-from .basis import check_C, means
-from .demands import demands
-from .projection import ProjectedLoss
-from .reducer import Models, Reducer
+from ..rows.responses import largest
+from ..rows.threads import one_blas_thread
+from ..solvers.basis import check_C, means
+from ..solvers.demands import demands
+from ..solvers.projection import ProjectedLoss
+from .base import Models, Reducer
 
 #: the first target is the first choice; by how many standard errors of its held-out error the other one must be better,
 #: for the full model has seen the held-out rows, which flatters it and what follows it
@@ -98,7 +98,7 @@ class Slim(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Models for one target; at one size the other one is tried from the same points on, and the better goes on."""
-        objectives, features = self._objectives(model), task.gram.X.shape[1]
+        objectives, features = self._objectives(model), task.rows.X.shape[1]
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
         compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
         for size in sizes:
@@ -170,11 +170,11 @@ class _Growth:
         self.task, self.objective, self.unit, self.deadline = task, objective, unit, deadline
         self.wanted = demands(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(task.gram, task.targets, self.wanted, task.weights, unit)
+        self.loss = ProjectedLoss(task.rows, task.targets, self.wanted, task.weights, unit)
         self.some = task.sample(SAMPLE)
         self.few = self._on_sample(self.some)
         self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
-        self.points = np.zeros((0, task.gram.X.shape[1]))
+        self.points = np.zeros((0, task.rows.X.shape[1]))
         self.theta = np.zeros((1, self.wanted.shape[1]))
         self.unmet = np.maximum(self.wanted, 0.0)
 
@@ -182,7 +182,7 @@ class _Growth:
     def model(self) -> Expansion:
         """The model as it stands."""
         points = self.loss.rows.outward(self.points)
-        return Expansion(self.task.gram.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
+        return Expansion(self.task.rows.kernel, points, self.theta[1:].copy(), self.theta[0].copy())
 
     def grow(self, size: int, steps: int, whole: bool, last: bool) -> None:
         """Go on to the model of that size; up to a small one starts from scratch are tried beside the grown one."""
@@ -206,7 +206,7 @@ class _Growth:
         """Starts from scratch: means, and rows by chance that are moved towards the mean of all."""
         everything = np.maximum(self.wanted, 0.0)
         yield self._new(size, everything)
-        mean = self.loss.rows.inward(dense(self.task.gram.X[self.some].mean(axis=0))[None])
+        mean = self.loss.rows.inward(dense(self.task.rows.X[self.some].mean(axis=0))[None])
         for nearer in NEARER:
             yield mean + nearer * (self._new(size, everything, sample=1) - mean)
 
@@ -240,7 +240,7 @@ class _Growth:
     def _enough(self, numbers: int) -> Array:
         """Rows by chance that are enough to find so many numbers; all, where there are not many more."""
         most = max(ROWS_PER_NUMBER * numbers, LEAST_ROWS)
-        return self.task.sample(most if most < MOST * self.task.gram.n else self.task.gram.n)
+        return self.task.sample(most if most < MOST * self.task.rows.n else self.task.rows.n)
 
     def _share(self, rows: Array) -> float:
         """The rows' share of all weights; rows without weight have no say, and 1 will do."""
@@ -254,11 +254,11 @@ class _Growth:
 
     def _on(self, rows: Array) -> ProjectedLoss:
         part = self.task.part(rows)
-        return ProjectedLoss(part.gram, part.targets, self.wanted[rows], part.weights, self.loss.decay)
+        return ProjectedLoss(part.rows, part.targets, self.wanted[rows], part.weights, self.loss.decay)
 
     def _on_sample(self, rows: Array) -> ProjectedLoss:
         """The loss on rows by chance, on which |f|^2 is to weigh as much as on all of them."""
-        if rows.size == self.task.gram.n:
+        if rows.size == self.task.rows.n:
             return self.loss
         loss = self._on(rows)
         loss.decay *= self._share(rows)
@@ -267,7 +267,7 @@ class _Growth:
     def _descended(self, points: Array, theta: Array, steps: int, whole: bool) -> tuple[Array, Array, Array]:
         """Points after so many steps, with the best coefficients and the unmet demands on all rows."""
         rows = self._enough(points.size)
-        if whole or rows.size == self.task.gram.n:
+        if whole or rows.size == self.task.rows.n:
             return self._descended_on_all(points, theta, steps)
         some = self._on_sample(rows)
         some.theta = theta
@@ -322,7 +322,7 @@ class _Growth:
         if most < count:
             chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
-        return self.loss.rows.inward(means(self.task.gram.X[drawn], count, MEANS_ROUNDS, self.rng))
+        return self.loss.rows.inward(means(self.task.rows.X[drawn], count, MEANS_ROUNDS, self.rng))
 
 
 def _quasi_newton(loss: ProjectedLoss, points: Array, steps: int, deadline: Deadline) -> tuple[Array, int]:

@@ -22,13 +22,14 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import OptimizeResult, minimize
 
-from ..deadline import Deadline
-from ..gram import Gram, blocks, one_blas_thread
 from ..kernels import Array, Kernel, Linear, dense
+from ..limits import Deadline
 from ..model import Expansion, Task
+from ..rows.host import HostRows
+from ..rows.threads import blocks, one_blas_thread
+from ..solvers.basis import bordered, check_C, squared_hinge
 from ..trainers.smo import SMO
-from .basis import bordered, check_C, squared_hinge
-from .reducer import Models, Reducer
+from .base import Models, Reducer
 
 #: what is added to the diagonal of K_zz, over its mean: points may come to lie on each other
 RIDGE = 1e-8
@@ -77,15 +78,15 @@ class SLMC(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Each size from the points of the one before and rows by chance."""
-        Z = np.zeros((0, task.gram.X.shape[1]))
-        dual = solve_squared_hinge(task, np.zeros((task.gram.n, 0)), np.zeros((0, 0)), self.C, None).dual
-        for size in sorted({min(size, task.gram.n) for size in sizes}):
+        Z = np.zeros((0, task.rows.X.shape[1]))
+        dual = solve_squared_hinge(task, np.zeros((task.rows.n, 0)), np.zeros((0, 0)), self.C, None).dual
+        for size in sorted({min(size, task.rows.n) for size in sizes}):
             if Z.size and deadline.over:
                 return
             span = Span(task, partial(LOSSES[self.loss], C=self.C, tol=self.tol))
             Z = descend(span, np.vstack([Z, drawn(task, dual, size - Z.shape[0])]), self.max_steps, deadline)
             dual = span.best.dual
-            yield Expansion(task.gram.kernel, Z, span.best.coef, span.best.bias), f"C={self.C:g}, loss={self.loss}"
+            yield Expansion(task.rows.kernel, Z, span.best.coef, span.best.bias), f"C={self.C:g}, loss={self.loss}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def solve_hinge(task: Task, K: Array, K_zz: Array, C: float, start: Optimum | No
     """C sum_i w_i max(0, 1 - y_i f(x_i)), by SMO with the linear kernel on the rows' coordinates in the span."""
     root = cholesky(K_zz, lower=True)  # the inner product of two rows is K_i K_zz^-1 K_j'
     rows = solve_triangular(root, K.T.astype(np.float64), lower=True).T
-    linear = Task(Gram(Linear(), rows), task.targets, task.weights, task.rng)
+    linear = Task(HostRows(Linear(), rows), task.targets, task.weights, task.rng)
     fit = SMO(C, tol).fit(linear, None if start is None else start.dual)
     assert fit.dual is not None
     w = rows.T @ fit.dual
@@ -142,7 +143,7 @@ class Span:
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """W(Z) and dW/dZ."""
-        gram = self.task.gram
+        gram = self.task.rows
         K, K_zz = gram.matrix(Z), norm_in_span(gram, Z)
         found = self.solve(self.task, K, K_zz, start=self.latest)
         self.latest = found
@@ -151,13 +152,13 @@ class Span:
         return found.value, gradient - pulled_back(gram, Z, K, found)
 
 
-def norm_in_span(gram: Gram, Z: Array) -> Array:
+def norm_in_span(gram: HostRows, Z: Array) -> Array:
     """K_zz in float64, with a ridge."""
-    K = Gram(gram.kernel, Z, gram.meter, cache_mb=0.0, error=0.0).matrix(Z)
+    K = HostRows(gram.kernel, Z, gram.meter, cache_mb=0.0, error=0.0).matrix(Z)
     return K + RIDGE * max(float(np.diag(K).mean()), np.finfo(float).tiny) * np.eye(K.shape[0])
 
 
-def pulled_back(gram: Gram, Z: Array, K: Array, found: Optimum) -> Array:
+def pulled_back(gram: HostRows, Z: Array, K: Array, found: Optimum) -> Array:
     """sum_i a_i y_i dK_i/dZ beta, over the rows that have an a_i, a block of them at a time."""
     total = np.zeros_like(Z)
     active = np.flatnonzero(found.dual.any(axis=1))
@@ -193,4 +194,4 @@ def drawn(task: Task, dual: Array, count: int) -> Array:
     if np.count_nonzero(weight) < count:
         weight = np.ones(weight.size)
     rows = task.rng.choice(weight.size, count, replace=False, p=weight / weight.sum())
-    return dense(task.gram.X[rows]).astype(np.float64)
+    return dense(task.rows.X[rows]).astype(np.float64)

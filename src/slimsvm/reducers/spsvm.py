@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..deadline import Deadline
-from ..gram import one_blas_thread
 from ..kernels import Array
+from ..limits import Deadline
 from ..model import Expansion, Task
-from .basis import EXACT, check_C, squared_hinge
-from .coefficients import line_minimum
-from .reducer import Models, Reducer
+from ..rows.threads import one_blas_thread
+from ..solvers.basis import EXACT, check_C, squared_hinge
+from ..solvers.coefficients import line_minimum
+from .base import Models, Reducer
 
 #: how well coefficients are optimised, as a share of the objective, where no model is asked for
 ROUGH = 1e-4
@@ -60,7 +60,7 @@ class SpSVM(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """One growing basis, with the best coefficients where a size is asked for."""
-        basis = Basis(task, self.C, min(sizes[-1], task.gram.n))
+        basis = Basis(task, self.C, min(sizes[-1], task.rows.n))
         for size in sizes:
             while basis.size < size and not (basis.size and deadline.over) and basis.grow(self.candidates):
                 if basis.size < size and basis.size >= (1 + self.growth) * basis.settled:
@@ -79,10 +79,10 @@ class Basis:
         self.task, self.C = task, C
         self.index = np.empty(0, dtype=np.intp)
         self.coef, self.bias = np.zeros((0, q)), np.zeros(q)
-        self.K = np.empty((n, most), task.gram.dtype)
+        self.K = np.empty((n, most), task.rows.dtype)
         self.regulariser = np.zeros((most + 1, most + 1))
         self.fit = squared_hinge(task, self.K, self.regulariser)
-        self.diagonal = task.gram.diagonal()
+        self.diagonal = task.rows.diagonal()
         self.factor = np.zeros((most, most))  # L with L L' = K_JJ
         self.pool = self.diagonal > 0  # rows that may still join
         self.unmet = self.fit.unmet(self.coef, self.bias)
@@ -103,7 +103,7 @@ class Basis:
         rows, halves, pivots = self._draw(candidates)
         if not rows.size:
             return False
-        columns = self.task.gram.matrix(self.task.gram.points(rows))
+        columns = self.task.rows.matrix(self.task.rows.points(rows))
         with one_blas_thread():  # many small products
             steps, gains = self.gains(rows, columns)
         best = int(gains.argmax())
@@ -120,7 +120,7 @@ class Basis:
         smallest = np.finfo(self.K.dtype).eps ** (2 / 3)  # of its own norm; rounding hides less than that
         while (left := np.flatnonzero(self.pool)).size:
             rows = self.task.rng.choice(left, min(count, left.size), replace=False)
-            among = self.task.gram.block(self.index, rows).astype(np.float64)
+            among = self.task.rows.block(self.index, rows).astype(np.float64)
             with one_blas_thread():
                 halves = solve_triangular(self.factor[: self.size, : self.size], among, lower=True)
             pivots = self.diagonal[rows] - np.square(halves).sum(axis=0)
@@ -130,7 +130,7 @@ class Basis:
                 return rows[new], halves[:, new], pivots[new]
         if not self.size:
             raise ValueError(
-                f"spsvm needs rows with k(x, x) > 0, and the {self.task.gram.kernel.name} kernel has none here"
+                f"spsvm needs rows with k(x, x) > 0, and the {self.task.rows.kernel.name} kernel has none here"
             )
         return left, np.empty((self.size, 0)), np.empty(0)
 

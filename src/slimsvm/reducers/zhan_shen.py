@@ -17,13 +17,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..deadline import Deadline
-from ..gram import Gram, blocks, one_blas_thread
 from ..kernels import Array, Matrix, dense, squared_norms
+from ..limits import Deadline
 from ..model import Expansion, Task, silent
+from ..rows.host import HostRows
+from ..rows.threads import blocks, one_blas_thread
 from ..trainers.smo import SMO
+from .base import Models
 from .osuna_girosi import OsunaGirosi
-from .reducer import Models
 
 #: steps along the gradient to the surface
 STEPS = 3
@@ -73,13 +74,13 @@ class ZhanShen(OsunaGirosi):
     def _remaining(self, task: Task, model: Expansion, deadline: Deadline) -> Array:
         """The targets, 0 where a row is left out of an output."""
         targets = task.targets.copy()
-        margins = targets * (task.gram.product(model.points, model.coef) + model.bias)
+        margins = targets * (task.rows.product(model.points, model.coef) + model.bias)
         for column in np.flatnonzero(model.coef.any(axis=0)).tolist():  # the others are constants, and have no surface
             y, margin = task.targets[:, column], margins[:, column]
             support = np.flatnonzero((y != 0) & (margin <= 1 + self.tol))
-            surface = Surface(model, column, task.gram)
+            surface = Surface(model, column, task.rows)
             probes = directions(surface.features, self.probes, task.rng)
-            bent = curvatures(surface, task.gram.X, support, probes, deadline)
+            bent = curvatures(surface, task.rows.X, support, probes, deadline)
             for sign in (-1, 1):
                 side = y[support] == sign
                 targets[most_curved(support[side], bent[side], self.share), column] = 0.0
@@ -95,10 +96,10 @@ def most_curved(rows: Array, curvature: Array, share: float) -> Array:
 class Surface:
     """One output of a model as a function with a gradient, in float64."""
 
-    def __init__(self, model: Expansion, column: int, like: Gram) -> None:
+    def __init__(self, model: Expansion, column: int, like: HostRows) -> None:
         used = np.flatnonzero(model.coef[:, column])
         self.coef, self.bias = model.coef[used, column], model.bias[column]
-        self.gram = Gram(model.kernel, model.points[used], like.meter, cache_mb=0.0, error=0.0)
+        self.gram = HostRows(model.kernel, model.points[used], like.meter, cache_mb=0.0, error=0.0)
         self.features = model.points.shape[1]
         self.spread = _spread(self.gram.X)
 

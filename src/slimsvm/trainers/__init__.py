@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .anynorm import AnyNorm, BudgetL1, BudgetL2
+from .any_norm import AnyNorm, BudgetL1, BudgetL2
 from .bsgd import BSGD
 from .budget_perceptrons import RBP, Forgetron
 from .lp import LP

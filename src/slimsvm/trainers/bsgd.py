@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from ..kernels import RBF, Array, Kernel
 from ..model import Expansion, Task
-from .maintenance import MAINTENANCE
-from .online import Learner, OnlineTrainer, State
+from ..solvers.maintenance import MAINTENANCE
+from .frames.online import Learner, OnlineTrainer, State
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class BSGD(OnlineTrainer):
     def begin(self, task: Task) -> DescentState:
         """Fix lam and the maintenance by the first rows and the kernel."""
         lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam
-        return DescentState(**vars(super().begin(task)), lam=lam, maintenance=self.maintenance_for(task.gram.kernel))
+        return DescentState(**vars(super().begin(task)), lam=lam, maintenance=self.maintenance_for(task.rows.kernel))
 
     def maintenance_for(self, kernel: Kernel) -> str:
         """The maintenance chosen, or the best one for the kernel."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Task
-from .online import Learner, OnlineTrainer, State
+from .frames.online import Learner, OnlineTrainer, State
 
 #: the share of the mistakes that the damage of forgetting may reach (Dekel et al. 2008)
 DAMAGE = 15 / 32

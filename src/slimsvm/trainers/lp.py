@@ -25,12 +25,13 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from ..deadline import check_time_limit
-from ..gram import Gram, one_blas_thread
 from ..kernels import Array
+from ..limits import check_time_limit
 from ..model import Status
-from .interior import Effort, interior_point
-from .outputs import Binary, BinaryTrainer, Solution
+from ..rows.protocol import Rows
+from ..rows.threads import one_blas_thread
+from ..solvers.interior import Effort, interior_point
+from .frames.per_output import Binary, BinaryTrainer, Solution
 
 #: coefficients below this share of the largest one are 0
 NOTHING = 1e-7
@@ -68,13 +69,13 @@ class LP(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """One linear program, or many small ones."""
         effort = Effort(self.max_iter, self.time_limit)
-        machine = Machine(problem.gram, problem.y, self.C * problem.weights)
+        machine = Machine(problem.rows, problem.y, self.C * problem.weights)
         if problem.y.size <= self.direct:
             machine.add(np.arange(problem.y.size))
             status = corner(machine, self.tol, effort)
         else:
             some = problem.rng.permutation(problem.y.size)[: self.batch]
-            machine.add(apart(problem.gram, some, self.batch))
+            machine.add(apart(problem.rows, some, self.batch))
             with one_blas_thread():  # the crew has threads enough
                 status = self.generated_corner(machine, effort, problem.report)
         problem.report(1.0)
@@ -92,7 +93,7 @@ class LP(BinaryTrainer):
 class Machine:
     """The problem of all rows on the columns so far, the best model, and the bounds on the optimum of all columns."""
 
-    def __init__(self, gram: Gram, y: Array, cap: Array) -> None:
+    def __init__(self, gram: Rows, y: Array, cap: Array) -> None:
         self.gram, self.y, self.cap = gram, y, cap
         self.columns, self.K = np.empty(0, dtype=np.intp), np.empty((y.size, 0))
         self.group = np.arange(y.size)
@@ -217,7 +218,7 @@ def wanted(machine: Machine, prices: Array, reach: Array, batch: int) -> Array:
     return apart(machine.gram, candidates[np.argsort(order[candidates])][: 4 * batch], batch)
 
 
-def apart(gram: Gram, candidates: Array, count: int) -> Array:
+def apart(gram: Rows, candidates: Array, count: int) -> Array:
     """The first `count` candidates that are not much like an earlier one."""
     block = np.abs(gram.block(candidates))
     size = np.sqrt(np.diagonal(block))

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array
-from .outputs import Binary, BinaryTrainer, Solution
-from .sequential import Limits, Walk
+from .frames.per_output import Binary, BinaryTrainer, Solution
+from .frames.sequential import Limits, Walk
 
 
 @dataclass(frozen=True)

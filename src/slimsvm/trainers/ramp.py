@@ -20,9 +20,10 @@ from functools import partial
 import numpy as np
 
 from ..kernels import Array
-from ..model import Status, unheard
-from .outputs import Binary, BinaryTrainer, Solution
-from .smo import SMO, Column
+from ..model import Status, no_progress
+from ..solvers.smo import SmoState
+from .frames.per_output import Binary, BinaryTrainer, Solution
+from .smo import SMO
 
 #: steps without a lower objective after which rounding is to blame
 PATIENCE = 10
@@ -82,12 +83,12 @@ class Ramp(BinaryTrainer):
                 break
             else:
                 column = shifted(column, beta)
-                column.solve(limit, unheard)
+                column.solve(limit, no_progress)
         return Solution(column.signed, column.bias(), column.steps, column.gap, column.status)
 
-    def first(self, problem: Binary, limit: float) -> Column:
+    def first(self, problem: Binary, limit: float) -> SmoState:
         """The SVM of all rows, or the first step from the SVM of some."""
-        column = Column(problem.gram, problem.y, self.C * problem.weights, self.smo)
+        column = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo)
         if problem.start is not None:
             column.begin_from(problem.start)
         if self.subset < 1:
@@ -103,27 +104,27 @@ def share_of_each_class(y: Array, share: float, rng: np.random.Generator) -> Arr
     return np.sort(np.concatenate([rows[: int(np.ceil(share * rows.size))] for rows in sides]))
 
 
-def margins(column: Column) -> Array:
+def margins(column: SmoState) -> Array:
     """y f(x) of every row, with the bias."""
     return column.y * (column.responses.values.ravel() + column.bias())
 
 
-def ramp_objective(column: Column, s: float) -> float:
+def ramp_objective(column: SmoState, s: float) -> float:
     """1/2 |w|^2 + C sum_i w_i R_s(y_i f(x_i))."""
     z = margins(column)
     norm = float(column.signed @ column.responses.values.ravel())
     return 0.5 * norm + float(column.cap @ (np.maximum(1 - z, 0.0) - np.maximum(s - z, 0.0)))
 
 
-def tangents(column: Column, s: float, doubt: float) -> Array:
+def tangents(column: SmoState, s: float, doubt: float) -> Array:
     """beta_i = C w_i where y_i f(x_i) < s, else 0; rows within `doubt` of s keep theirs."""
     z = margins(column)
     return np.where(np.abs(z - s) < doubt, column.shift, np.where(z < s, column.cap, 0.0))
 
 
-def shifted(before: Column, beta: Array) -> Column:
+def shifted(before: SmoState, beta: Array) -> SmoState:
     """The problem of the next step, begun from the solution of the one before; pair steps are counted on."""
-    after = Column(before.gram, before.y, before.cap, before.settings, beta)
+    after = SmoState(before.rows, before.y, before.cap, before.settings, shift=beta)
     start = into_box(before.signed, before.y, -beta, before.cap - beta, margins(before))
     after.alpha = np.clip(start * before.y + beta, 0.0, before.cap)
     after.responses.values = before.responses.values.copy()

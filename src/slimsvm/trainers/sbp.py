@@ -14,13 +14,13 @@ from time import monotonic
 
 import numpy as np
 
-from ..deadline import check_time_limit
-from ..gram import one_blas_thread
 from ..kernels import Array
+from ..limits import check_time_limit
 from ..model import Status
-from ..responses import Responses
-from .outputs import Binary, BinaryTrainer, Solution
-from .water import Amount, Cost, Covered, Slack, Surface, fill
+from ..rows.responses import Responses
+from ..rows.threads import one_blas_thread
+from ..solvers.water import Amount, Cost, Covered, Slack, Surface, fill
+from .frames.per_output import Binary, BinaryTrainer, Solution
 
 STEPS = ("mean", "root")
 #: rounds between looks at the objective: enough to draw this part of the rows under water, and a few at least
@@ -151,7 +151,7 @@ class _Run:
         self.amount: Amount = Cost(settings.C) if settings.nu is None else Slack(settings.nu * self.learned)
         self.root = (settings.steps or ("root" if settings.batch == 1 else "mean")) == "root"
         self.batch = settings.batch if self.root else max(min(settings.batch, int(LARGEST_BATCH * self.y.size)), 1)
-        self.responses = Responses(problem.gram, 1)
+        self.responses = Responses(problem.rows, 1)
         flood = Surface((np.inf,) * len(self.basins), Covered(self.learned, 0.0))
         heights = [np.zeros(basin.rows.size) for basin in self.basins]
         self.last = _Iterate(np.zeros(self.y.size), self.values, heights, flood)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Array
-from .outputs import Binary, BinaryTrainer, Solution
-from .sequential import Limits, Walk
+from .frames.per_output import Binary, BinaryTrainer, Solution
+from .frames.sequential import Limits, Walk
 
 #: gradients that are rounding, as in LIBLINEAR: a row at its optimum stays there, and no responses change
 ROUNDING = 1e-12

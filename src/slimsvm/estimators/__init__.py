@@ -1,0 +1,5 @@
+"""The doors: SlimSVC and compress."""
+
+from .svc import SlimSVC, compress
+
+__all__ = ["SlimSVC", "compress"]

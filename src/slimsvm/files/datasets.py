@@ -1,0 +1,337 @@
+"""Rows and labels from files: CSV, NumPy's .npz, and LIBSVM/svmlight for every other ending."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import struct
+import tokenize
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.datasets import load_svmlight_file
+
+from ..kernels import Array, Matrix
+
+SEPARATORS = ("\t", ";", ",")
+SPLITS = ("train", "test")
+#: whole numbers below this are exact in float64
+EXACT = 2**53
+#: what NumPy and zipfile raise for a file that is cut off, damaged or not theirs
+DAMAGED = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+Data = tuple[Matrix, Any]  # rows, and their labels as an array or None
+
+
+def read_data(
+    path: str | os.PathLike[str],
+    *,
+    labels: bool = True,
+    target: str | int | None = None,
+    split: str = "train",
+    n_features: int | None = None,
+) -> Data:
+    """Rows X and labels y of a file, by its ending: .csv or .tsv, .npz, and LIBSVM for any other.
+
+    With `labels=False` a file may have none, and y is None then; in a CSV file all columns are features unless `target` is
+    given. `target` is the column of the labels in a CSV file, by name or by number from 0 (negative from the end), the last
+    one by default. `split` chooses "train" or "test" in an .npz file that has X_train or X_test and no X. `n_features` is
+    the number of features wanted. X is float64, or float32 where an .npz file has no more digits, and CSR for LIBSVM; y is
+    of whole numbers where all labels are, else of numbers or strings.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    try:
+        if ending in (".csv", ".tsv"):
+            X, y = _read_csv(path, labels, target)
+        elif target is not None:
+            raise ValueError(f"target={target!r} is a column of a CSV file, and this is none; leave target out")
+        elif ending == ".npz":
+            X, y = _read_npz(path, labels, split)
+        else:
+            X, y = _read_svmlight(path, n_features)
+        _check_width(X, n_features)
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"cannot read {str(path)!r}: {error}") from error
+    return X, y
+
+
+def _check_width(X: Matrix, n_features: int | None) -> None:
+    if n_features not in (None, X.shape[1]):
+        raise ValueError(
+            f"it has {X.shape[1]} features and {n_features} are wanted; give the same features in the same order, and in a "
+            "CSV file the column of the labels as target where there is one"
+        )
+
+
+def _as_labels(y: Array) -> Array:
+    """Numbers as integers where all of them are whole."""
+    whole = y.dtype.kind == "f" and (np.abs(y) < EXACT).all() and (y == np.rint(y)).all()
+    return y.astype(np.int64) if whole else y
+
+
+def _number(text: str) -> float | None:
+    """The number in a text, if it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# CSV: one row a line, perhaps after a line of names.
+
+
+def _read_csv(path: Path, labels: bool, target: str | int | None) -> Data:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = _csv_rows(file)
+        line, first = next(rows, (0, []))
+        if not first:
+            raise ValueError("it is empty")
+        place = _target_column(first, target) if labels or target is not None else None
+        header = _is_header(first, place, target)
+        return _table(rows if header else chain([(line, first)], rows), len(first), place, header)
+
+
+def _csv_rows(file: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, with the numbers of their lines."""
+    start = next((line for line in iter(file.readline, "") if line.strip()), "")
+    file.seek(0)
+    reader = csv.reader(file, delimiter=max(SEPARATORS, key=start.count))
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if len(cells) > 1 or any(cells):
+            yield reader.line_num, cells
+
+
+def _target_column(first: list[str], target: str | int | None) -> int:
+    """The number of the labels' column, from the first row."""
+    count = len(first)
+    if count < 2:
+        raise ValueError("it has one column only; features and labels need two or more, separated by commas or semicolons")
+    if target in first and _number(str(target)) is None:
+        return first.index(str(target))
+    try:
+        column = int(-1 if target is None else target)
+    except ValueError:
+        raise ValueError(f"it has no column {target!r}; its first line is {short(first)}") from None
+    if not -count <= column < count:
+        raise ValueError(f"it has no column {column}; its columns are numbered from 0 to {count - 1}")
+    return column % count
+
+
+def _is_header(first: list[str], place: int | None, target: str | int | None) -> bool:
+    """Whether the first row has names: that of the target, or no number among the features."""
+    features = [cell for column, cell in enumerate(first) if column != place]
+    named = target in first and _number(str(target)) is None
+    return named or all(_number(cell) is None for cell in features)
+
+
+def _table(rows: Iterator[tuple[int, list[str]]], width: int, place: int | None, header: bool) -> Data:
+    """Features and labels of rows of `width` cells; `header` tells whether a line of names came before them."""
+    values, labels, lines = array("d"), [], []
+    for line, row in rows:
+        if len(row) != width:
+            raise ValueError(f"line {line} has {len(row)} columns and the first line has {width}")
+        if place is not None:
+            labels.append(row.pop(place))
+        values.extend(_features(row, line, place))
+        lines.append(line)
+    if not lines:
+        raise ValueError("it has a header line and no rows")
+    X = np.array(values).reshape(len(lines), -1)
+    skip = not header and _has_numbered_header(labels)
+    return X[skip:], None if place is None else _text_labels(labels[skip:], lines[skip:])
+
+
+def _features(cells: list[str], line: int, place: int | None) -> list[float]:
+    """The numbers of one row, all finite."""
+    try:
+        numbers = [float(cell) for cell in cells]
+    except ValueError:
+        numbers = [math.nan]
+    if not math.isfinite(sum(numbers)):
+        for column, cell in enumerate(cells):
+            number = _number(cell)
+            if number is None or not math.isfinite(number):
+                column += place is not None and column >= place
+                what = f"{short(cell)} is not a finite number" if cell else "there is no value"
+                raise ValueError(f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps")
+    return numbers
+
+
+def _has_numbered_header(labels: list[str]) -> bool:
+    """Whether the first row is a header whose features are called by numbers: all labels but its own are numbers."""
+    numbers = [_number(label) is not None for label in labels]
+    return len(labels) > 1 and labels[0] != "" and not numbers[0] and all(numbers[1:])
+
+
+def _text_labels(labels: list[str], lines: list[int]) -> Array:
+    """Labels as numbers where all are, else as strings."""
+    if "" in labels:
+        raise ValueError(f"line {lines[labels.index('')]} has no label")
+    numbers = [_number(label) for label in labels]
+    if any(number is None for number in numbers):
+        return np.array(labels)
+    y = np.array(numbers, dtype=np.float64)
+    if not np.isfinite(y).all():
+        worst = int(np.isfinite(y).argmin())
+        raise ValueError(f"line {lines[worst]} has the label {labels[worst]!r}; labels must be finite numbers or words")
+    return _as_labels(y) if (np.abs(y) < EXACT).all() else np.array(labels)
+
+
+# NumPy's archives: X and y, or X_train and so on, or the pieces of a CSR array.
+
+
+def _read_npz(path: Path, labels: bool, split: str) -> Data:
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}; there are {list(SPLITS)}")
+    arrays, names = _npz_arrays(path, split)
+    X: Matrix = arrays["X"] if "X" in arrays else _npz_csr(arrays, names, split)
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
+        raise ValueError(f"its X is an array of {X.dtype} of shape {X.shape}; give numbers, one row each")
+    X = _as_float(X)
+    _check_finite(X, "X")
+    if "y" in arrays:
+        return X, _npz_labels(arrays["y"], X.shape[0])
+    if labels:
+        raise ValueError(f"it has no labels, y or y_{split}; it has {names[:20]}")
+    return X, None
+
+
+def _npz_arrays(path: Path, split: str) -> tuple[dict[str, Array], list[str]]:
+    """The arrays of the split, under their names without it, and the names of all arrays."""
+    with open(path, "rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+            names = list(archive.files)
+            part = "" if {"X", "X_data"} & set(names) else f"_{split}"
+            wanted = {"X": f"X{part}", "y": f"y{part}"}
+            wanted |= {piece: f"X{part}_{piece}" for piece in ("data", "indices", "indptr", "shape")}
+            return {key: archive[name] for key, name in wanted.items() if name in names}, names
+        except DAMAGED as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise ValueError(
+                f"it is damaged, or no .npz file of numbers and strings as np.savez writes ({reason})"
+            ) from error
+
+
+def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
+    """The sparse X of its pieces."""
+    if "data" not in arrays:
+        raise ValueError(f"it has no rows, X or X_{split}; it has {names[:20]}")
+    missing = [piece for piece in ("indices", "indptr", "shape") if piece not in arrays]
+    if missing:
+        raise ValueError(f"it has the data of a sparse X, but not its {', '.join(missing)}; it has {names[:20]}")
+    data, indices, indptr, shape = (arrays[piece] for piece in ("data", "indices", "indptr", "shape"))
+    whole = all(piece.dtype.kind in "iu" and piece.ndim == 1 for piece in (indices, indptr, shape))
+    if not whole or shape.size != 2 or data.dtype.kind not in "biuf" or data.shape != indices.shape:
+        raise ValueError("its sparse X needs as many values as indices, and whole numbers for indices, indptr and shape")
+    X = csr_array((_as_float(data), indices.astype(np.int64), indptr.astype(np.int64)), shape=tuple(shape.tolist()))
+    X.check_format(full_check=True)
+    return X
+
+
+def _as_float(X: Matrix) -> Matrix:
+    """Numbers as float32 where that holds them exactly, else as float64."""
+    return X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64, copy=False)
+
+
+def _npz_labels(y: Array, rows: int) -> Array:
+    if y.shape not in ((rows,), (rows, 1)) or y.dtype.kind not in "biufUS":
+        raise ValueError(f"its y is an array of {y.dtype} of shape {y.shape}; give one label for each of the {rows} rows")
+    if y.dtype.kind == "f":
+        _check_finite(y, "y")
+    return _as_labels(y.astype(str) if y.dtype.kind == "S" else y).ravel()
+
+
+def _check_finite(values: Matrix, name: str) -> None:
+    data = values.data if issparse(values) else values
+    bad = np.argwhere(~np.isfinite(data))
+    if bad.size:
+        place = [int(axis[bad[0, 0]]) for axis in values.tocoo().coords] if issparse(values) else bad[0].tolist()
+        raise ValueError(f"its {name} has {data[tuple(bad[0])]} at {place}; fill or drop such rows")
+
+
+# LIBSVM and svmlight: label index:value index:value ..., indices from 1 on.
+
+
+def _read_svmlight(path: Path, n_features: int | None) -> Data:
+    text = path.read_bytes()
+    try:
+        X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float64, zero_based=False)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(_svmlight_problem(text, n_features) or f"it is no LIBSVM file: {error}") from error
+    if not X.shape[0]:
+        raise ValueError("it has no rows")
+    if not np.isfinite(X.data).all() or not np.isfinite(y).all():
+        raise ValueError(_svmlight_problem(text, n_features))
+    if n_features is None and not X.nnz:
+        raise ValueError("no line has a feature; a line of a LIBSVM file is a label and index:value for each feature")
+    return csr_array(X), _as_labels(y)
+
+
+def _svmlight_problem(text: bytes, n_features: int | None) -> str | None:
+    """What is wrong with the first line that cannot be read."""
+    for number, line in enumerate(text.split(b"\n"), 1):
+        words = line.partition(b"#")[0].decode(errors="replace").split()
+        problem = words and (_label_problem(words[0]) or _features_problem(words[1:], n_features))
+        if problem:
+            return f"line {number}: {problem}"
+    return None
+
+
+def _label_problem(word: str) -> str | None:
+    label = _number(word)
+    if label is not None and math.isfinite(label):
+        return None
+    if "," in word:
+        return f"several labels, {short(word)}; each row must have one"
+    if ":" in word:
+        return f"{short(word)} is not a label; each line must begin with one, and any number will do where there is none"
+    return f"the label {short(word)} is not a finite number; LIBSVM files have numbers for labels, CSV files may have words"
+
+
+def _features_problem(words: list[str], n_features: int | None) -> str | None:
+    last, most = 0, n_features or 2**31 - 1
+    for word in words:
+        place, _, text = word.partition(":")
+        value = _number(text)
+        if place == "qid":
+            continue
+        if not place.isdecimal() or value is None or not math.isfinite(value):
+            return f"{short(word)} is not index:value with a finite number"
+        index = int(place)
+        if not index:
+            return f"feature index 0 in {short(word)}; LIBSVM files count from 1: add 1 to every index of this data"
+        if index <= last:
+            return f"feature index {index} after {last}; indices must ascend"
+        if index > most:
+            return f"feature index {index}; {most} features are wanted at most"
+        last = index
+    return None

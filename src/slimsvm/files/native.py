@@ -1,0 +1,400 @@
+"""The .slim model file: a fitted SlimSVC, or a Pipeline of scalers and one, without pickle.
+
+The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
+estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
+on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table;
+another kind of part is a line in `KINDS`, another scaler a line in `FITTED`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.svc import SlimSVC
+from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
+from ..model import Expansion, Status
+from ..multiclass import CODINGS
+from ..reducers import REDUCERS
+from ..solvers.norms import NORMS
+from ..trainers import TRAINERS
+from .container import (
+    DTYPE,
+    LARGEST,
+    SCALAR,
+    Arrays,
+    Entry,
+    checked_shape,
+    entry_of,
+    pack_file,
+    short,
+    unpack_file,
+    write_whole,
+)
+
+#: frozen dataclasses that are kept by name and fields
+KINDS: dict[str, dict[str, Any]] = {
+    "model": {"expansion": Expansion},
+    "kernel": KERNELS,
+    "coding": CODINGS,
+    "trainer": TRAINERS,
+    "norm": NORMS,
+    "reducer": REDUCERS,
+}
+COMMON = ("n_features_in_", "feature_names_in_")
+SCALER = (*COMMON, "_sklearn_output_config", "scale_")
+#: what fit leaves in each estimator, the optional ones where they are
+FITTED: dict[Any, tuple[str, ...]] = {
+    StandardScaler: (*SCALER, "mean_", "var_", "n_samples_seen_"),
+    MinMaxScaler: (*SCALER, "min_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+    MaxAbsScaler: (*SCALER, "max_abs_", "n_samples_seen_"),
+    RobustScaler: (*SCALER, "center_"),
+    SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
+}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
+ESTIMATORS = {kind.__name__: kind for kind in FITTED}
+SCALERS = sorted(ESTIMATORS.keys() - {"SlimSVC"})
+#: steps of a Pipeline that do nothing
+NOTHING = ("passthrough", None)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted SlimSVC, or a Pipeline of scalers and one, to a .slim file: whole or not at all.
+
+    `path_` is not kept, nor are a RandomState or a joblib.Memory among the parameters: these come back as None.
+    """
+    writer = _Writer()
+    entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_svc(model, writer, "")
+    write_whole(Path(os.path.realpath(path)), pack_file({"slimsvm": version("slimsvm"), "model": entry}, writer.arrays))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
+    data = Path(path).read_bytes()
+    try:
+        header, arrays = unpack_file(data)
+        entry, reader = entry_of(header, "model", dict), _Reader(arrays)
+        return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_svc(entry, reader)
+    except (OverflowError, RecursionError, ValueError) as error:
+        raise ValueError(f"cannot load {os.fspath(path)!r}: {error}") from error
+
+
+# Values: to JSON and back.
+
+
+class _Writer:
+    """Values to JSON; arrays are set aside under names that the JSON refers to."""
+
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+
+    def pack(self, name: str, value: Any) -> Any:
+        """The value as JSON; `name` is the path to it, by which its arrays are called."""
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case np.generic() if SCALAR.fullmatch(_little(value.dtype).str):
+                return {"scalar": self.pack(name, value.item()), "dtype": _little(value.dtype).str}
+            case float() if math.isfinite(value):
+                return value
+            case list():
+                return [self.pack(f"{name}.{number}", item) for number, item in enumerate(value)]
+            case tuple():
+                return {"tuple": self.pack(name, list(value))}
+            case dict():
+                return {"dict": self.pack(name, [list(pair) for pair in value.items()])}
+            case Status():
+                return {"status": value.name}
+        return self._pack_array(name, value) if _is_array(value) else self._pack_part(name, value)
+
+    def _pack_array(self, name: str, value: Matrix) -> Entry:
+        """A dense or sparse array, or strings."""
+        if issparse(value):
+            rows = csr_array(value)
+            pieces = {piece: self.pack(f"{name}.{piece}", getattr(rows, piece)) for piece in ("data", "indices", "indptr")}
+            return {"csr": [int(size) for size in rows.shape], **pieces}
+        if value.dtype == object and value.ndim == 1 and all(isinstance(item, str) for item in value):
+            return {"strings": [str(item) for item in value]}
+        dtype = _little(value.dtype)
+        if not DTYPE.fullmatch(dtype.str):
+            raise ValueError(
+                f"cannot save {name}, an array of {value.dtype}; a .slim file holds arrays of numbers, truth values and "
+                "strings. Train with labels of one of these types"
+            )
+        self.arrays[name] = value.astype(dtype, order="C")
+        return {"array": name}
+
+    def _pack_part(self, name: str, value: Any) -> Entry:
+        """A dataclass in one of the tables."""
+        for kind, table in KINDS.items():
+            for key, part in table.items():
+                if type(value) is part:
+                    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+                    packed = {field: self.pack(f"{name}.{field}", content) for field, content in fields.items()}
+                    return {"kind": kind, "name": key, "fields": packed}
+        raise ValueError(
+            f"cannot save {name}={short(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
+            "TRAINERS and REDUCERS. Change it with set_params before saving"
+        )
+
+
+class _Reader:
+    """JSON to values, with the arrays that the JSON refers to, each of them once."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+
+    def unpack(self, packed: Any) -> Any:
+        """The value of which `_Writer.pack` made this JSON."""
+        match packed:
+            case None | bool() | int() | float() | str():
+                return packed
+            case list():
+                return [self.unpack(item) for item in packed]
+            case {"scalar": bool() | int() | float() as value, "dtype": str(dtype)} if SCALAR.fullmatch(dtype):
+                return np.array(value, np.dtype(dtype).newbyteorder("="))[()]
+            case {"tuple": list(items)}:
+                return tuple(self.unpack(items))
+            case {"dict": list(pairs)}:
+                return self._unpack_dict(pairs)
+            case {"status": str(name)} if name in Status.__members__:
+                return Status[name]
+            case {"kind": str(kind), "name": str(name), "fields": dict(fields)} if name in KINDS.get(kind, {}):
+                return _build(KINDS[kind][name], {field: self.unpack(content) for field, content in fields.items()})
+        return self._unpack_array(packed)
+
+    def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
+        unpacked = self.unpack(pairs)
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in unpacked):
+            raise ValueError(f"it has a dict that is not made of pairs: {short(pairs)}")
+        return _build(dict, {}, unpacked)
+
+    def _unpack_array(self, packed: Entry) -> Matrix:
+        match packed:
+            case {"array": str(name)} if name in self.arrays:
+                return self.arrays.pop(name)
+            case {"strings": list(items)} if all(isinstance(item, str) for item in items):
+                return np.array(items, dtype=object)
+            case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
+                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
+        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {short(packed)}")
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or issparse(value)
+
+
+def _little(dtype: np.dtype) -> np.dtype:
+    return dtype.newbyteorder("<")
+
+
+def _csr(pieces: list[Any], shape: tuple[int, ...]) -> csr_array:
+    """The sparse array of data, indices and indptr, checked throughout."""
+    kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
+    if kinds != ["f", "i", "i"] or len(shape) != 2:
+        raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
+    data, indices, indptr = pieces
+    if data.size != indices.size:
+        raise ValueError(f"it has a sparse array of {data.size} values and {indices.size} column numbers")
+    rows = csr_array((data, indices, indptr), shape=shape)
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _build(kind: Any, fields: Entry, *given: Any) -> Any:
+    """kind(*given, **fields)."""
+    try:
+        return kind(*given, **fields)
+    except TypeError as error:
+        raise ValueError(f"it has a {kind.__name__} that cannot be made: {error}") from error
+
+
+# Estimators: to entries of the header and back.
+
+
+def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
+    """Type, parameters and what fit left in an estimator."""
+    check_is_fitted(estimator)
+    kind = type(estimator)
+    fitted = {key: getattr(estimator, key) for key in FITTED[kind] if hasattr(estimator, key)}
+    return {
+        "type": kind.__name__,
+        "params": _dump_params(estimator, writer, name),
+        "fitted": {key: writer.pack(name + key, value) for key, value in fitted.items()},
+    }
+
+
+def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
+    """The estimator as it was after fit."""
+    estimator = _load_params(entry, reader, kind)
+    fitted = entry_of(entry, "fitted", dict)
+    for key in FITTED[kind]:
+        if key in fitted:
+            setattr(estimator, key, reader.unpack(fitted[key]))
+    return estimator
+
+
+def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
+    params = estimator.get_params(deep=False)
+    params.pop("steps", None)
+    for key in ("random_state", "memory"):
+        if key in params and not isinstance(params[key], Integral | str):
+            params[key] = None
+    return {key: writer.pack(name + key, value) for key, value in params.items()}
+
+
+def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
+    """An estimator with its parameters."""
+    params = entry_of(entry, "params", dict)
+    unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
+    if unknown:
+        raise ValueError(
+            f"it has a {kind.__name__} with parameters that the one installed does not have, {short(unknown)}; "
+            "install newer versions of slimsvm and scikit-learn"
+        )
+    return _build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
+
+
+def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
+    if type(model) is not SlimSVC:
+        _raise_unknown(f"a {type(model).__name__}", [model])
+    check_is_fitted(model)
+    if isinstance(model.model_.kernel, Custom):
+        raise ValueError(
+            f"cannot save a model whose kernel is a function, {short(model.model_.kernel.function)}: a .slim file "
+            f"holds no code. Train with one of the kernels that have a name, {sorted(KERNELS)}"
+        )
+    return _dump_estimator(model, writer, name)
+
+
+def _load_svc(entry: Any, reader: _Reader) -> Any:
+    if entry_of(entry, "type", str) != "SlimSVC":
+        raise ValueError(f"it has a {short(entry['type'])} in the place of a SlimSVC")
+    estimator = _load_estimator(entry, reader, SlimSVC)
+    estimator.path_ = None
+    _check_features(estimator)
+    _check_svc(estimator)
+    return estimator
+
+
+def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
+    steps = [step for _, step in pipeline.steps]
+    scalers = [step for step in steps[:-1] if step not in NOTHING]
+    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step).__name__ in SCALERS for step in scalers):
+        _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
+    entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
+    return {
+        "type": "Pipeline",
+        "params": _dump_params(pipeline, writer, ""),
+        "steps": [[name, entry] for (name, _), entry in zip(pipeline.steps, entries, strict=True)],
+    }
+
+
+def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
+    pairs = entry_of(entry, "steps", list)
+    if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
+    steps = [(name, _load_scaler(step, reader)) for name, step in pairs[:-1]]
+    steps.append((pairs[-1][0], _load_svc(pairs[-1][1], reader)))
+    if len({step.n_features_in_ for _, step in steps if step not in NOTHING}) > 1:
+        raise ValueError("it has a Pipeline whose steps disagree about the number of features")
+    return _load_params(entry, reader, Pipeline, steps)
+
+
+def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
+    if step in NOTHING:
+        return step
+    return _dump_svc(step, writer, name) if type(step) is SlimSVC else _dump_estimator(step, writer, name)
+
+
+def _load_scaler(entry: Any, reader: _Reader) -> Any:
+    if entry in NOTHING:
+        return entry
+    name = entry_of(entry, "type", str)
+    if name not in SCALERS:
+        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALERS}")
+    scaler = _load_estimator(entry, reader, ESTIMATORS[name])
+    _check_features(scaler)
+    _check_scaler(scaler)
+    return scaler
+
+
+def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
+    hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
+    raise ValueError(
+        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALERS)}) "
+        f"that ends in one{hint}"
+    )
+
+
+# Checks that the parts of a loaded model agree.
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its parts do not fit together: {what}")
+
+
+def _is(array: Any, kinds: str, shape: tuple[int, ...]) -> bool:
+    """Whether this is an array with elements of one of these kinds and of that shape."""
+    return _is_array(array) and array.dtype.kind in kinds and array.shape == shape
+
+
+def _check_features(estimator: Any) -> None:
+    needed = set(FITTED[type(estimator)]) - OPTIONAL
+    _check(all(hasattr(estimator, name) for name in needed), f"a {type(estimator).__name__} needs {sorted(needed)}")
+    count, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+    _check(isinstance(count, int) and 0 < count <= LARGEST, f"there are {short(count)} features")
+    _check(names is None or _is(names, "O", (count,)), f"the names of the {count} features")
+
+
+def _check_scaler(scaler: Any) -> None:
+    count = scaler.n_features_in_
+    _check(isinstance(getattr(scaler, "_sklearn_output_config", {}), dict), "the output of a scaler")
+    for name in set(FITTED[type(scaler)]) - {*COMMON, *OPTIONAL}:
+        value = getattr(scaler, name)
+        number = name == "n_samples_seen_" and isinstance(value, Real)
+        _check(value is None or number or _is(value, "fi", (count,)), f"{name} of the {type(scaler).__name__}")
+
+
+def _check_svc(svc: Any) -> None:
+    classes, coding, model = svc.classes_, svc.coding_, svc.model_
+    _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
+    _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")
+    _check(type(coding) in CODINGS.values() and isinstance(coding.n_classes, int), "there is no coding")
+    _check(coding.n_classes == classes.size, f"a coding of {coding.n_classes} and {classes.size} classes")
+    _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
+    _check_kernel(model.kernel)
+    _check_expansion(model, coding.outputs, svc.n_features_in_)
+
+
+def _check_kernel(kernel: Any) -> None:
+    for field in dataclasses.fields(kernel):
+        value, wanted = getattr(kernel, field.name), Integral if isinstance(field.default, Integral) else Real
+        _check(isinstance(value, wanted), f"{field.name}={short(value)} of the {kernel.name} kernel")
+
+
+def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
+    _check(_is(model.bias, "f", (outputs,)), f"the bias of {outputs} outputs")
+    size = model.coef.shape[0] if isinstance(model.coef, np.ndarray) and model.coef.ndim == 2 else -1
+    _check(_is(model.coef, "f", (size, outputs)), f"the coefficients of {outputs} outputs")
+    if isinstance(model.kernel, Precomputed):
+        columns = model.points
+        _check(_is(columns, "i", (size, 1)) and isinstance(columns, np.ndarray), f"the columns of {size} points")
+        _check(bool(((columns >= 0) & (columns < features)).all()), f"columns of a kernel matrix of {features}")
+    else:
+        _check(_is(model.points, "f", (size, features)), f"{size} points of {features} features")

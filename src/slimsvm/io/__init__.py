@@ -1,1 +1,0 @@
-"""Models in and out: one module per format."""

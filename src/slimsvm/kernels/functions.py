@@ -1,0 +1,355 @@
+"""Kernels: what each one is. Blocks, threads, caches and precision are `gram`'s business.
+
+A kernel is a frozen dataclass with `__call__(A, B)`, the plain matrix of its values for two sets of rows. Kernels of the
+inner product (`InnerKernel`) write only their `tail`, from inner products and squared norms to values, and `gram` then
+computes the inner products in tiles by BLAS. A new kernel is one class and one line in `KERNELS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from scipy.sparse import vstack as sparse_vstack
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
+
+Array = np.ndarray
+Matrix = Any  # a dense array or a CSR array
+
+
+def inner_products(A: Matrix, B: Matrix) -> Array:
+    """A B' as a dense array, for dense or sparse A and B."""
+    G = A @ B.T
+    return G.toarray() if issparse(G) else np.asarray(G)
+
+
+def squared_norms(A: Matrix) -> Array:
+    """The squared Euclidean norm of each row, summed in float64."""
+    if issparse(A):
+        return np.asarray(A.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", A, A, dtype=np.float64)
+
+
+class Kernel:
+    """A function k(x, z) of two rows; calling it gives the matrix of values for two sets of rows."""
+
+    name: ClassVar[str]
+    #: k(x + t, z + t) = k(x, z): rows may be centred first, which keeps digits in float32
+    translation_invariant: ClassVar[bool] = False
+    #: has `pullback`
+    differentiable: ClassVar[bool] = False
+    #: every matrix of its values is positive semidefinite, so that sums over it measure lengths in a feature space
+    definite: ClassVar[bool] = True
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """K with K_ij = k(a_i, b_j)."""
+        raise NotImplementedError
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """k(a_i, a_i) for each training row."""
+        return np.array([self(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
+
+    def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
+        """What an expansion keeps of the training rows A, which are numbers `ids` of the training set."""
+        return A
+
+    def check_rows(self, X: Matrix) -> None:
+        """Raise ValueError where the kernel is not defined for these rows."""
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, W is scratch afterwards.
+
+        This is what carries a gradient with respect to kernel values, W, back to the points.
+        """
+        raise ValueError(f"the {self.name} kernel has no gradients, so points cannot be moved with it")
+
+
+class InnerKernel(Kernel):
+    """A kernel of the inner product and the two squared norms."""
+
+    def tail(self, G: Array, a: Array, b: Array) -> Array:
+        """Kernel values from inner products G and squared norms a (rows), b (columns), in place where possible."""
+        raise NotImplementedError
+
+    def amplification(self, radius: float) -> float:
+        """A bound on |dk| per unit of relative rounding error in inner products of rows with |x|^2 <= radius."""
+        raise NotImplementedError
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """K by one product and the tail."""
+        return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B))
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """k(a_i, a_i) for each row, from the norms alone."""
+        a = squared_norms(A)
+        return self.tail(a[:, None].copy(), a, np.zeros(1)).ravel()
+
+
+@dataclass(frozen=True)
+class Linear(InnerKernel):
+    """<x, z>."""
+
+    name: ClassVar[str] = "linear"
+
+    differentiable: ClassVar[bool] = True
+
+    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
+        """The inner products themselves."""
+        return G
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """d<x, z>/dz = x."""
+        return _transposed_product(W, A)
+
+    def amplification(self, radius: float) -> float:
+        """The largest inner product."""
+        return radius
+
+
+@dataclass(frozen=True)
+class RBF(InnerKernel):
+    """exp(-gamma |x - z|^2)."""
+
+    name: ClassVar[str] = "rbf"
+    translation_invariant: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
+    gamma: float = 1.0
+
+    def tail(self, G: Array, a: Array, b: Array) -> Array:
+        """|x - z|^2 = a + b - 2 G, never below 0 by rounding."""
+        G *= 2
+        G -= a[:, None]
+        G -= b
+        np.minimum(G, 0, out=G)
+        G *= self.gamma
+        return np.exp(G, out=G)
+
+    def amplification(self, radius: float) -> float:
+        """The exponent is a difference of numbers up to 4 gamma radius."""
+        return 4 * self.gamma * radius
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+        """dk/dz = 2 gamma k (x - z)."""
+        W *= K
+        return 2 * self.gamma * (_transposed_product(W, A) - W.sum(axis=0)[:, None] * Z)
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """Ones."""
+        return np.ones(A.shape[0])
+
+
+@dataclass(frozen=True)
+class Poly(InnerKernel):
+    """(gamma <x, z> + coef0)^degree."""
+
+    name: ClassVar[str] = "poly"
+    differentiable: ClassVar[bool] = True
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+
+    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
+        """Powers by repeated products: np.power is many times slower."""
+        G *= self.gamma
+        G += self.coef0
+        base = G.copy() if self.degree > 1 else G
+        for _ in range(self.degree - 1):
+            G *= base
+        return G if self.degree else np.ones_like(G)
+
+    def amplification(self, radius: float) -> float:
+        """The derivative of t^degree at the largest t, times the rounding of t."""
+        t = self.gamma * radius + abs(self.coef0)
+        return max(self.degree, 1) * t ** max(self.degree, 1)
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """dk/dz = degree gamma (gamma <x, z> + coef0)^(degree - 1) x."""
+        if not self.degree:
+            return np.zeros_like(Z)
+        lower = Poly(self.gamma, self.coef0, self.degree - 1)
+        W *= lower(A, Z)
+        return self.degree * self.gamma * _transposed_product(W, A)
+
+
+@dataclass(frozen=True)
+class Sigmoid(InnerKernel):
+    """tanh(gamma <x, z> + coef0)."""
+
+    name: ClassVar[str] = "sigmoid"
+    differentiable: ClassVar[bool] = True
+    definite: ClassVar[bool] = False
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
+        """Tanh of the affine inner product."""
+        G *= self.gamma
+        G += self.coef0
+        return np.tanh(G, out=G)
+
+    def amplification(self, radius: float) -> float:
+        """Tanh has slope 1 at most."""
+        return self.gamma * radius + abs(self.coef0)
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+        """dk/dz = gamma (1 - k^2) x."""
+        W *= 1 - K**2
+        return self.gamma * _transposed_product(W, A)
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """exp(-gamma |x - z|_1)."""
+
+    name: ClassVar[str] = "laplacian"
+    translation_invariant: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
+    gamma: float = 1.0
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """K from Manhattan distances."""
+        D = manhattan_distances(A, B) if issparse(A) or issparse(B) else cdist(A, B, "cityblock")
+        D *= -self.gamma
+        return np.exp(D, out=D)
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """Ones."""
+        return np.ones(A.shape[0])
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+        """dk/dz = gamma k sign(x - z), and 0 for features where x = z: the kernel has a kink there."""
+        W *= K
+        A = dense(A)
+        return self.gamma * np.stack([w @ np.sign(A - z) for w, z in zip(W.T, Z, strict=True)])
+
+
+@dataclass(frozen=True)
+class Chi2(Kernel):
+    """exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f)) for rows without negative entries."""
+
+    name: ClassVar[str] = "chi2"
+    gamma: float = 1.0
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """K by scikit-learn's chi2_kernel, which takes dense rows."""
+        return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
+        """Ones."""
+        return np.ones(A.shape[0])
+
+    def check_rows(self, X: Matrix) -> None:
+        """Negative features have no chi-squared distance."""
+        smallest = X.min() if X.shape[0] else 0.0
+        if smallest < 0:
+            raise ValueError(
+                "Negative values in data passed to SlimSVC with the chi2 kernel, which needs features >= 0 "
+                f"(the smallest is {smallest:.6g}); shift or scale the features, e.g. with MinMaxScaler"
+            )
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A function of two sets of rows that returns the matrix of kernel values."""
+
+    name: ClassVar[str] = "callable"
+    function: Callable[[Matrix, Matrix], Array]
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """K as the function gives it, checked for its shape."""
+        K = np.asarray(self.function(A, B))
+        if K.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"the kernel function returned an array of shape {K.shape} for {A.shape[0]} and {B.shape[0]} rows; "
+                f"it must return {(A.shape[0], B.shape[0])}"
+            )
+        return K
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """Rows are rows of a kernel matrix; a point is the number of its column."""
+
+    name: ClassVar[str] = "precomputed"
+
+    def __call__(self, A: Matrix, B: Matrix) -> Array:
+        """The columns B of the rows A."""
+        return dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
+
+    def diagonal(self, A: Matrix, ids: Array) -> Array:
+        """Each row's own column."""
+        return np.array([A[i, k] for i, k in enumerate(ids)], dtype=np.float64)
+
+    def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
+        """SmoState numbers, as a column."""
+        return np.asarray(ids)[:, None]
+
+    def check_rows(self, X: Matrix) -> None:
+        """Training needs the square matrix of all pairs."""
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel matrix of the training rows must be square, and this one is "
+                f"{X.shape[0]} x {X.shape[1]}; give k(x_i, x_j) for all pairs of training rows"
+            )
+
+
+def _transposed_product(W: Array, A: Matrix) -> Array:
+    """W' A for dense or sparse A."""
+    return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
+
+
+def dense(A: Matrix) -> Array:
+    """Return the rows written out."""
+    return A.toarray() if issparse(A) else np.asarray(A)
+
+
+def stacked(above: Matrix, below: Matrix) -> Matrix:
+    """Return rows above other rows, in the form of the first ones."""
+    if issparse(above):
+        return csr_array(sparse_vstack([above, below], format="csr"))
+    return np.vstack([above, dense(below)])
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    kernel.name: kernel for kernel in (Linear, RBF, Poly, Sigmoid, Laplacian, Chi2, Precomputed)
+}
+
+
+def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int, coef0: float) -> Kernel:
+    """The kernel of that name with those of the parameters that it has; a function becomes `Custom`."""
+    if callable(kernel):
+        return Custom(kernel)
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        raise ValueError(f"unknown kernel {kernel!r}; there are {sorted(KERNELS)}, or give a function of two sets of rows")
+    kind = KERNELS[kernel]
+    given = {"gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
+    fields = getattr(kind, "__dataclass_fields__", {})
+    return kind(**{name: value for name, value in given.items() if name in fields})
+
+
+def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -> float:
+    """The number behind "scale" (1 / (d var X)) or "auto" (1 / d), as in scikit-learn.
+
+    With weights the variance is that of each row repeated as often as its weight says.
+    """
+    if not isinstance(gamma, str):
+        if not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+            raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
+        raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
+    row_mean = np.asarray(X.mean(axis=1, dtype=np.float64)).ravel()
+    mean = np.average(row_mean, weights=weights)
+    if issparse(X):
+        spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
+    else:
+        spread = np.var(X, axis=1, dtype=np.float64) + (row_mean - mean) ** 2  # no digits are lost to large means
+    variance = float(np.average(spread, weights=weights))
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

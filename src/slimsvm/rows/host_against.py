@@ -1,0 +1,257 @@
+"""K(rows, points) in host memory, for points that stay, grow in number or move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
+from .precision import FLOAT32_ERROR, Prepared, float32_error, plain_rows
+from .threads import blocks
+from .tiles import Tiles, kernel_values, make_tiles, tiles_against
+
+if TYPE_CHECKING:
+    from .host import HostRows
+
+#: numbers in a strip of rows and of their kernel values: what fits the second-level cache; and rows of one at least
+STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
+#: rows of a strip where kernel values are only read
+READ_STRIP = 1 << 14
+#: numbers up to which sparse rows are written out for gradients, since sparse products with many points are slow
+DENSE_VALUES = 1 << 25
+#: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
+BLOCK_VALUES, PARTS = 1 << 18, 8
+#: work, as so many numbers to read, below which one thread is faster than several
+SMALL_WORK = 1 << 21
+#: the share of rows with a part in a gradient below which the others are left out of it
+FEW = 0.5
+
+
+class HostAgainst:
+    """K(rows, points) of `HostRows`. Sums are float64 with `exact`, else in the precision of kernel values.
+
+    With `placed`, points are in coordinates relative to the rows' centre. Kernel values are float32 as long as no point is
+    so far out that this would spoil them; from then on they are float64, since a loss that changed its precision to and fro
+    would have steps.
+    """
+
+    def __init__(self, rows: HostRows, points: Matrix, *, placed: bool, exact: bool) -> None:
+        self.rows, self.kernel, self.exact = rows, rows.kernel, exact
+        self.prepared = rows.prepared
+        self.memory = np.empty(0)
+        self.dense_rows: Matrix = None
+        self.points = points
+        self.placed: Array | None = points if placed else None
+        self.K = np.empty((rows.n, 0), rows.dtype)
+        if points.shape[0]:
+            self._evaluate(self._tiles(points), np.zeros((points.shape[0], 0)))
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.K.shape[1]
+
+    # Points.
+
+    def move(self, placed: Array, V: Array) -> Array:
+        """Evaluate K for other points and return the new K @ V, both in one pass."""
+        self.points = self.placed = placed
+        return self._evaluate(self._tiles(placed), V)
+
+    def append(self, points: Matrix) -> None:
+        """Add points behind those there are."""
+        old, new = self.K, HostAgainst(self.rows, points, placed=self.placed is not None, exact=self.exact).K
+        size = old.shape[1] + new.shape[1]
+        dtype = np.result_type(old, new) if old.shape[1] else new.dtype
+        if self.memory.size < self.rows.n * size or self.memory.dtype != dtype or self.memory.ndim == 1:
+            self.memory = np.empty((self.rows.n, max(2 * old.shape[1], size)), dtype)
+            self.memory[:, : old.shape[1]] = old
+        self.memory[:, old.shape[1] : size] = new
+        self.K = self.memory[:, :size]
+        self.points = points if not old.shape[1] else stacked(self.points, points)
+        self.placed = None if self.placed is None else self.points
+
+    def keep(self, columns: Array) -> None:
+        """Keep some of the points, in this order, and drop the others."""
+        self.K, self.points, self.memory = self.K[:, columns], self.points[columns], np.empty(0)
+        self.placed = None if self.placed is None else self.points
+
+    def first(self, size: int) -> HostAgainst:
+        """Return a handle on the first points, which shares their kernel values."""
+        part = HostAgainst(self.rows, self.points[:0], placed=self.placed is not None, exact=self.exact)
+        part.K, part.points, part.prepared = self.K[:, :size], self.points[:size], self.prepared
+        part.placed = None if self.placed is None else self.placed[:size]
+        return part
+
+    def _tiles(self, points: Matrix) -> Tiles:
+        if self.placed is None:
+            return tiles_against(self.kernel, self.prepared, self.rows.given, points, self.rows.error)
+        if not isinstance(self.kernel, InnerKernel):
+            return make_tiles(self.kernel, self.prepared, plain_rows(points))
+        if self.prepared.values.dtype == np.float32:
+            placed = _as_rows(points, self.prepared)
+            if float32_error(self.kernel, placed) <= max(FLOAT32_ERROR, float32_error(self.kernel, self.prepared)):
+                return make_tiles(self.kernel, self.prepared, placed)
+            self.prepared = self.prepared.doubled()
+        return make_tiles(self.kernel, self.prepared, _as_rows(points, self.prepared))
+
+    def _evaluate(self, tiles: Tiles, V: Array) -> Array:
+        """Fill K and return K @ V, a strip of rows at a time."""
+        n, m = self.rows.n, tiles.B.count
+        if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
+            self.memory = np.empty(n * m, tiles.dtype)
+        self.K = K = self.memory[: n * m].reshape(n, m)
+        products, weights = np.empty((n, V.shape[1])), V.astype(self._sum_dtype)
+
+        def work(strip: slice) -> None:
+            values = kernel_values(tiles, strip, K[strip])
+            if V.shape[1]:
+                products[strip] = values @ weights
+
+        self.rows.meter.add(n * m)
+        self._run(work, n, m * (8 + self.rows.d // 4), self._strip(m))
+        return products
+
+    def _strip(self, m: int) -> int:
+        """Return the rows of a strip; of sparse rows with many features enough to pay for what each strip costs."""
+        values = self.prepared.values
+        wide = values.nnz // max(self.rows.n, 1) if issparse(values) else values.shape[1]
+        long = values.shape[1] // 8 if issparse(values) else 0
+        return max(STRIP_VALUES // (m + wide + 1), SMALLEST_STRIP, long)
+
+    # Products.
+
+    @property
+    def _sum_dtype(self) -> np.dtype:
+        return np.dtype(np.float64) if self.exact else self.K.dtype
+
+    def times(self, V: Array) -> Array:
+        """Return K @ V, (n, q)."""
+        products, weights = np.empty((self.rows.n, V.shape[1])), V.astype(self._sum_dtype)
+
+        def work(strip: slice) -> None:
+            products[strip] = self.K[strip] @ weights
+
+        self._run(work, self.rows.n, self.size, self._read_strip())
+        return products
+
+    def _read_strip(self) -> int:
+        """Rows to read at a time; with `exact` a float64 copy of them is made."""
+        return min(READ_STRIP, max(2 * BLOCK_VALUES // (self.size + 1), 1)) if self._copies else READ_STRIP
+
+    @property
+    def _copies(self) -> bool:
+        return self._sum_dtype != self.K.dtype
+
+    def column(self, point: int) -> Array:
+        """Return the kernel values of one point, (n,)."""
+        return self.K[:, point].astype(np.float64)
+
+    def largest_square(self) -> float:
+        """Return the largest squared kernel value."""
+        squares = (float(np.square(self.K[some]).max(initial=0.0)) for some in blocks(self.rows.n, 4096))
+        return max(squares, default=0.0)
+
+    def back(self, W: Array, rows: Array | None = None) -> Array:
+        """Return K[rows].T @ W, (m, q)."""
+        weights = W.astype(self._sum_dtype)
+        single = weights[:, 0] if W.shape[1] == 1 else weights.T
+
+        def sums(some: slice) -> Array:
+            return single[..., some] @ self.K[some if rows is None else rows[some]]
+
+        shape = (self.size,) if W.shape[1] == 1 else (W.shape[1], self.size)
+        return self._summed(W.shape[0], self.size, sums, shape, cost=2 * self.size).reshape(W.shape[1], self.size).T
+
+    def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
+        """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
+        m, dtype = self.size, self._sum_dtype
+        alike = bool(np.ptp(weights) == 0)
+        roots = np.empty(0) if alike else np.sqrt(weights)[:, None].astype(dtype)
+
+        def sums(some: slice) -> Array:
+            part = rows[some]
+            A = np.empty((part.size, m + 1), dtype)
+            A[:, 0], A[:, 1:] = 1.0, self.K[part]
+            if not alike:
+                A *= roots[part]
+            return A.T @ A[:, since:] if since else A.T @ A
+
+        total = self._summed(rows.size, m, sums, (m + 1, m + 1 - since), cost=m * (2 + m // 16))
+        return total * weights[:1] if alike else total
+
+    def pullback(self, W: Array, V: Array) -> Array:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""
+        active = np.flatnonzero(W.any(axis=1))
+        rows = active if active.size < FEW * self.rows.n else np.arange(self.rows.n)
+        placed = self.rows.inward(self.points) if self.placed is None else self.placed
+        values, coef, placed = self._gradient_rows(), V.T.astype(self.K.dtype), placed.astype(self.K.dtype)
+
+        def sums(some: slice) -> Array:
+            part = rows[some] if rows is active else some  # a slice copies nothing
+            weights = W[part].astype(self.K.dtype)
+            weights = weights * coef if coef.shape[0] == 1 else weights @ coef  # BLAS is slow at products of two vectors
+            return self.kernel.pullback(values[part], placed, self.K[part], weights)
+
+        m, d = placed.shape
+        self.rows.meter.add(rows.size * m)
+        return self._summed(rows.size, m + d, sums, (m, d), cost=m * (4 + d // 4))
+
+    def _gradient_rows(self) -> Matrix:
+        """Return the rows for gradients: written out where that is affordable."""
+        if self.dense_rows is None:
+            values = self.prepared.values
+            affordable = issparse(values) and values.shape[0] * values.shape[1] <= DENSE_VALUES
+            self.dense_rows = values.toarray() if affordable else values
+        return self.dense_rows
+
+    def group_means(self, group: Array, weights: Array) -> Array:
+        """Return the weighted mean of K's rows in each group, (groups, m)."""
+        total = np.bincount(group, weights)
+        shape = total.size, group.size
+        return csr_array((weights / total[group], (group, np.arange(group.size))), shape=shape) @ self.K.astype(np.float64)
+
+    def features(self, T: Array) -> HostRows:
+        """Return rows K @ T with the linear kernel."""
+        from .host import linear_rows
+
+        return linear_rows(self.times(T), self.rows)
+
+    # Sums over rows, the same for any number of threads.
+
+    def _summed(self, count: int, width: int, sums: Callable[[slice], Array], shape: tuple[int, ...], cost: int) -> Array:
+        """Return the total of sums over blocks of range(count), in the same order for any number of threads.
+
+        An item is `width` numbers to hold at a time and about as long a work as reading `cost` of them.
+        """
+        block = max(BLOCK_VALUES // (width + 1), 256)
+        if count <= block:
+            return sums(slice(0, count)).astype(np.float64)
+        parts = max(min(PARTS, 2 * count // block), 1)
+        totals = np.zeros((parts, *shape))
+        size = -(-count // parts)
+
+        def add(numbers: slice) -> None:
+            for number in range(numbers.start, numbers.stop):
+                first, last = number * size, min((number + 1) * size, count)
+                for some in blocks(max(last - first, 0), block):
+                    totals[number] += sums(slice(first + some.start, first + some.stop))
+
+        self._run(add, parts, size * cost, 1)
+        return totals.sum(axis=0)
+
+    def _run(self, work: Callable[[slice], None], count: int, cost: int, strip: int) -> None:
+        """Call work(strip) for all of range(count), in threads where that much of it is worth the trouble."""
+        if count * cost < SMALL_WORK:
+            work(slice(0, count))
+        else:
+            self.rows.crew.run(work, count, strip)
+
+
+def _as_rows(points: Array, like: Prepared) -> Prepared:
+    """Return points that are in the coordinates of these rows already, in their precision."""
+    values = np.ascontiguousarray(points, dtype=like.values.dtype)
+    return Prepared(values, squared_norms(values), like.centre)

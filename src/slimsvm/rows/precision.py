@@ -1,0 +1,161 @@
+"""Rows in the form that tiles need, and the precision that is enough for them.
+
+Tiles are float32 where the work is large and the rounding provably small (`FLOAT32_ERROR`), float64 otherwise. Rows are
+centred first where the kernel allows it, which keeps digits. Rows with many zeros become CSR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ..kernels import Array, InnerKernel, Kernel, Matrix, squared_norms
+from .threads import blocks
+
+#: the error of a kernel value that float32 tiles may have where the caller asks for no less
+FLOAT32_ERROR = 1e-4
+#: multiply-adds below which float64 costs nothing that anyone would notice
+SMALL_WORK = 1 << 24
+#: the share of nonzeros under which sparse products beat BLAS
+SPARSE_DENSITY = 0.2
+#: rows that are read, centred and converted at a time: more need more memory, fewer more calls
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows as the caller has them: an array, or the rows of it with these numbers. Holds no copy."""
+
+    X: Matrix
+    index: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.X.shape[0] if self.index is None else self.index.size
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return self.X.shape[1]
+
+    def take(self, index: Array) -> Given:
+        """Return some of the rows, by their numbers here."""
+        return Given(self.X, index if self.index is None else self.index[index])
+
+    def rows(self) -> Matrix:
+        """Return the rows themselves, copied where they are not all of the array."""
+        return self.X if self.index is None else self.X[self.index]
+
+    def blocks(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield the rows a block at a time, each with its place."""
+        for some in blocks(self.n, BLOCK_ROWS):
+            yield some, self.X[some] if self.index is None else self.X[self.index[some]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows in the form tiles need: one precision, centred where that helps, CSR where most entries are zero."""
+
+    values: Matrix
+    norms: Array  # squared, float64
+    centre: Array | None
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return self.values.shape[0]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return issparse(self.values)
+
+    def like(self, X: Matrix) -> Prepared:
+        """Return other rows in the same form; points may stay dense where these rows are sparse."""
+        X = X.toarray() if issparse(X) and not self.sparse else X
+        return _converted(Given(X), self.values.dtype, self.centre)
+
+    def take(self, index: Array) -> Prepared:
+        """Return a few of the rows."""
+        return Prepared(self.values[index], self.norms[index] if self.norms.size else self.norms, self.centre)
+
+    def doubled(self) -> Prepared:
+        """Return the rows in float64, with the norms of their values."""
+        values = self.values.astype(np.float64)
+        return Prepared(values, squared_norms(values), self.centre)
+
+
+def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
+    X = given.X
+    if issparse(X):
+        values = narrow(csr_array(given.rows(), dtype=dtype))
+    elif given.index is None and centre is None:
+        values = np.ascontiguousarray(X, dtype=dtype)
+    else:
+        values = np.empty((given.n, given.d), dtype)
+        for some, rows in given.blocks():  # the differences are float64, one block of them at a time
+            values[some] = rows if centre is None else rows - centre
+    return Prepared(values, squared_norms(values), centre)
+
+
+def narrow(X: csr_array) -> csr_array:
+    """Return the same CSR array with 32-bit indices, after checking that all of them are features."""
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(f"a sparse array of {X.shape[1]} features has indices beyond them; build it anew")
+    if X.nnz >= 2**31:
+        raise ValueError(f"a sparse array of {X.nnz:,} nonzeros; {2**31 - 1:,} are possible. Give fewer rows")
+    return csr_array((X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)), X.shape)
+
+
+def prepare(kernel: Kernel, given: Given, partners: int, error: float) -> Prepared:
+    """Return the rows in the best form for tiles against about `partners` points, with kernel values to within `error`."""
+    if not isinstance(kernel, InnerKernel):
+        return plain_rows(given.rows())
+    centre = None
+    if _is_sparse_work(given):
+        given = Given(csr_array(given.rows()))
+    else:
+        given = Given(given.rows().toarray()) if issparse(given.X) else given
+        centre = _mean(given) if kernel.translation_invariant and given.n else None
+    if given.n * partners * given.d > SMALL_WORK:
+        rows = _converted(given, np.dtype(np.float32), centre)
+        if float32_error(kernel, rows) <= min(error, FLOAT32_ERROR):
+            return rows
+    return _converted(given, np.dtype(np.float64), centre)
+
+
+def plain_rows(X: Matrix) -> Prepared:
+    """Return rows or points as they are, for kernels that are not of the inner product."""
+    return Prepared(X, np.empty(0), None)
+
+
+def float32_error(kernel: InnerKernel, rows: Prepared) -> float:
+    """Return the error to expect of kernel values that are computed from float32 inner products among these rows.
+
+    Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them.
+    """
+    unit = float(np.finfo(np.float32).eps) / 2
+    terms = np.diff(rows.values.indptr).max(initial=0) if rows.sparse else rows.values.shape[1]
+    return (kernel.amplification(float(rows.norms.max(initial=0.0))) * (np.sqrt(terms) + 4.0) + 4.0) * unit
+
+
+def _is_sparse_work(given: Given) -> bool:
+    if given.n == 0 or given.d == 0:
+        return False
+    count = np.count_nonzero if not issparse(given.X) else lambda rows: rows.nnz
+    nonzeros = sum(count(rows) for _, rows in given.blocks())
+    return nonzeros < SPARSE_DENSITY * given.n * given.d
+
+
+def _mean(given: Given) -> Array:
+    """Return the mean of dense rows, summed in float64 in the order of the rows without a copy of all of them."""
+    if given.index is None:
+        return given.X.mean(axis=0, dtype=np.float64)
+    total = np.zeros((1, given.d))
+    for _, rows in given.blocks():
+        total = np.vstack([total, rows]).sum(axis=0, dtype=np.float64)[None]
+    return total[0] / given.n

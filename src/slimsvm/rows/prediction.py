@@ -1,0 +1,44 @@
+"""Kernel products for rows that are seen once: prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core import core
+from ..kernels import Array, Kernel, Matrix
+from . import precision
+from .precision import Given, prepare
+from .protocol import Meter
+from .threads import Crew
+from .tiles import tiled_product, tiles_against
+
+#: the share of one point in the error of a prediction
+PREDICTION_ERROR = 5e-4
+#: multiply-adds below which preparing rows for tiles costs more than the kernel values
+TINY_WORK = 1 << 20
+
+
+def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
+    """Return K(X, points) @ V."""
+    meter.add(X.shape[0] * points.shape[0])
+    if _is_tiny(kernel, X, points):
+        return _row_by_row(kernel, X, points, V)
+    error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
+    given = Given(X)
+    rows = prepare(kernel, given, points.shape[0], error)
+    return tiled_product(tiles_against(kernel, rows, given, points, error), V, Crew())
+
+
+def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
+    dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
+    return dense and kernel.name in core.FORMS and X.size * points.shape[0] <= min(TINY_WORK, precision.SMALL_WORK)
+
+
+def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array) -> Array:
+    """Return K(X, points) @ V by the compiled loop, without tiles."""
+    given = vars(kernel)
+    X, points, V = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, points, V))
+    out = np.empty((X.shape[0], V.shape[1]))
+    parameters = given.get("gamma", 1.0), given.get("coef0", 0.0), given.get("degree", 1)
+    core.expansion(core.FORMS[kernel.name], *parameters, X, points, V, np.zeros(V.shape[1]), out)
+    return out

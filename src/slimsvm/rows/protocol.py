@@ -1,0 +1,166 @@
+"""What every home of rows offers: the only place that holds rows and evaluates kernels.
+
+A home keeps n rows of d features somewhere (host arrays, a GPU, a file, a cluster) and answers with small arrays on the
+host. Trainers, reducers and solvers speak this protocol and nothing else. Vectors with one number per row (labels, weights,
+responses) may live on the host. The rows and every matrix of n x m kernel values may not be assumed there.
+
+    rows.product(points, V)      K(rows, points) @ V
+    rows.block(index)            the small matrix K(rows[index], rows[index])
+    rows.against(points)         a handle on K(rows, points), which stays where the rows are
+
+Every kernel evaluation is counted on the `Meter`, gradients and kernel values among points included.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ..kernels import Array, Kernel, Matrix
+
+
+class Meter:
+    """Counts kernel evaluations, from any thread."""
+
+    def __init__(self) -> None:
+        self.evaluations = 0
+        self.lock = threading.Lock()
+
+    def add(self, evaluations: int) -> None:
+        """Count some more."""
+        with self.lock:
+            self.evaluations += evaluations
+
+
+class Rows(Protocol):
+    """n rows with a kernel, in one home."""
+
+    kernel: Kernel
+    meter: Meter
+    #: numbers of the rows in the training set, by which a precomputed kernel knows them
+    ids: Array
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of kernel values."""
+
+    @property
+    def worth_caching(self) -> bool:
+        """Whether `product_of` keeps kernel rows, since a stored one is cheaper than a new one."""
+
+    def product(self, points: Matrix, V: Array) -> Array:
+        """Return K(rows, points) @ V, (n, q) in float64."""
+
+    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
+        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: where that pays)."""
+
+    def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
+        """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` where that is given."""
+
+    def diagonal(self) -> Array:
+        """Return k(x_i, x_i) for each row."""
+
+    def among(self, A: Matrix, B: Matrix | None = None) -> Array:
+        """Return K(A, B) in float64 for a few points, B = A by default."""
+
+    def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
+        """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
+
+    def take(self, index: Array) -> Matrix:
+        """Return a few rows as an expansion keeps them: features, or column numbers of a precomputed kernel."""
+
+    def mean(self, index: Array) -> Array:
+        """Return the mean of some rows, (1, d)."""
+
+    def means(
+        self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
+    ) -> Array:
+        """Return the centres of at most `count` clusters of some rows, after so many rounds of k-means."""
+
+    def sample(self, most: int, rng: np.random.Generator) -> Array:
+        """Return the numbers of all rows, or a sorted random subset of `most` of them."""
+
+    def subset(self, index: Array) -> Rows:
+        """Return some of the rows, in the same home, without a cache."""
+
+    def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
+        """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.
+
+        `exact` asks for float64 kernel values; `cache` gives them as much memory for kernel rows as these have.
+        """
+
+    def fetch(self, index: Array) -> Rows:
+        """Return some of the rows on the host, with float64 kernel values: for methods that go row by row."""
+
+    def inward(self, points: Matrix) -> Array:
+        """Return points in the home's own coordinates, dense float64: relative to the rows' centre, if it has one."""
+
+    def outward(self, placed: Array) -> Array:
+        """Return points that are in the home's coordinates as an expansion has them."""
+
+    def against(self, points: Matrix, *, exact: bool = True) -> Against:
+        """Return a handle on K(rows, points); `exact` sums in float64 whatever the precision of kernel values."""
+
+    def moving(self, placed: Array, *, exact: bool = False) -> Against:
+        """Return the same for points in the home's own coordinates (`inward`), which may move."""
+
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+        """Call work(k) for each k in range(count), several at once where the home has threads."""
+
+
+class Against(Protocol):
+    """K = K(rows, points), held where the rows are; all answers are on the host in float64."""
+
+    @property
+    def size(self) -> int:
+        """The number of points m."""
+
+    def move(self, placed: Array, V: Array) -> Array:
+        """Evaluate K for other points, of any number, and return the new K @ V."""
+
+    def append(self, points: Matrix) -> None:
+        """Add points behind those there are."""
+
+    def keep(self, columns: Array) -> None:
+        """Keep some of the points, in this order, and drop the others."""
+
+    def first(self, size: int) -> Against:
+        """Return a handle on the first points, which shares their kernel values."""
+
+    def times(self, V: Array) -> Array:
+        """Return K @ V, (n, q)."""
+
+    def column(self, point: int) -> Array:
+        """Return the kernel values of one point, (n,)."""
+
+    def largest_square(self) -> float:
+        """Return the largest squared kernel value."""
+
+    def back(self, W: Array, rows: Array | None = None) -> Array:
+        """Return K[rows].T @ W, (m, q), for the rows with these numbers, all by default; W has a row for each."""
+
+    def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
+        """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), (m + 1, m + 1).
+
+        `weights` has a number for each of all n rows. With `since`, only the columns from that one on.
+        """
+
+    def pullback(self, W: Array, V: Array) -> Array:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
+
+    def group_means(self, group: Array, weights: Array) -> Array:
+        """Return the weighted mean of K's rows in each group, (groups, m)."""
+
+    def features(self, T: Array) -> Rows:
+        """Return rows K @ T with the linear kernel, in the same home."""

@@ -1,0 +1,116 @@
+"""Threads of the host: how many there are, a limit on those of BLAS and OpenMP, and a crew that shares out strips of rows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+#: rows below which a strip is not worth a thread
+SMALLEST_STRIP = 128
+
+
+class OneThread:
+    """Hold the threads of one library interface at 1 while anyone asks for it; the last one out restores them.
+
+    The setting belongs to the process, so the threads that ask share one count. Otherwise two of them that overlap would
+    each restore what they found, and the second finds 1.
+    """
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+        self.lock = threading.Lock()
+        self.users = 0
+        self.limiter: Any = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the limit for the time of a `with` block."""
+        with self.lock:
+            if not self.users:
+                self.limiter = _controller().limit(limits=1, user_api=self.interface)
+            self.users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.users -= 1
+                if not self.users:
+                    self.limiter.restore_original_limits()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+#: one_blas_thread(): matrix products in the thread that asks for them, for the time of a `with` block
+one_blas_thread = OneThread("blas").held
+#: one_openmp_thread(): the same for scikit-learn's own loops
+one_openmp_thread = OneThread("openmp").held
+
+
+def thread_count() -> int:
+    """Return the number of cores this process may use; OMP_NUM_THREADS lowers it, as for scikit-learn."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(joblib.cpu_count(), int(limit)) if limit.isdigit() and int(limit) else joblib.cpu_count()
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most `size` that cover range(n)."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+class Crew:
+    """Threads that work through strips of rows, with one BLAS thread each; they end with their owner.
+
+    Work that is shared out inside a strip runs in the strip's own thread: a crew never waits for itself.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or thread_count()
+        self.pool: ThreadPoolExecutor | None = None
+        self.inside = threading.local()
+
+    def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
+        """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
+        alone = self.count == 1 or getattr(self.inside, "working", False)
+        if size > SMALLEST_STRIP:
+            size = min(size, max(-(-n // (4 * (1 if alone else self.count))), SMALLEST_STRIP))
+        if alone or n <= size:
+            for strip in blocks(n, size):
+                work(strip)
+            return
+        self.pool = self.pool or ThreadPoolExecutor(self.count)
+        strips, lock = blocks(n, size), threading.Lock()
+
+        def worker() -> None:
+            self.inside.working = True
+            try:
+                while True:
+                    with lock:
+                        strip = next(strips, None)
+                    if strip is None:
+                        return
+                    work(strip)
+            finally:
+                self.inside.working = False
+
+        with one_blas_thread():
+            futures = [self.pool.submit(worker) for _ in range(self.count)]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # Ctrl-C, or an error in one of the threads: nobody begins another strip
+                with lock:
+                    for _ in strips:
+                        pass
+                raise

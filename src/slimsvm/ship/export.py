@@ -1,0 +1,76 @@
+"""Models to where they have to run: the table of exporters, and the one function that writes their files.
+
+An exporter is a frozen dataclass of settings with an `ending` and `render(artefact, stem)`, which gives the bytes of its
+files by ending; a new one is a file with such a class and a line in `EXPORTERS`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ..files.container import write_together
+from .c import CExporter
+from .javascript import JavaScriptExporter
+from .json import JSONExporter
+from .libsvm import LIBSVMExporter
+from .onnx import ONNXExporter
+from .source import artefact_of
+
+EXPORTERS: dict[str, Any] = {
+    "c": CExporter,
+    "onnx": ONNXExporter,
+    "libsvm": LIBSVMExporter,
+    "js": JavaScriptExporter,
+    "json": JSONExporter,
+}
+
+
+def export(
+    model: Any, path: str | os.PathLike[str], target: str | None = None, *, force: bool = False, **settings: Any
+) -> list[Path]:
+    """Write a fitted model as source or in another format: whole or not at all. Returns the files written.
+
+    `model` is a SlimSVC, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a name in
+    `slimsvm.io.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its exporter.
+    Files that exist are left alone unless `force` is set.
+    """
+    path = Path(path)
+    exporter = make_exporter(target_of(path, target), settings)
+    rendered = exporter.render(artefact_of(model), path.stem)
+    files = {path if ending == exporter.ending else path.with_suffix(ending): [data] for ending, data in rendered.items()}
+    taken = [str(file) for file in files if file.exists()]
+    if taken and not force:
+        raise FileExistsError(
+            f"{', '.join(taken)} exists already; give another name, or force=True (--force) to replace it"
+        )
+    write_together({Path(os.path.realpath(file)): pieces for file, pieces in files.items()})
+    return list(files)
+
+
+def target_of(path: Path, target: str | None) -> str:
+    """The target named, or the one of the path's ending."""
+    endings = {exporter.ending: name for name, exporter in EXPORTERS.items()}
+    if target is None and path.suffix not in endings:
+        raise ValueError(
+            f"no target has the ending of {path.name!r}; name the target, one of {sorted(EXPORTERS)}, or an output that "
+            f"ends in one of {sorted(endings)}"
+        )
+    target = target or endings[path.suffix]
+    if target not in EXPORTERS:
+        raise ValueError(f"unknown target {target!r}; there are {sorted(EXPORTERS)}")
+    return target
+
+
+def make_exporter(target: str, settings: dict[str, Any]) -> Any:
+    """The exporter of that name with these settings."""
+    kind = EXPORTERS[target]
+    known = [field.name for field in fields(kind)]
+    unknown = sorted(settings.keys() - set(known))
+    if unknown:
+        raise ValueError(
+            f"the {target} export has no setting {', '.join(unknown)}; its settings: {', '.join(known) or 'none'}"
+        )
+    return kind(**settings)

@@ -1,0 +1,275 @@
+"""ONNX: plain operators for any kernel and layout, or one SVMClassifier (`converter` has these for skl2onnx).
+
+The outputs are `label` (int64 or strings) and `scores`, one column per class as in skl2onnx: [-f, f] for two classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..files.container import short
+from ..importers.pairs import layout_of
+from ..multiclass import OneVsOne
+from .artefact import Array, Artefact, Scaling
+
+OPSET = 17
+#: the numbers of element types in ONNX
+TYPES: dict[Any, int] = {np.float32: 1, np.int64: 7, np.float64: 11}
+FLAVORS = ("plain", "svm")
+#: SVMClassifier's names of the kernels it has
+SVM_KERNELS = {"linear": "LINEAR", "rbf": "RBF", "poly": "POLY", "sigmoid": "SIGMOID"}
+
+
+def require(module: str) -> Any:
+    """An optional module, or an error that names the extra to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"the ONNX export needs {module}: pip install 'slimsvm[onnx]'") from error
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator, its inputs and outputs by name."""
+
+    op: str
+    inputs: list[str]
+    outputs: list[str]
+    domain: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class Graph:
+    """Nodes and constants as they are made; what a model file and skl2onnx's container are filled from."""
+
+    def __init__(self, dtype: type[np.floating[Any]]) -> None:
+        self.dtype = dtype
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+
+    def constant(self, name: str, values: Any) -> str:
+        """The name of an array; floats are of the graph's precision."""
+        array = np.asarray(values)
+        self.constants[name] = array.astype(self.dtype) if array.dtype.kind == "f" else array
+        return name
+
+    def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        """The name of a new node's first output."""
+        output = name or f"{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(Node(op, list(inputs), [output], attributes=attributes))
+        return output
+
+
+@dataclass(frozen=True)
+class ONNXExporter:
+    """`precision` is float32 or float64; `flavor` "svm" is one SVMClassifier (float32, pairs of classes only)."""
+
+    ending: ClassVar[str] = ".onnx"
+    precision: str = "float32"
+    flavor: str = "plain"
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"unknown precision {self.precision!r} of ONNX; there are float32 and float64")
+        if self.flavor not in FLAVORS:
+            raise ValueError(f"unknown flavor {self.flavor!r} of ONNX; there are {list(FLAVORS)}")
+        if self.flavor == "svm" and self.precision != "float32":
+            raise ValueError("an SVMClassifier holds float32; for float64 take flavor='plain'")
+
+    def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
+        """The model file."""
+        onnx = require("onnx")
+        graph = Graph(np.dtype(self.precision).type)
+        build(graph, artefact, "X", self.flavor)
+        tensor = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(self.precision))
+        labels = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(object if _named(artefact.classes) else np.int64))
+        info = onnx.helper.make_tensor_value_info
+        outputs = [info("label", labels, ["N"]), info("scores", tensor, ["N", artefact.classes.size])]
+        body = onnx.helper.make_graph(
+            [onnx.helper.make_node(n.op, n.inputs, n.outputs, domain=n.domain, **n.attributes) for n in graph.nodes],
+            stem,
+            [info("X", tensor, ["N", artefact.features])],
+            outputs,
+            [_tensor(onnx, name, values) for name, values in graph.constants.items()],
+        )
+        opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+        names = {"producer_name": "slimsvm", "producer_version": version("slimsvm")}
+        model = onnx.helper.make_model(body, opset_imports=opsets, ir_version=8, **names)
+        onnx.checker.check_model(model)
+        return {self.ending: model.SerializeToString()}
+
+
+def _tensor(onnx: Any, name: str, values: Array) -> Any:
+    if values.dtype == object:
+        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, values.shape, [text.encode() for text in values])
+    return onnx.numpy_helper.from_array(values, name)
+
+
+def _named(classes: Array) -> bool:
+    return classes.dtype.kind in "OUS"
+
+
+def _labels(classes: Array) -> Array:
+    if _named(classes):
+        return np.array([str(label) for label in classes], dtype=object)
+    if (classes.astype(np.int64) != classes).any():
+        raise ValueError(f"ONNX labels are whole numbers or strings, not {short(classes.tolist())}; encode y as 0, 1, ...")
+    return classes.astype(np.int64)
+
+
+# The function in operators.
+
+
+def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> None:
+    """Add the nodes from the rows `x` to `label` and `scores`."""
+    a = artefact.compact()
+    outputs = (_svm_classifier if flavor == "svm" else _expansion)(graph, a, x)
+    decisive = _votes(graph, a, outputs) if a.votes else outputs
+    number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
+    graph.add("Gather", graph.constant("classes", _labels(a.classes)), number, name="label")
+
+
+def _expansion(g: Graph, a: Artefact, x: str) -> str:
+    """`scores`, [-f, f] for two classes, or the outputs of pairs that are yet to vote."""
+    if a.kernel not in PLAIN_KERNELS:
+        raise ValueError(f"the onnx export has no {a.kernel!r} kernel; it has {sorted(PLAIN_KERNELS)}")
+    values = PLAIN_KERNELS[a.kernel](g, a, x)
+    sides = [-1.0, 1.0] if a.classes.size == 2 else [1.0]
+    coef, bias = (np.concatenate([side * part for side in sides], axis=-1) for part in (a.coef, a.bias))
+    name = "outputs" if a.votes else "scores"
+    return g.add("Gemm", values, g.constant("coef", coef), g.constant("bias", bias), name=name)
+
+
+def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
+    """clip((x - centre) * scale, low, high), with the steps that do something."""
+    if scaling is None:
+        return x
+    x = g.add("Sub", x, g.constant("centre", scaling.centre)) if scaling.centre.any() else x
+    x = g.add("Mul", x, g.constant("scale", scaling.scale)) if (scaling.scale != 1).any() else x
+    if scaling.clips:
+        x = g.add("Min", g.add("Max", x, g.constant("low", scaling.low)), g.constant("high", scaling.high))
+    return x
+
+
+def _inner(g: Graph, a: Artefact, x: str) -> str:
+    """gamma <x, z> + coef0; gamma is in the points."""
+    points = g.constant("points", a.points.T * a.parameters.get("gamma", 1.0))
+    x = _scaled(g, x, a.scaling)
+    if not a.parameters.get("coef0"):
+        return g.add("MatMul", x, points)
+    return g.add("Gemm", x, points, g.constant("coef0", np.array([a.parameters["coef0"]])))
+
+
+def _poly(g: Graph, a: Artefact, x: str) -> str:
+    return g.add("Pow", _inner(g, a, x), g.constant("degree", np.array(float(a.parameters["degree"]))))
+
+
+def _sigmoid(g: Graph, a: Artefact, x: str) -> str:
+    return g.add("Tanh", _inner(g, a, x))
+
+
+def _rbf(g: Graph, a: Artefact, x: str) -> str:
+    """exp(2 gamma <x, z> - gamma |z|^2 - gamma |x|^2), with the mean of the points as origin where digits are short."""
+    gamma = a.parameters["gamma"]
+    origin = a.points.mean(axis=0) * _loses_digits(g, a)
+    points = a.points - origin
+    x = _scaled(g, x, _moved(a, origin))
+    own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), gamma)))
+    norms = g.constant("norms", -gamma * (points**2).sum(axis=1))
+    exponent = g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
+    return g.add("Exp", exponent)
+
+
+def _loses_digits(g: Graph, a: Artefact) -> bool:
+    """Whether the terms of the exponent are so large that their rounding would be seen in scores."""
+    largest = a.parameters["gamma"] * float((a.points**2).sum(axis=1).max())
+    return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
+
+
+def _moved(a: Artefact, mean: Array) -> Scaling:
+    """The artefact's scaling with another origin for the scaled rows."""
+    origin = Scaling.affine(mean, np.ones_like(mean))
+    return origin if a.scaling is None else a.scaling.then(origin)
+
+
+def _each_pair(g: Graph, a: Artefact, x: str) -> tuple[str, str]:
+    """Rows (n, 1, d) and points (m, d), which broadcast to all differences."""
+    x = _scaled(g, x, a.scaling)
+    return g.add("Unsqueeze", x, g.constant("middle_axis", np.array([1]))), g.constant("points", a.points)
+
+
+def _exp_of_sum(g: Graph, a: Artefact, terms: str) -> str:
+    total = g.add("ReduceSum", terms, g.constant("last_axis", np.array([2])), keepdims=0)
+    return g.add("Exp", g.add("Mul", total, g.constant("gamma", np.array(-a.parameters["gamma"]))))
+
+
+def _laplacian(g: Graph, a: Artefact, x: str) -> str:
+    return _exp_of_sum(g, a, g.add("Abs", g.add("Sub", *_each_pair(g, a, x))))
+
+
+def _chi2(g: Graph, a: Artefact, x: str) -> str:
+    rows, points = _each_pair(g, a, x)
+    difference = g.add("Sub", rows, points)
+    # where both features are 0 so is the difference, and the least number divides it
+    total = g.add("Max", g.add("Add", rows, points), g.constant("least", np.array(float(np.finfo(np.float32).tiny))))
+    return _exp_of_sum(g, a, g.add("Div", g.add("Mul", difference, difference), total))
+
+
+PLAIN_KERNELS: dict[str, Callable[[Graph, Artefact, str], str]] = {
+    "linear": _inner,
+    "rbf": _rbf,
+    "poly": _poly,
+    "sigmoid": _sigmoid,
+    "laplacian": _laplacian,
+    "chi2": _chi2,
+}
+
+
+def _votes(g: Graph, a: Artefact, outputs: str) -> str:
+    """`scores`: votes, with the sum of outputs squeezed below half a vote; returns these or votes, as the model decides."""
+    signs = OneVsOne(a.classes.size).signs
+    by_pair = g.constant("signs", signs.T)
+    won = g.add("Cast", g.add("Greater", outputs, g.constant("border", np.array(0.0))), to=TYPES[g.dtype])
+    # the first class of a pair gets the vote or the second does
+    votes = g.add("Gemm", won, by_pair, g.constant("seconds", (signs < 0).sum(axis=1).astype(float)))
+    confidence = g.add("MatMul", outputs, by_pair)
+    one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
+    squeezed = g.add("Div", confidence, g.add("Mul", g.add("Add", g.add("Abs", confidence), one), three))
+    scores = g.add("Add", votes, squeezed, name="scores")
+    return scores if a.coding.break_ties else votes  # type: ignore[union-attr]
+
+
+def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
+    """As `_expansion`, by an SVMClassifier; its scores are the outputs of pairs, or [-f, f] in ONNX Runtime."""
+    if a.kernel not in SVM_KERNELS:
+        raise ValueError(f"an SVMClassifier has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
+    if a.classes.size > 2 and not a.votes:
+        raise ValueError(
+            "an SVMClassifier holds pairs of classes, and this model has an output per class; take flavor='plain'"
+        )
+    layout, scores = layout_of(a), "outputs" if a.votes else "scores"
+    parameters = [float(a.parameters.get(name, 0.0)) for name in ("gamma", "coef0", "degree")]
+    node = Node(
+        "SVMClassifier",
+        [_scaled(g, x, a.scaling)],
+        ["svm_label", scores],
+        "ai.onnx.ml",
+        {
+            "kernel_type": SVM_KERNELS[a.kernel],
+            "kernel_params": parameters,
+            "support_vectors": a.points[layout.index].ravel().tolist(),
+            "vectors_per_class": layout.counts.tolist(),
+            "coefficients": layout.coef.ravel().tolist(),
+            "rho": layout.bias.tolist(),
+            "classlabels_ints": list(range(a.classes.size)),
+            "post_transform": "NONE",
+        },
+    )
+    g.nodes.append(node)
+    return scores

@@ -1,0 +1,112 @@
+"""The pair steps of Dekel & Singer, each clipped to the interval that all the constraints leave (their eq. 9 to 13).
+
+They never leave the feasible set and never lower the objective, but at the surface of the ellipsoid a pair may only move
+inwards: where the pairs that gain would all move outwards the steps end, optimal or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..kernels import Array
+from ..model import Status
+from .ellipsoid import best_multiplier
+from .limited import LimitedState
+from .smo import SmoState
+
+#: the share of the least gain of a free step, tol^2 / 2 / curvature, below which a clipped one is not worth it
+WORTH = 1e-4
+#: a length of this share of the radius is at the surface
+AT_SURFACE = 1 - 1e-9
+#: LIBSVM's floor for the curvature of a pair
+FLAT = 1e-12
+
+
+def clipped_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
+    """Pair steps until none gains any more, or `limit` of them."""
+    row, diag = kernel_rows(run), run.rows.diagonal()
+    run.status = Status.MAX_ITER
+    while run.steps < limit:
+        step = next(worthwhile_steps(run, row, diag), None)
+        if step is None:
+            run.status = Status.EXHAUSTED
+            break
+        move(run, row, *step)
+        run.steps += 1
+        if run.steps % 1000 == 0:
+            report(0.5)
+    judge(run)
+    report(1.0)
+
+
+def judge(run: LimitedState) -> None:
+    """The gap, at the surface with the multiplier that fits best; steps that end at the optimum have converged."""
+    run.mu = best_multiplier(run) if run.length() >= AT_SURFACE * run.limits.ellipsoid.radius else 0.0
+    run.gap = run.violation()
+    if run.gap <= run.tol:
+        run.status = Status.CONVERGED
+
+
+def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
+    """Kernel rows by number: of the whole matrix where it is small, else one by one through the cache."""
+    n = run.rows.n
+    if n <= run.settings.working_set:
+        return run.rows.block(np.arange(n)).__getitem__
+    return lambda i: run.rows.product_of(np.array([i]), np.ones((1, 1)), keep=True).ravel()
+
+
+def worthwhile_steps(run: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
+    """(i, j, t) for each i that can grow, the most violating first, with the j that gains most; those that gain."""
+    grow, shrink = SmoState.bounds(run)
+    reach = Reach(run)
+    for i in np.argsort(-grow):
+        slope = np.maximum(grow[i] - shrink, 0.0)
+        if slope.max() <= run.tol:
+            return
+        curve = np.maximum(diag[i] + diag - 2 * row(i), FLAT)
+        t = np.minimum(slope / curve, reach(i))
+        gain = np.where(slope > run.tol, t * (slope - 0.5 * t * curve), 0.0)
+        j = int(gain.argmax())
+        if gain[j] > WORTH * 0.5 * run.tol**2 / curve[j]:
+            yield int(i), j, float(t[j])
+
+
+class Reach:
+    """How far a pair can move, y_i a_i up and y_j a_j down, for one i and all j."""
+
+    def __init__(self, run: LimitedState) -> None:
+        self.y, self.half_room = run.y, run.room() / 2
+        P = run.limits.ellipsoid.P
+        self.P = P if P.ndim else np.full(run.y.size, P)
+        up, down = run.cap - run.alpha, run.alpha
+        self.rise, self.fall = np.where(run.y > 0, up, down), np.where(run.y > 0, down, up)
+        self.pull = run.y * run.pull()
+        self.within = min(run.length() ** 2 - run.limits.ellipsoid.radius**2, 0.0)
+
+    def __call__(self, i: int) -> Array:
+        """The largest t of each j: the box (10), the sum (12), and c t^2 + 2 b t + a'Pa - r^2 <= 0 (13)."""
+        t = np.minimum(self.rise[i], self.fall)
+        t = np.where(self.y[i] > self.y, np.minimum(t, self.half_room), t)
+        b, c = self.pull[i] - self.pull, self.bend(i)
+        root = np.sqrt(b**2 - c * self.within)
+        # the larger root of the parabola, in the form that subtracts no equal numbers
+        surface = np.where(b > 0, -self.within / np.where(b > 0, b + root, 1.0), (root - b) / c)
+        return np.minimum(t, surface)
+
+    def bend(self, i: int) -> Array:
+        """d'Pd for the directions d = y_i e_i - y_j e_j; 1 where j is i, which never moves."""
+        if self.P.ndim == 2:
+            c = self.P[i, i] + self.P.diagonal() - 2 * self.y[i] * self.y * self.P[i]
+        else:
+            c = self.P[i] + self.P
+        c[i] = 1.0
+        return c
+
+
+def move(run: LimitedState, row: Callable[[int], Array], i: int, j: int, t: float) -> None:
+    """One step, and its effect on the responses."""
+    for k, signed in ((i, t), (j, -t)):
+        run.alpha[k] = np.clip(run.alpha[k] + run.y[k] * signed, 0.0, run.cap[k])
+        run.responses.values[:, 0] += signed * row(k)

@@ -1,0 +1,95 @@
+"""One output at a time: the frame of every trainer that solves a two-class problem for each column of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from ...kernels import Array
+from ...model import Fit, Status, Task
+from ...rows.protocol import Rows
+
+
+@dataclass(frozen=True)
+class Binary:
+    """The two-class problem of one output: the rows that have a part in it."""
+
+    rows: Rows
+    y: Array  # (n,) of -1 and +1
+    weights: Array  # (n,), above 0
+    rng: np.random.Generator
+    start: Array | None  # signed coefficients of an earlier run to begin from
+    report: Callable[[float], None]  # takes the share done
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a trainer found for one output."""
+
+    dual: Array  # signed coefficients of the problem's rows
+    bias: float
+    steps: int
+    gap: float  # how far from optimal, in the trainer's own measure
+    status: Status
+
+
+class BinaryTrainer:
+    """Base of trainers that solve output by output; they have `solve`, and the frozen settings of a dataclass."""
+
+    #: whether rows may have weights of their own
+    weighted: ClassVar[bool] = True
+    #: whether the outputs share their points by themselves, so that few outputs are better than many
+    shared: ClassVar[bool] = False
+
+    def solve(self, problem: Binary) -> Solution:
+        """Train one output."""
+        raise NotImplementedError
+
+    def small(self) -> int:
+        """The rows up to which problems are solved side by side, one a thread, instead of threads in each."""
+        return 8192
+
+    def fit(self, task: Task, start: Array | None = None) -> Fit:
+        """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
+        n, q = task.targets.shape
+        rngs = task.rng.spawn(q)
+        solved: dict[int, tuple[Array, Solution]] = {}
+
+        def solve(column: int) -> None:
+            rows = np.flatnonzero(task.targets[:, column])
+            problem = Binary(
+                task.rows if rows.size == n else task.rows.subset(rows),
+                task.targets[rows, column],
+                task.weights[rows],
+                rngs[column],
+                None if start is None else start[rows, column],
+                partial(_report, task, len(solved), q),
+            )
+            solved[column] = rows, self.solve(problem)
+
+        if q > 1 and np.count_nonzero(task.targets, axis=0).max() <= min(self.small(), n - 1):
+            task.rows.share_out(solve, q)
+        else:
+            for column in range(q):
+                solve(column)
+        return _assembled(task, [solved[column] for column in range(q)])
+
+
+def _assembled(task: Task, solved: list[tuple[Array, Solution]]) -> Fit:
+    """One expansion of all outputs; the points are the rows that any of them uses."""
+    dual = np.zeros(task.targets.shape)
+    for column, (rows, solution) in enumerate(solved):
+        dual[rows, column] = solution.dual
+    support = np.flatnonzero(dual.any(axis=1))
+    solutions = [solution for _, solution in solved]
+    model = task.expansion(support, dual[support], np.array([solution.bias for solution in solutions]))
+    status = Status.worst(solution.status for solution in solutions)
+    return Fit(model, status, sum(s.steps for s in solutions), dual, max(s.gap for s in solutions))
+
+
+def _report(task: Task, done: int, outputs: int, part: float) -> None:
+    task.report("train", (done + part) / outputs)

@@ -1,0 +1,297 @@
+"""The command line as a user sees it: files in, files and lines out, exit codes, one-line errors."""
+
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import slimsvm
+from slimsvm import limits as deadline
+from slimsvm.cli import commands as cli
+from slimsvm.files.datasets import read_data
+from slimsvm.reducers import REDUCERS
+from slimsvm.ship.export import EXPORTERS
+from slimsvm.trainers import TRAINERS
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Breast cancer rows in the three formats, split in two."""
+    folder = tmp_path_factory.mktemp("data")
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    for name, rows, labels in (("train", X, y), ("test", X_test, y_test)):
+        dump_svmlight_file(rows, labels, str(folder / f"{name}.libsvm"), zero_based=False)
+        words = np.array(["bad", "good"])[labels]
+        lines = [",".join([*map(repr, row), word]) for row, word in zip(rows.tolist(), words, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    np.savez(folder / "both.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    joblib.dump(make_pipeline(StandardScaler(), SVC()).fit(X, y), folder / "svc.joblib")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["train.libsvm", "train.csv", "both.npz"])
+def test_train_and_predict_work_on_each_format(files, tmp_path, capsys, name):
+    model = tmp_path / "m.slim"
+    assert cli.run(["train", str(files / name), "-o", str(model), "-b", "20", "--scale", "standard"]) == 0
+    assert "support vectors" in capsys.readouterr().out
+    assert slimsvm.load(model)[-1].support_vectors_.shape[0] <= 20
+    test = files / name.replace("train", "test")
+    target = ["--target", "30"] if name.endswith("csv") else []
+    assert cli.run(["predict", str(model), str(test), *target]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 143
+    assert float(captured.err.split()[1]) > 90  # "accuracy 9x.xx % (… of 143)"
+
+
+def test_predict_writes_the_labels_that_python_predicts(files, tmp_path, capsys):
+    model, out = tmp_path / "m.slim", tmp_path / "labels.txt"
+    assert cli.run(["train", str(files / "both.npz"), "-o", str(model), "--scale", "standard"]) == 0
+    assert cli.run(["predict", str(model), str(files / "both.npz"), "-o", str(out)]) == 0
+    capsys.readouterr()
+    X_test = np.load(files / "both.npz")["X_test"]
+    loaded = slimsvm.load(model)
+    np.testing.assert_array_equal(np.loadtxt(out, dtype=int), loaded.predict(X_test))
+    assert cli.run(["predict", str(model), str(files / "both.npz"), "--scores"]) == 0
+    scores = np.array(capsys.readouterr().out.split(), dtype=float)
+    np.testing.assert_array_equal(scores, loaded.decision_function(X_test))
+
+
+def test_compress_shrinks_a_slim_file_and_a_trusted_pickle(files, tmp_path, capsys):
+    big, small = tmp_path / "big.slim", tmp_path / "small.slim"
+    data = str(files / "both.npz")
+    assert cli.run(["train", data, "-o", str(big), "--scale", "minmax"]) == 0
+    for model, trust in ((big, []), (files / "svc.joblib", ["--trust"])):
+        assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "12", "--test", data, *trust]) == 0
+        assert "accuracy on test rows" in capsys.readouterr().out
+        assert slimsvm.load(small)[-1].support_vectors_.shape[0] <= 12
+
+
+def test_info_tells_size_and_cost(files, tmp_path, capsys):
+    model = tmp_path / "m.slim"
+    cli.run(["train", str(files / "train.csv"), "-o", str(model), "-b", "9"])
+    capsys.readouterr()
+    assert cli.run(["info", str(model)]) == 0
+    out = capsys.readouterr().out
+    for word in ("rbf", "bad, good", "support vectors", "multiply-adds per prediction"):
+        assert word in out
+
+
+def test_demo_prints_its_table_and_writes_the_model(tmp_path, capsys):
+    model = tmp_path / "digits.slim"
+    assert cli.run(["demo", "-o", str(model), "-b", "40"]) == 0
+    out = capsys.readouterr().out
+    for word in ("support vectors", "bytes", "test accuracy", "µs per prediction", "full", "slim"):
+        assert word in out
+    assert slimsvm.load(model).support_vectors_.shape[0] <= 40
+
+
+@pytest.fixture(scope="module")
+def small(files):
+    """A small model with its scaler."""
+    path = files / "small.slim"
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(path), "-b", "9", "--scale", "standard"]) == 0
+    return path
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_export_writes_each_target(small, tmp_path, capsys, target):
+    if target == "onnx":
+        pytest.importorskip("onnx")
+    output = tmp_path / f"m{EXPORTERS[target].ending}"
+    model = shutil.copy(small, tmp_path / "m.slim")
+    words = ["export", str(model), "-t", target]
+    if target == "libsvm":
+        assert cli.run(words) == 1  # its labels are words
+        assert "whole numbers" in capsys.readouterr().err
+        return
+    capsys.readouterr()
+    assert cli.run(words) == 0
+    assert capsys.readouterr().out.startswith(f"{output} ({output.stat().st_size:,} bytes)\n")
+    written = output.read_bytes()
+    assert cli.run(["export", str(model), "-o", str(output)]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert cli.run(["export", str(model), "-o", str(output), "--force"]) == 0
+    assert output.read_bytes() == written
+
+
+def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
+    assert cli.run(["info", str(small)]) == 0
+    told = capsys.readouterr().out
+    for precision in ("float32", "int8"):
+        source = tmp_path / f"{precision}.c"
+        words = ["export", str(small), "-o", str(source), "--precision", precision]
+        rows = ["--rows", str(files / "train.csv")] if precision == "int8" else []
+        assert cli.run([*words, *rows]) == 0
+        flash = re.search(r"flash  ([\d,]+) bytes", source.read_text())[1]
+        assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
+
+
+def test_libsvm_models_are_compressed_and_predicted(files, tmp_path, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    svc = SVC(gamma=1e-3).fit(X, y)
+    (model,) = slimsvm.export(svc, tmp_path / "big.libsvm")
+    small, data = tmp_path / "small.slim", str(files / "test.libsvm")
+    assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "9"]) == 0
+    assert slimsvm.load(small).support_vectors_.shape[0] <= 9
+    capsys.readouterr()
+    assert cli.run(["predict", str(model), data]) == 0
+    rows, _ = read_data(files / "test.libsvm")
+    np.testing.assert_array_equal(np.array(capsys.readouterr().out.split(), dtype=int), svc.predict(rows.toarray()))
+
+
+def test_a_libsvm_model_takes_rows_with_more_features_than_it_names(tmp_path, capsys):
+    text = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nlabel 1 -1\nnr_sv 1 0\nSV\n1 1:1\n"
+    (tmp_path / "m").write_text(text)
+    (tmp_path / "rows").write_text("1 1:2 4:1\n-1 1:-2 3:5\n")
+    assert cli.run(["predict", str(tmp_path / "m"), str(tmp_path / "rows")]) == 0
+    assert capsys.readouterr().out.split() == ["1", "-1"]
+
+
+@pytest.mark.usefixtures("first_rows")
+def test_train_without_a_trainer_goes_straight_to_a_small_model(files, tmp_path, capsys):
+    words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--scale", "standard", "--trainer", "none"]
+    assert cli.run([*words, "--reducer", "first-rows", "-b", "9"]) == 0
+    model = slimsvm.load(tmp_path / "m.slim")[-1]
+    assert (model.trainer, model.n_iter_) == (None, 0)
+    assert model.support_vectors_.shape[0] <= 9
+    assert cli.run([*words, "--reducer", "slant", "-b", "9"]) == 1
+    assert "first-rows" in capsys.readouterr().err
+
+
+@pytest.fixture(params=["train", "compress"])
+def shrinking(request, files, tmp_path):
+    """A command that shrinks a model to 30 support vectors, and where it writes it."""
+    output, data = tmp_path / "m.slim", str(files / "both.npz")
+    given = [data, "--scale", "standard"] if request.param == "train" else [str(files / "svc.joblib"), data, "--trust"]
+    return [request.param, *given, "-o", str(output), "-b", "30", "--reducer", "slant-aggressive"], output
+
+
+def test_a_time_limit_is_the_reducers(shrinking, monkeypatch, capsys):
+    command, output = shrinking
+    clock = iter(range(10**9))  # a second further at each look
+    monkeypatch.setattr(deadline, "perf_counter", lambda: next(clock))
+    assert cli.run([*command, "--time-limit", "5"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped at the time limit")
+    assert slimsvm.load(output)[-1].reducer.time_limit == 5.0
+
+
+def test_ctrl_c_while_shrinking_saves_the_best_so_far_with_a_note(shrinking, monkeypatch, capsys):
+    @contextmanager
+    def impatient():
+        def report(phase, _):
+            if phase == "shrink":
+                raise KeyboardInterrupt
+
+        yield report
+
+    command, output = shrinking
+    monkeypatch.setattr(cli, "progress", impatient)
+    assert cli.run(command) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped by Ctrl-C with what was found so far. The largest")
+    assert 0 < slimsvm.load(output)[-1].support_vectors_.shape[0] < 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["train", "{folder}/missing.csv"], 1, ["missing.csv", "No such file"]),
+        (["train", "{folder}/train.csv", "--budget", "0"], 1, ["budget", "0"]),
+        (["train", "{folder}/train.csv", "--budget", "many"], 1, ["--budget", "many"]),
+        (["train", "{folder}/train.csv", "--gamma", "-1"], 1, ["gamma", "-1"]),
+        (["train", "{folder}/train.csv", "--gamma", "wide"], 1, ["--gamma", "wide"]),
+        (["train", "{folder}/train.csv", "-C", "0"], 1, ["C must be", "0"]),
+        (
+            ["train", "{folder}/train.csv", "--kernel", "fourier"],
+            1,
+            ["fourier", *cli.FILE_KERNELS],
+        ),
+        (["train", "{folder}/train.csv", "--reducer", "magic"], 1, ["magic", *REDUCERS]),
+        (["train", "{folder}/train.csv", "--trainer", "magic"], 1, ["magic", *TRAINERS]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "-b", "0.5"], 1, ["trainer=None", "full model"]),
+        (["train", "{folder}/train.csv", "--time-limit", "0"], 1, ["time_limit", "seconds", "0"]),
+        (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
+        (["predict", "{folder}/train.csv", "{folder}/train.csv"], 1, ["train.csv"]),
+        (["info", "{folder}/nowhere.slim"], 1, ["nowhere.slim"]),
+        (["compress", "{folder}/svc.joblib", "{folder}/train.csv"], 1, ["--trust"]),
+        (["export", "{folder}/small.slim", "-t", "cobol", "-o", "m.c"], 1, ["cobol", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "m.txt"], 1, ["m.txt", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "no/m.c"], 1, ["no/m.c"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int4"], 1, ["int4", "int8"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0.1"], 1, ["saturate", "0.1"]),
+        (["export", "{folder}/small.slim", "-o", "m.mjs", "--flavor", "svm"], 1, ["flavor"]),
+        (["export", "{folder}/nowhere.slim", "-t", "c"], 1, ["nowhere.slim"]),
+        (["export", "{folder}/svc.joblib", "-o", "m.c"], 1, ["--trust"]),
+        (["train"], 2, ["DATA"]),
+        (["shrink"], 2, ["shrink"]),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_errors_are_one_line_with_an_exit_code(files, tmp_path, monkeypatch, capsys, arguments, code, words):
+    monkeypatch.chdir(tmp_path)
+    assert cli.run([argument.format(folder=files) for argument in arguments]) == code
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert error.startswith("slimsvm: error: ")
+    for word in words:
+        assert word.lower() in error.lower()
+    assert list(tmp_path.iterdir()) == []  # nothing half-written
+
+
+def test_a_budget_beyond_the_model_is_said_in_one_line(tmp_path, capsys):
+    X, y = load_iris(return_X_y=True)
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    assert cli.run(["train", str(tmp_path / "iris.npz"), "-o", str(tmp_path / "m.slim"), "-b", "5000"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("slimsvm: warning: budget=5000 is not below")
+
+
+def test_an_unwritable_output_leaves_nothing_behind(files, tmp_path, capsys):
+    target = tmp_path / "no" / "such" / "folder" / "m.slim"
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(target), "-b", "5"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert str(target) in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_names_the_file_asked_for(tmp_path):
+    model = slimsvm.SlimSVC(3, random_state=0).fit(*load_iris(return_X_y=True))
+    with pytest.raises(FileNotFoundError) as caught:
+        slimsvm.save(model, tmp_path / "nowhere" / "m.slim")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "m.slim")
+
+
+def test_interrupt_ends_with_130_and_no_file(files, tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "fit_reporting", interrupted)
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_sees_only_results():
+    command = [sys.executable, "-c", "from slimsvm.cli import main; main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"slimsvm {slimsvm.__version__}\n"
+    assert done.stderr == ""
+
+
+def test_a_terminal_sees_progress(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim"), "-b", "9"]) == 0
+    assert "shrink" in capsys.readouterr().err

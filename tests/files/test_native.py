@@ -1,0 +1,503 @@
+"""The .slim file: what comes back is what went in, and no file, however strange, does more than raise ValueError."""
+
+import copy
+import dataclasses
+import json
+import os
+import struct
+import warnings
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, issparse
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import SVC
+
+from slimsvm import SlimSVC, compress
+from slimsvm.files import container
+from slimsvm.files.native import load, save
+from slimsvm.model import Status
+from slimsvm.reducers import REDUCERS
+from slimsvm.trainers import TRAINERS
+
+X_IRIS, Y_IRIS = load_iris(return_X_y=True)
+LABELS = {
+    "int": Y_IRIS,
+    "negative": Y_IRIS.astype(np.int8) - 1,
+    "float": Y_IRIS.astype(float),
+    "bool": Y_IRIS > 0,
+    "str": np.array(["setosa", "versicolor", "naïve"])[Y_IRIS],
+    "object": np.array(["setosa", "versicolor", "naïve"], dtype=object)[Y_IRIS],
+}
+SCALERS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_mean=False, with_std=False),
+    MinMaxScaler(feature_range=(-1, 1), clip=True),
+    MaxAbsScaler(),
+    RobustScaler(quantile_range=(10.0, 90.0)),
+    RobustScaler(with_centering=False, with_scaling=False),
+    "passthrough",
+]
+
+
+def there_and_back(model, folder):
+    save(model, folder / "model.slim")
+    return load(folder / "model.slim")
+
+
+def assert_same(loaded, model, X):
+    """Predictions to the last bit, and all that fit leaves but the path."""
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    before, after = vars(model).copy(), vars(loaded).copy()
+    assert before.keys() == after.keys()
+    assert after.pop("path_") is None
+    for name in before.keys() - {"path_", "model_"}:
+        np.testing.assert_array_equal(after[name], before[name])
+        assert type(after[name]) is type(before[name])
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.model_.kernel == model.model_.kernel
+    assert issparse(loaded.support_vectors_) == issparse(model.support_vectors_)
+    assert loaded.support_vectors_.dtype == model.support_vectors_.dtype
+    assert repr(loaded) == repr(model)
+
+
+def test_every_kernel_comes_back(kernel_name, form, make_case, tmp_path):
+    X = form(make_case(kernel_name, density=0.5).X)
+    y = np.arange(X.shape[0]) % 3
+    model = SlimSVC(kernel=kernel_name, degree=2, coef0=0.25).fit(X, y)
+    assert_same(there_and_back(model, tmp_path), model, X)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_every_type_of_label_comes_back(name, tmp_path):
+    model = SlimSVC().fit(X_IRIS, LABELS[name])
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
+def test_float32_points_stay_float32(tmp_path):
+    X = X_IRIS.astype(np.float32)
+    model = SlimSVC().fit(X, Y_IRIS)
+    assert_same(there_and_back(model, tmp_path), model, X)
+
+
+def test_a_small_model_comes_back_without_its_path(tmp_path):
+    model = SlimSVC(5, random_state=0).fit(X_IRIS, Y_IRIS)
+    assert model.path_ is not None
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
+@pytest.mark.usefixtures("float32_always")
+def test_a_compressed_svc_comes_back(kernel, tmp_path):
+    """One column per pair of classes, no n_iter_, and NumPy numbers in the kernel, which round otherwise than Python's."""
+    model = compress(SVC(kernel=kernel).fit(X_IRIS, Y_IRIS), X_IRIS, Y_IRIS)
+    assert not hasattr(model, "n_iter_")
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
+@pytest.mark.usefixtures("first_rows")
+def test_a_model_that_never_had_a_full_one_comes_back(tmp_path):
+    model = SlimSVC(5, trainer=None, reducer="first-rows", random_state=0).fit(X_IRIS, Y_IRIS)
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
+def test_status_and_counts_come_back(tmp_path):
+    with warnings.catch_warnings(action="ignore"):
+        model = SlimSVC(max_iter=3).fit(X_IRIS, Y_IRIS)
+    loaded = there_and_back(model, tmp_path)
+    assert loaded.status_ is Status.MAX_ITER
+    assert (loaded.n_iter_, loaded.n_kernel_evals_) == (model.n_iter_, model.n_kernel_evals_)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"class_weight": {0: 1.0, 1: 2, 2: 0.5}, "random_state": 3},
+        {
+            "class_weight": {np.int64(0): np.float32(0.1), np.int64(2): 3.0},
+            "C": np.float64(0.1),
+            "max_iter": np.int64(10**6),
+        },
+        {"class_weight": {np.str_("a"): 1.0}},
+        {"class_weight": "balanced", "gamma": "auto", "cache_mb": 1},
+        {"random_state": np.random.RandomState(0)},
+        *({"trainer": name} for name in TRAINERS),
+        *({"trainer": kind(**{dataclasses.fields(kind)[0].name: 7})} for kind in TRAINERS.values()),
+        *({"reducer": name} for name in REDUCERS),
+        *({"reducer": kind(time_limit=7.0)} for kind in REDUCERS.values()),
+        {"reducer": REDUCERS["slant"](eta=0.25)},
+        {"trainer": None},
+    ],
+)
+def test_parameters_come_back(params, tmp_path):
+    model = SlimSVC().fit(X_IRIS, Y_IRIS).set_params(**params)
+    loaded = there_and_back(model, tmp_path)
+    if isinstance(model.random_state, np.random.RandomState):
+        model.random_state = None
+    assert loaded.get_params() == model.get_params()
+
+
+def named(X):
+    return pd.DataFrame(X, columns=["länge", "b", "c", "d"])
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+@pytest.mark.parametrize("frame", [np.asarray, named])
+def test_pipelines_come_back(scaler, frame, tmp_path):
+    check_pipeline(copy.deepcopy(scaler), frame(X_IRIS), tmp_path)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(with_mean=False), MaxAbsScaler(), RobustScaler(with_centering=False)])
+def test_pipelines_of_sparse_rows_come_back(scaler, tmp_path):
+    check_pipeline(scaler, csr_array(X_IRIS), tmp_path)
+
+
+def check_pipeline(scaler, X, folder):
+    model = Pipeline([("first", scaler), ("svc", SlimSVC())], verbose=False).fit(X, Y_IRIS)
+    loaded = there_and_back(model, folder)
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert repr(loaded) == repr(model)
+    assert [name for name, _ in loaded.steps] == [name for name, _ in model.steps]
+    if scaler != "passthrough":
+        assert_same_attributes(loaded[0], model[0])
+
+
+def assert_same_attributes(after, before):
+    assert vars(after).keys() == vars(before).keys()
+    for name, value in vars(before).items():
+        assert type(getattr(after, name)) is type(value)
+        np.testing.assert_array_equal(getattr(after, name), value)
+
+
+def test_a_pipeline_that_speaks_pandas_still_does(tmp_path):
+    rows = pd.DataFrame(X_IRIS, columns=list("abcd"))
+    model = make_pipeline(MinMaxScaler(), SlimSVC()).set_output(transform="pandas").fit(rows, Y_IRIS)
+    loaded = there_and_back(model, tmp_path)
+    assert list(loaded[-1].feature_names_in_) == list("abcd")
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+
+def test_scalers_of_rows_with_gaps_come_back(tmp_path):
+    rows = X_IRIS.copy()
+    rows[0, 0] = np.nan
+    scaler = StandardScaler().fit(rows)
+    assert scaler.n_samples_seen_.shape == (4,)
+    model = Pipeline([("scaler", scaler), ("svc", SlimSVC().fit(X_IRIS, Y_IRIS))])
+    assert_same_attributes(there_and_back(model, tmp_path)[0], scaler)
+
+
+def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
+    model = there_and_back(make_pipeline(MinMaxScaler(), SlimSVC()).fit(X_IRIS, Y_IRIS), tmp_path)
+    model[-1].model_.coef[:] = 0
+    assert model.fit(X_IRIS, Y_IRIS).score(X_IRIS, Y_IRIS) > 0.9
+
+
+def test_the_layout_is_as_documented(tmp_path):
+    model = SlimSVC().fit(X_IRIS, Y_IRIS)
+    save(model, tmp_path / "model.slim")
+    data = (tmp_path / "model.slim").read_bytes()
+    magic, version, length, checksum = struct.unpack_from("<8sIQI", data)
+    assert (magic, version, checksum) == (b"\x93SLIMSVM", 1, zlib.crc32(data[24:], zlib.crc32(data[:20])))
+    header = json.loads(data[24 : 24 + length])
+    start = (24 + length + 63) // 64 * 64
+    arrays = {entry["name"]: entry for entry in header["arrays"]}
+    assert all(entry["offset"] % 64 == 0 for entry in header["arrays"])
+    coef = arrays["model_.coef"]
+    assert (coef["dtype"], coef["shape"]) == ("<f8", list(model.model_.coef.shape))
+    values = np.frombuffer(data, "<f8", model.model_.coef.size, start + coef["offset"])
+    np.testing.assert_array_equal(values, model.model_.coef.ravel())
+
+
+class Strange:
+    """A reducer that no table has, and that says so in two lines."""
+
+    def __repr__(self):
+        return "Strange(\n    1)"
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (SVC().fit(X_IRIS, Y_IRIS), ["SVC", "SlimSVC", "StandardScaler", "compress"]),
+        (StandardScaler().fit(X_IRIS), ["a StandardScaler", "Pipeline"]),
+        ("model", ["a str"]),
+        (make_pipeline(PCA(2), SlimSVC()).fit(X_IRIS, Y_IRIS), ["PCA", "StandardScaler"]),
+        (make_pipeline(StandardScaler(), SVC()).fit(X_IRIS, Y_IRIS), ["SVC", "compress"]),
+        (make_pipeline(StandardScaler()).fit(X_IRIS), ["a Pipeline of StandardScaler"]),
+        (SlimSVC(kernel=lambda A, B: A @ B.T).fit(X_IRIS, Y_IRIS), ["function", "no code", "rbf"]),
+        (SlimSVC().fit(X_IRIS, Y_IRIS).set_params(reducer=Strange()), ["reducer", "Strange", "REDUCERS", "set_params"]),
+        (SlimSVC().fit(X_IRIS, Y_IRIS).set_params(C=np.inf), ["C=inf"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_cannot_be_saved_is_refused_in_one_line(model, words, tmp_path):
+    with pytest.raises(ValueError, match="cannot save") as caught:
+        save(model, tmp_path / "model.slim")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert [word for word in words if word not in message] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_classes_that_are_other_objects_are_refused(tmp_path):
+    model = SlimSVC().fit(X_IRIS, Y_IRIS)
+    model.classes_ = np.array([(), 1, None], dtype=object)
+    with pytest.raises(ValueError, match="cannot save classes_, an array of object"):
+        save(model, tmp_path / "model.slim")
+
+
+@pytest.mark.parametrize("model", [SlimSVC(), make_pipeline(StandardScaler(), SlimSVC())], ids=["svc", "pipeline"])
+def test_a_model_that_is_not_fitted_is_refused(model, tmp_path):
+    with pytest.raises(NotFittedError):
+        save(model, tmp_path / "model.slim")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A file to be damaged: sparse points, a scaler, names and strings."""
+    path = tmp_path_factory.mktemp("saved") / "model.slim"
+    model = make_pipeline(MaxAbsScaler(), SlimSVC(class_weight={"a": 2.0}, reducer=REDUCERS["slant"](eta=0.5)))
+    save(model.fit(csr_array(X_IRIS[::5]), np.array(["a", "b", "c"], dtype=object)[Y_IRIS[::5]]), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "damaged.slim"
+
+
+def refuse(path, data):
+    """Loading these bytes must raise ValueError, in one line that names the file."""
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="cannot load") as caught:
+        load(path)
+    assert path.name in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_flipped_bit_is_always_found(saved, scratch, data):
+    damaged = bytearray(saved.read_bytes())
+    place = data.draw(st.integers(0, len(damaged) - 1) | st.integers(0, container.PREFIX))
+    damaged[place] ^= 1 << data.draw(st.integers(0, 7))
+    refuse(scratch, damaged)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_missing_end_or_another_one_is_always_found(saved, scratch, data):
+    whole = saved.read_bytes()
+    cut = data.draw(st.integers(0, len(whole) - 1) | st.integers(0, container.PREFIX + 1))
+    refuse(scratch, whole[:cut])
+    refuse(scratch, whole + data.draw(st.binary(min_size=1, max_size=70)))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=100))
+def test_other_bytes_are_refused(scratch, data):
+    refuse(scratch, data)
+    refuse(scratch, container.MAGIC + data)
+
+
+def test_messages_tell_what_the_file_is(saved, scratch):
+    whole = saved.read_bytes()
+    assert "empty" in refuse(scratch, b"")
+    assert "not a .slim file" in refuse(scratch, b"svm_type c_svc\n")
+    assert "truncated" in refuse(scratch, whole[:-1])
+    assert "newer slimsvm" in refuse(scratch, whole[:8] + struct.pack("<I", 2) + whole[12:])
+
+
+def header_and_rest(path):
+    """The header of a file and its arrays as bytes."""
+    data = path.read_bytes()
+    length = container.START.unpack_from(data)[2]
+    return json.loads(data[container.PREFIX : container.PREFIX + length]), data[
+        container.aligned(container.PREFIX + length) :
+    ]
+
+
+def with_header(header, rest):
+    """A file with that header, whose checksum is right."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    start = container.START.pack(container.MAGIC, container.FORMAT, len(text))
+    rest = text + bytes(container.aligned(container.PREFIX + len(text)) - container.PREFIX - len(text)) + rest
+    return start + container.CHECKSUM.pack(zlib.crc32(rest, zlib.crc32(start))) + rest
+
+
+def test_a_header_put_back_as_it_was_is_read(saved, scratch):
+    scratch.write_bytes(with_header(*header_and_rest(saved)))
+    assert load(scratch).n_features_in_ == 4
+
+
+def places(tree, path=()):
+    """The paths to all values in a tree of JSON."""
+    yield path
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+def at(tree, path):
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([10**12, 10**400, -1, "<U9999999", "|O"])
+)
+JSON = st.recursive(SCALARS | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_a_hostile_header_raises_value_error_or_nothing(saved, scratch, data):
+    header, rest = header_and_rest(saved)
+    for _ in range(data.draw(st.integers(1, 3))):
+        everywhere = list(places(header))[1:]
+        path = data.draw(st.sampled_from(everywhere))
+        if data.draw(st.booleans()):
+            other = at(header, data.draw(st.sampled_from(everywhere)))
+            at(header, path[:-1])[path[-1]] = copy.deepcopy(other) if data.draw(st.booleans()) else data.draw(JSON)
+        else:
+            del at(header, path[:-1])[path[-1]]
+    scratch.write_bytes(with_header(header, rest))
+    try:
+        load(scratch)
+    except ValueError as error:
+        assert scratch.name in str(error)  # noqa: PT017
+
+
+HOSTILE = {
+    "not an object": (lambda header: header.clear(), "'arrays'"),
+    "object dtype": (lambda header: header["arrays"][0].update(dtype="|O"), "'|O'"),
+    "structured dtype": (lambda header: header["arrays"][0].update(dtype="<f8,<f8"), "'<f8,<f8'"),
+    "huge shape": (lambda header: header["arrays"][0].update(shape=[1 << 39, 1 << 39]), "not where"),
+    "endless shape": (lambda header: header["arrays"][0].update(shape=[10**30]), "shape"),
+    "negative shape": (lambda header: header["arrays"][0].update(shape=[-4]), "shape"),
+    "another offset": (lambda header: header["arrays"][0].update(offset=64), "not where"),
+    "an array too few": (lambda header: header["arrays"].pop(), "after its last array"),
+    "another estimator": (lambda header: header["model"].update(type="PCA"), "PCA"),
+    "another scaler": (lambda header: header["model"]["steps"][0][1].update(type="PCA"), "MaxAbsScaler"),
+    "scaler in the end": (lambda header: header["model"]["steps"].pop(), "in the place of a SlimSVC"),
+    "no steps": (lambda header: header["model"]["steps"].clear(), "steps"),
+    "unknown parameter": (lambda header: svc(header)["params"].update(colour=1), "colour"),
+    "unhashable key": (lambda header: svc(header)["params"].update(class_weight={"dict": [[[1], 2]]}), "unhashable"),
+    "not pairs": (lambda header: svc(header)["params"].update(class_weight={"dict": [[1, 2, 3]]}), "pairs"),
+    "unknown tag": (lambda header: svc(header)["params"].update(C={"pickle": "..."}), "pickle"),
+    "bad setting": (lambda header: svc(header)["params"]["reducer"]["fields"].update(eta="a"), "cannot be made"),
+    "wide scalar": (lambda header: svc(header)["params"].update(C={"scalar": 1, "dtype": "<U9999999"}), "U9999999"),
+    "gamma of letters": (lambda header: kernel(header)["fields"].update(gamma="a"), "gamma='a'"),
+    "no gamma of that name": (lambda header: kernel(header)["fields"].update(width=1), "width"),
+    "unknown kernel": (lambda header: kernel(header).update(name="fourier"), "fourier"),
+    "other features": (lambda header: fitted(header).update(n_features_in_=5), "5 features"),
+    "no features": (lambda header: fitted(header).update(n_features_in_=0), "0 features"),
+    "too few names": (lambda header: fitted(header).update(feature_names_in_={"strings": ["a"]}), "names"),
+    "other classes": (lambda header: fitted(header).update(classes_={"strings": ["a", "b"]}), "2 classes"),
+    "classes out of order": (lambda header: fitted(header).update(classes_={"strings": ["b", "a", "c"]}), "order"),
+    "other coding": (lambda header: fitted(header)["coding_"].update(fields={"n_classes": 3.0}), "coding"),
+    "a kernel for a coding": (lambda header: fitted(header).update(coding_=kernel(header)), "coding"),
+    "no model": (lambda header: fitted(header).pop("model_"), "model_"),
+    "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
+    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "index pointer"),
+    "dense points": (lambda header: model(header).update(points=model(header)["points"]["data"]), "features"),
+    "mixed up pieces": (lambda header: model(header)["points"].update(indptr=model(header)["points"]["data"]), ""),
+    "another status": (lambda header: fitted(header).update(status_={"status": "FINE"}), "FINE"),
+    "scaler of text": (lambda header: header["model"]["steps"][0][1]["fitted"].update(scale_="a"), "scale_"),
+    "widths": (lambda header: header["model"]["steps"][0][1]["fitted"].update(n_features_in_=3), "MaxAbsScaler"),
+}
+
+
+def svc(header):
+    return header["model"]["steps"][-1][1]
+
+
+def fitted(header):
+    return svc(header)["fitted"]
+
+
+def model(header):
+    return fitted(header)["model_"]["fields"]
+
+
+def kernel(header):
+    return model(header)["kernel"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_header_that_does_not_add_up_is_refused(saved, scratch, name):
+    header, rest = header_and_rest(saved)
+    change, word = HOSTILE[name]
+    change(header)
+    assert word in refuse(scratch, with_header(header, rest))
+
+
+@pytest.mark.parametrize("text", [b"", b"null", b"[]", b"{", b"\xff", b"[" * 10**5, b'{"model": ' * 10**4], ids=len)
+def test_a_header_that_is_not_one_is_refused(scratch, text):
+    refuse(scratch, with_header(text, b""))
+
+
+@pytest.mark.parametrize("column", [-1, 6, 2**40])
+def test_columns_beyond_a_precomputed_matrix_are_refused(column, tmp_path):
+    model = SlimSVC(kernel="precomputed").fit(np.eye(6), [0, 1] * 3)
+    model.model_.points[0] = column
+    save(model, tmp_path / "model.slim")
+    with pytest.raises(ValueError, match="columns of a kernel matrix of 6"):
+        load(tmp_path / "model.slim")
+
+
+def test_strings_that_are_none_are_refused(tmp_path, scratch):
+    save(SlimSVC().fit(X_IRIS, LABELS["str"]), tmp_path / "model.slim")
+    header, rest = header_and_rest(tmp_path / "model.slim")
+    (place,) = (entry["offset"] for entry in header["arrays"] if entry["name"] == "classes_")
+    refuse(scratch, with_header(header, rest[:place] + b"\xff" * 4 + rest[place + 4 :]))
+
+
+def test_a_missing_file_or_folder_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere.slim")
+    with pytest.raises(FileNotFoundError):
+        save(SlimSVC().fit(X_IRIS, Y_IRIS), tmp_path / "no" / "folder" / "model.slim")
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(step, error, tmp_path, monkeypatch):
+    def fail(*_):
+        raise error("no space left")
+
+    path = tmp_path / "model.slim"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(error):
+        save(SlimSVC().fit(X_IRIS, Y_IRIS), path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_save_follows_links_and_takes_strings(tmp_path):
+    target, link = tmp_path / "target.slim", tmp_path / "link.slim"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    save(SlimSVC().fit(X_IRIS, Y_IRIS), str(link))
+    assert link.is_symlink()
+    assert load(str(target)).n_features_in_ == 4
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    with pytest.raises(ValueError, match="not a file"):
+        save(SlimSVC().fit(X_IRIS, Y_IRIS), tmp_path)
+    with pytest.raises(ValueError, match="not a file"):
+        save(SlimSVC().fit(X_IRIS, Y_IRIS), os.devnull)

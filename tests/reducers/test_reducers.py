@@ -1,0 +1,403 @@
+"""What every reducer keeps to, whatever its method: found in the table, new ones too."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from slimsvm import SlimSVC, compress, load, save
+from slimsvm import limits as deadline
+from slimsvm.cli import commands as cli
+from slimsvm.estimators.svc import fit_reporting
+from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
+from slimsvm.model import Expansion, Holdout, Status, Task
+from slimsvm.multiclass import OneVsOne, OneVsRest
+from slimsvm.reducers import REDUCERS
+from slimsvm.rows.host import HostRows
+from slimsvm.selection import CUT_SHORT, names_where
+from slimsvm.trainers import SMO
+
+SIZES = [1, 2, 6]
+GAMMA = 0.5
+ALONE = [name for name, kind in REDUCERS.items() if not kind.needs_model]
+PROBLEMS = {
+    "two classes": (lambda n, seed: make_moons(n, noise=0.2, random_state=seed), OneVsRest(2)),
+    "three classes": (lambda n, seed: clouds(n, seed), OneVsRest(3)),
+    "pairs of classes": (lambda n, seed: clouds(n, seed), OneVsOne(3)),
+}
+
+
+def clouds(n, seed):
+    """Three clouds that overlap a little."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) + 2.5 * np.array([[0, 0], [1, 0], [0, 1]])[labels], labels
+
+
+def judged_task(name, **settings):
+    """A problem of 90 rows and 30 of unequal weight to judge by."""
+    make, coding = PROBLEMS[name]
+    X, labels = make(120, 0)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 30)
+    holdout = Holdout(HostRows(RBF(GAMMA), X[90:]), labels[90:], weights, coding.decode)
+    task = Task(
+        HostRows(RBF(GAMMA), X[:90]), coding.encode(labels[:90]), np.ones(90), np.random.default_rng(0), holdout=holdout
+    )
+    return dataclasses.replace(task, **settings)
+
+
+@cache
+def full_model(problem):
+    return SMO(1.0).fit(judged_task(problem)).model
+
+
+@cache
+def path_of(name, problem):
+    return REDUCERS[name]().path(judged_task(problem), SIZES, full_model(problem))
+
+
+@pytest.fixture(params=PROBLEMS)
+def problem(request):
+    return request.param
+
+
+@pytest.fixture(params=REDUCERS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(120, noise=0.2, random_state=0)
+
+
+def fitted(name, X, y, budget=4, **settings):
+    return SlimSVC(budget, reducer=name, **{"gamma": GAMMA, "random_state": 0} | settings).fit(X, y)
+
+
+def assert_sound(path, outputs, limit):
+    """Models of growing size, none beyond the limit, whose numbers are numbers."""
+    assert path.sizes == sorted(set(path.sizes))
+    assert len(path) > 0
+    assert path.sizes[-1] <= limit
+    for step in path:
+        model = step.model
+        assert model.points.shape[0] == step.size
+        assert model.coef.shape == (step.size, outputs)
+        assert model.bias.shape == (outputs,)
+        assert np.isfinite(model.coef).all()
+        assert np.isfinite(model.bias).all()
+        assert step.settings
+
+
+# The path
+
+
+def test_models_grow_and_none_is_larger_than_asked(name, problem):
+    outputs = PROBLEMS[problem][1].outputs
+    assert_sound(path_of(name, problem), outputs, SIZES[-1])
+    assert path_of(name, problem).status.as_planned
+
+
+def test_errors_are_the_weighted_errors_on_the_held_out_rows(name, problem):
+    holdout = judged_task(problem).holdout
+    for step in path_of(name, problem):
+        wrong = holdout.decode(step.model(holdout.rows.X)) != holdout.labels
+        assert step.error == pytest.approx(np.average(wrong, weights=holdout.weights), abs=1e-12)
+    assert path_of(name, problem).judges == holdout.labels.size
+
+
+def test_six_points_are_far_better_than_the_largest_class(name, problem):
+    if name == "prune":
+        pytest.skip("a yardstick, which promises nothing")
+    make, coding = PROBLEMS[problem]
+    X, labels = make(600, 1)
+    small = path_of(name, problem).best(6).model
+    error = np.mean(coding.decode(small(X)) != labels)
+    assert error < 0.6 * (1 - np.bincount(labels).max() / labels.size)
+
+
+def test_a_path_is_the_same_each_time_and_leaves_the_full_model_alone(name):
+    problem = "three classes"
+    full = full_model(problem)
+    before = full.coef.copy(), full.bias.copy()
+    again = REDUCERS[name]().path(judged_task(problem), SIZES, full)
+    assert again.sizes == path_of(name, problem).sizes
+    for one, two in zip(again, path_of(name, problem), strict=True):
+        np.testing.assert_array_equal(one.model.coef, two.model.coef)
+        np.testing.assert_array_equal(one.model.bias, two.model.bias)
+    np.testing.assert_array_equal(full.coef, before[0])
+    np.testing.assert_array_equal(full.bias, before[1])
+
+
+def test_a_path_without_held_out_rows_has_no_errors(name):
+    path = REDUCERS[name]().path(judged_task("two classes", holdout=None), [3], full_model("two classes"))
+    assert np.isnan(path.errors).all()
+    assert path.best(3).size <= 3
+
+
+def test_sizes_beyond_the_rows_end_the_path_in_good_order(name):
+    X, y = make_moons(30, noise=0.2, random_state=0)
+    task = Task(HostRows(RBF(GAMMA), X), OneVsRest(2).encode(y), np.ones(30), np.random.default_rng(0))
+    path = REDUCERS[name]().path(task, [20, 200], SMO(1.0).fit(task).model)
+    assert_sound(path, 1, 200)
+    assert path.status not in CUT_SHORT
+
+
+def test_rows_of_one_side_are_no_trouble(name):
+    task = judged_task("two classes")
+    side = np.flatnonzero(task.targets.ravel() > 0)
+    ones = Task(task.rows.subset(side), np.ones((side.size, 1)), np.ones(side.size), np.random.default_rng(0))
+    for full in [full_model("two classes"), *([None] if name in ALONE else [])]:
+        assert_sound(REDUCERS[name]().path(ones, [1, 3], full), 1, 3)
+
+
+def test_duplicate_rows_and_a_full_model_of_one_point_are_no_trouble(name):
+    X, y = make_moons(20, noise=0.1, random_state=0)
+    X, y = np.tile(X, (4, 1)), np.tile(y, 4)
+    task = Task(HostRows(RBF(GAMMA), X), OneVsRest(2).encode(y), np.ones(80), np.random.default_rng(0))
+    one = Expansion(RBF(GAMMA), X[:1], np.where(y[:1, None] > 0, 1.0, -1.0), np.zeros(1))
+    for full in (SMO(1.0).fit(task).model, one):
+        assert_sound(REDUCERS[name]().path(task, [1, 2], full), 1, 2)
+
+
+def test_a_full_model_that_is_wrong_throughout_is_refused_in_words_or_followed(name):
+    full, task = full_model("two classes"), judged_task("two classes", holdout=None)
+    right = np.flatnonzero((task.targets * full(task.rows.X)).ravel() > 0)
+    task = Task(task.rows.subset(right), task.targets[right], np.ones(right.size), np.random.default_rng(0))
+    negated = Expansion(full.kernel, full.points, -full.coef, -full.bias)
+    try:
+        path = REDUCERS[name]().path(task, [1, 3], negated)
+    except ValueError as error:
+        assert "nothing to follow" in str(error)  # noqa: PT017
+    else:
+        assert_sound(path, 1, 3)
+
+
+# Time and interrupts
+
+
+def test_the_time_limit_ends_a_path_with_what_was_found(name, monkeypatch):
+    """A clock that stands still until the first model is judged, and then jumps."""
+    now, jumped = 0.0, 1e6
+    task = judged_task("two classes")
+
+    def decode(outputs):
+        nonlocal now
+        now = jumped
+        return OneVsRest(2).decode(outputs)
+
+    monkeypatch.setattr(deadline, "perf_counter", lambda: now)
+    holdout = dataclasses.replace(task.holdout, decode=decode)
+    reducer = REDUCERS[name](time_limit=10.0)
+    path = reducer.path(dataclasses.replace(task, holdout=holdout), [1, 2, 4, 8, 16], full_model("two classes"))
+    assert path.status is Status.TIME_LIMIT
+    assert_sound(path, 1, 15)
+
+
+def test_ctrl_c_returns_the_best_so_far(name):
+    judged = 0
+    task = judged_task("two classes")
+
+    def decode(outputs):
+        nonlocal judged
+        judged += 1
+        return OneVsRest(2).decode(outputs)
+
+    def report(phase, done):
+        assert phase == "shrink"
+        assert 0 <= done <= 1
+        if judged:
+            raise KeyboardInterrupt
+
+    task = dataclasses.replace(task, holdout=dataclasses.replace(task.holdout, decode=decode), report=report)
+    path = REDUCERS[name]().path(task, [1, 2, 4, 8, 16], full_model("two classes"))
+    assert path.status is Status.INTERRUPTED
+    assert_sound(path, 1, 16)
+
+
+def test_ctrl_c_before_the_first_model_is_ctrl_c(name):
+    def decode(_):
+        raise KeyboardInterrupt
+
+    task = judged_task("two classes")
+    task = dataclasses.replace(task, holdout=dataclasses.replace(task.holdout, decode=decode))
+    with pytest.raises(KeyboardInterrupt):
+        REDUCERS[name]().path(task, SIZES, full_model("two classes"))
+
+
+def test_a_path_cut_short_is_kept_and_told(name, moons):
+    found = []
+
+    def report(phase, done):
+        if phase == "shrink":
+            found.append(done)
+            raise KeyboardInterrupt
+
+    model = SlimSVC(16, reducer=name, gamma=GAMMA, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"stopped by Ctrl-C.*The largest model that it found has \d+ support"):
+        fit_reporting(model, *moons, report=report)
+    assert found
+    assert model.path_.status is Status.INTERRUPTED
+    assert model.model_.size <= 16
+    assert model.predict(moons[0]).shape == moons[1].shape
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_a_time_limit_is_a_number_of_seconds(name, seconds):
+    with pytest.raises(ValueError, match="time_limit must be a number of seconds above 0"):
+        REDUCERS[name](time_limit=seconds)
+
+
+# Rows and kernels in every form
+
+
+def test_sparse_rows_are_as_good_as_dense_ones(name):
+    X, y = load_iris(return_X_y=True)
+    dense, sparse = fitted(name, X, y), fitted(name, csr_array(X), y)
+    assert sparse.model_.size <= 4
+    assert sparse.score(csr_array(X), y) == pytest.approx(dense.score(X, y), abs=0.1)
+    np.testing.assert_allclose(sparse.decision_function(csr_array(X)), sparse.decision_function(X), atol=1e-6)
+
+
+def test_float32_rows_are_enough_and_stay_as_they_are(name, moons):
+    X, y = moons[0].astype(np.float32), moons[1].copy()
+    assert fitted(name, X, y).score(X, y) > 0.7
+    np.testing.assert_array_equal(X, moons[0].astype(np.float32))
+    np.testing.assert_array_equal(y, moons[1])
+
+
+def refused(name, kernel, X, y):
+    """The error that names kernel and reducer, and lists those that can; before anything is trained."""
+    with pytest.raises(
+        ValueError, match=f"{REDUCERS[name].__name__} does not work with the {kernel.name} kernel"
+    ) as caught:
+        fitted(name, X, y, kernel=kernel.name if kernel.name in KERNELS else kernel.function)
+    able = names_where(lambda kind: kind.takes(kernel))
+    assert able
+    assert str(caught.value).endswith(str(able))
+    full = SlimSVC(kernel=kernel.name if kernel.name in KERNELS else kernel.function, gamma=GAMMA).fit(X, y)
+    with pytest.raises(ValueError, match="does not work with"):
+        compress(full, X, y, budget=3, reducer=name)
+
+
+def test_a_kernel_matrix_is_worked_with_or_refused(name, moons):
+    X, y = moons
+    K = rbf_kernel(X, gamma=GAMMA)
+    if not REDUCERS[name].takes(Precomputed()):
+        refused(name, Precomputed(), K, y)
+        return
+    small = fitted(name, K, y, kernel="precomputed")
+    assert small.score(K, y) > 0.7
+    assert small.support_vectors_.shape[1] == 1
+
+
+@pytest.mark.usefixtures("float64_always")
+@pytest.mark.parametrize("name", [name for name, kind in REDUCERS.items() if kind.selects and kind.takes(Precomputed())])
+def test_points_that_are_rows_are_the_same_for_a_kernel_matrix(name):
+    """Up to what rounding leaves open, which is far less than other points would change."""
+    own = judged_task("two classes", holdout=None)
+    given = judged_task("two classes", holdout=None, rows=HostRows(Precomputed(), own.rows.kernel(own.rows.X, own.rows.X)))
+    paths = [REDUCERS[name]().path(task, [2, 4], SMO(1.0).fit(task).model) for task in (own, given)]
+    assert paths[0].sizes == paths[1].sizes
+    for one, two in zip(*paths, strict=True):
+        np.testing.assert_allclose(one.model(own.rows.X), two.model(given.rows.X), atol=0.05)
+
+
+@pytest.mark.parametrize("kernel_name", [*(kernel for kernel in KERNELS if kernel != "precomputed"), "callable"])
+def test_every_kernel_is_worked_with_or_refused(name, kernel_name, moons):
+    X, y = moons[0][:60] - moons[0].min(axis=0), moons[1][:60]
+    function = rbf_kernel if kernel_name == "callable" else kernel_name
+    kernel = Custom(rbf_kernel) if kernel_name == "callable" else KERNELS[kernel_name]()
+    if not REDUCERS[name].takes(kernel):
+        refused(name, kernel, X, y)
+        return
+    small = fitted(name, X, y, 2, kernel=function, degree=2, coef0=0.5)
+    assert small.model_.size <= 2
+    assert np.isfinite(small.decision_function(X)).all()
+
+
+def test_all_kernel_values_are_counted(name, moons):
+    X, y = moons
+    if not REDUCERS[name].takes(Custom(rbf_kernel)):
+        pytest.skip("it takes no function whose values could be counted")
+    values = 0
+
+    def counting(A, B):
+        nonlocal values
+        values += A.shape[0] * B.shape[0]
+        return rbf_kernel(A, B, gamma=GAMMA)
+
+    small = fitted(name, X, y, kernel=counting)
+    assert values <= small.n_kernel_evals_
+
+
+# The doors
+
+
+def test_weights_count(name, moons):
+    X, y = moons
+    weights = np.where(y == 1, 5.0, 0.2)
+    for trainer in ["smo", *([None] if name in ALONE else [])]:
+        model = SlimSVC(3, reducer=name, trainer=trainer, gamma=GAMMA, C=0.1, random_state=0)
+        plain = model.fit(X, y).predict(X).mean()
+        assert model.fit(X, y, sample_weight=weights).predict(X).mean() > plain
+
+
+def test_a_small_model_needs_no_full_one_or_the_error_says_who_can(name, moons):
+    X, y = moons
+    if name not in ALONE:
+        with pytest.raises(ValueError, match="from the labels alone") as caught:
+            fitted(name, X, y, trainer=None)
+        assert str(sorted(ALONE)) in str(caught.value)
+        return
+    for rows, labels in ((X, y), load_iris(return_X_y=True)):
+        small = fitted(name, rows, labels, 4, trainer=None)
+        assert small.model_.size <= 4
+        assert small.n_iter_ == 0
+        assert small.status_ is small.path_.status
+        assert small.coding_ == OneVsRest(np.unique(labels).size)
+        assert small.score(rows, labels) > 0.7
+
+
+def test_a_full_model_that_fits_the_budget_is_returned_as_it_is(name, moons):
+    X, y = moons
+    svc = SVC(gamma=GAMMA).fit(X, y)
+    with pytest.warns(UserWarning, match="is not below"):
+        small = compress(svc, X, y, budget=500, reducer=name)
+    assert small.path_ is None
+    np.testing.assert_allclose(small.decision_function(X), svc.decision_function(X), atol=1e-9)
+
+
+def test_a_tolerance_is_kept_to(name, moons):
+    X, y = moons
+    small, full = fitted(name, X, y, 8, tolerance=0.25), fitted(name, X, y, None)
+    assert small.model_.size < full.model_.size
+    assert small.score(X, y) > full.score(X, y) - 0.35
+
+
+def test_a_model_and_its_reducer_are_saved_and_loaded(name, moons, tmp_path):
+    X, y = moons
+    small = fitted(name, X, y, 2)
+    for reducer in (name, REDUCERS[name](time_limit=500.0)):
+        save(small.set_params(reducer=reducer), tmp_path / "m.slim")
+        loaded = load(tmp_path / "m.slim")
+        assert loaded.get_params() == small.get_params()
+        np.testing.assert_array_equal(loaded.decision_function(X), small.decision_function(X))
+
+
+def test_command_line(name, moons, tmp_path, capsys):
+    data, output = tmp_path / "rows.csv", tmp_path / "m.slim"
+    np.savetxt(data, np.column_stack(moons), delimiter=",")
+    words = ["train", str(data), "-o", str(output), "-b", "2", "--reducer", name, "--time-limit", "500"]
+    assert cli.run(words + (["--trainer", "none"] if name in ALONE else [])) == 0
+    loaded = load(output)
+    assert loaded.reducer == REDUCERS[name](time_limit=500.0)
+    assert loaded.trainer == (None if name in ALONE else "smo")
+    assert "support vectors" in capsys.readouterr().out

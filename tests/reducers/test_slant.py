@@ -1,0 +1,345 @@
+"""The slant reducers against plain loops that compute everything anew, and against the paper's guarantee."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+
+from slimsvm import SlimSVC
+from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
+from slimsvm.model import Expansion, Holdout, Status, Task
+from slimsvm.multiclass import OneVsOne, OneVsRest
+from slimsvm.reducers.slant import BIASES, AggressiveSlant, Slant
+from slimsvm.rows.host import HostRows
+from slimsvm.trainers import SMO
+
+SLANTS = [Slant, AggressiveSlant]
+
+
+def full_model(task, C=1.0):
+    return SMO(C).fit(task).model
+
+
+def moons(n=200, seed=0):
+    X, y = make_moons(n, noise=0.25, random_state=seed)
+    return X, y
+
+
+# Paths of each bias
+
+
+@pytest.fixture(params=["two classes", "one against the rest", "one against one"])
+def problem(request):
+    """A task with rows held out, and the full model for it."""
+    if request.param == "two classes":
+        X, labels = moons()
+        coding = OneVsRest(2)
+    else:
+        X, labels = load_iris(return_X_y=True)
+        coding = OneVsRest(3) if request.param == "one against the rest" else OneVsOne(3)
+    order = np.random.default_rng(0).permutation(labels.size)
+    learn, judge = order[: labels.size * 3 // 4], order[labels.size * 3 // 4 :]
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, judge.size)
+    holdout = Holdout(HostRows(RBF(0.5), X[judge]), labels[judge], weights, coding.decode)
+    task = Task(HostRows(RBF(0.5), X[learn]), coding.encode(labels[learn]), np.ones(learn.size), holdout=holdout)
+    return task, full_model(task)
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("sizes", [[1], [2, 5, 9], [20]])
+def test_no_model_on_a_path_is_larger_than_asked(kind, bias, sizes, problem):
+    task, full = problem
+    for refit in (True, False):
+        path = kind(bias=bias, refit=refit).path(task, sizes, full)
+        assert len(path) > 0
+        assert max(path.sizes) <= max(sizes)
+        assert path.sizes == sorted(set(path.sizes))
+        for step in path:
+            assert step.size == step.model.coef.shape[0] == step.model.points.shape[0]
+            assert step.model.coef.shape[1] == task.targets.shape[1]
+            assert np.isfinite(step.model.coef).all()
+            assert np.isfinite(step.model.bias).all()
+            assert step.settings
+
+
+# The plain loops
+
+
+def naive(K, targets, demands, bias, eta, eps, limit, *, aggressive, learned):
+    """Sections 4, 6 and 6.1 of the paper word for word, for any number of outputs: everything is computed anew in each
+    step. Returns the support set in order, its coefficients and how it ended."""
+    support, coef = [], np.zeros(targets.shape)
+    while True:
+        unmet = demands - targets * (K @ coef + (0 if learned else bias))
+        if aggressive and support:
+            here = np.full_like(unmet, -np.inf)
+            here[support] = unmet[support]
+            value, rows, column = worst(here, targets, learned)
+            if value > eps:
+                coef[rows, column] += eta / len(rows) * targets[rows, column]
+                continue
+        value, rows, column = worst(unmet, targets, learned)
+        new = [row for row in rows if row not in support]
+        if value <= eps:
+            return support, coef, Status.CONVERGED
+        if len(support) + len(new) > limit:
+            return support, coef, Status.BUDGET
+        support += new
+        if not aggressive:
+            coef[rows, column] += eta / len(rows) * targets[rows, column]
+
+
+def worst(unmet, targets, learned):
+    """The largest unmet demand, or half the sum of the worst of each side: value, rows, column."""
+    if not learned:
+        row, column = np.argwhere(unmet == unmet.max())[0]
+        return unmet.max(), [row], column
+    above, below = np.where(targets > 0, unmet, -np.inf), np.where(targets < 0, unmet, -np.inf)
+    values = (above.max(axis=0) + below.max(axis=0)) / 2
+    column = values.argmax()
+    return values[column], sorted({above[:, column].argmax(), below[:, column].argmax()}), column
+
+
+def generic_problem(q, seed, kernel, n=60):
+    """Random rows, and a full model of random coefficients, so that no two demands are equal."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    labels = (X + 0.5 * rng.normal(size=(n, 3)))[:, : max(q, 2)].argmax(axis=1)
+    targets = OneVsRest(max(q, 2)).encode(labels)
+    share = np.where(targets > 0, (targets < 0).mean(axis=0), (targets > 0).mean(axis=0))
+    coef = 0.2 * share * targets * rng.random(targets.shape)
+    model = Expansion(kernel, X, coef, 0.02 * rng.normal(size=q))
+    right = targets * model(X) > 0
+    assert (right & (targets > 0)).any(axis=0).all()
+    assert (right & (targets < 0)).any(axis=0).all()
+    assert not right.all()
+    return X, targets, model
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("limit", [1, 7, 60])
+@pytest.mark.parametrize("kernel", [RBF(0.3), Linear(), Poly(0.5, 1.0, 2)], ids=lambda kernel: kernel.name)
+def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
+    X, targets, model = generic_problem(q, seed=3, kernel=kernel)
+    K = kernel(X, X)
+    margins = targets * (K @ model.coef + model.bias)
+    demands = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
+    eta, eps = 0.05, 0.1
+    support, coef, status = naive(
+        K, targets, demands, model.bias, eta / K.diagonal().max(), eps, limit,
+        aggressive=kind.aggressive, learned=bias == "learned",
+    )  # fmt: skip
+    task = Task(HostRows(kernel, X), targets, np.ones(X.shape[0]))
+    path = kind(eta=eta, eps=eps, bias=bias, refit=False).path(task, [limit], model)
+    small = path.models[-1]
+    assert path.status is status
+    assert small.size == len(support)
+    rows = [int(np.abs(X - point).sum(axis=1).argmin()) for point in small.points]
+    assert sorted(rows) == sorted(support)
+    np.testing.assert_allclose(small.coef, coef[rows], rtol=0, atol=1e-9)
+    if bias == "kept":
+        np.testing.assert_array_equal(small.bias, model.bias)
+    else:
+        unmet = demands - targets * (K @ coef)
+        balanced = unmet - targets * small.bias
+        above, below = (np.where(targets == sign, balanced, -np.inf).max(axis=0) for sign in (1, -1))
+        np.testing.assert_allclose(above, below, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_models_of_smaller_sizes_are_those_of_shorter_runs(kind, bias):
+    """A path to 30 passes through what a path to 10 ends with."""
+    X, targets, model = generic_problem(1, seed=4, kernel=RBF(0.3))
+    task = Task(HostRows(RBF(0.3), X), targets, np.ones(X.shape[0]))
+    reducer = kind(eta=0.1, eps=0.05, bias=bias, refit=False)
+    long, short = reducer.path(task, [10, 30], model), reducer.path(task, [10], model)
+    same = [step.model for step in long if step.size == short.sizes[-1]]
+    assert len(same) == 1
+    np.testing.assert_allclose(same[0](X), short.models[-1](X), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_run_that_converged_meets_every_demand_to_eps(kind, bias):
+    X, labels = moons()
+    task = Task(HostRows(RBF(1.0), X), OneVsRest(2).encode(labels), np.ones(labels.size))
+    full = full_model(task)
+    path = kind(eta=0.1, eps=0.3, bias=bias, refit=False).path(task, [labels.size], full)
+    assert path.status is Status.CONVERGED
+    margins, small = task.targets * full(X), task.targets * path.models[-1](X)
+    right = margins > 0
+    assert (np.minimum(margins, 1) - small)[right].max() <= 0.3 + 1e-9
+
+
+# The guarantee
+
+
+def slant_loss(z):
+    return np.minimum(1, np.maximum(0, 0.5 - z))
+
+
+def hinge_loss(z):
+    return np.maximum(0, 1 - z)
+
+
+@given(
+    n=st.integers(4, 60),
+    d=st.integers(1, 4),
+    seed=st.integers(0, 10**6),
+    gamma=st.sampled_from([0.05, 0.5, 5.0]),
+    C=st.sampled_from([0.1, 1.0, 100.0]),
+    flips=st.sampled_from([0.0, 0.2, 0.5]),
+)
+@settings(max_examples=60)
+def test_the_guarantee_of_the_paper(n, d, seed, gamma, C, flips):
+    """Lemmas 4.1 and 4.2: with eta = eps = 1/2 and k(x, x) = 1, at most 4 |w|^2 steps, and slant loss <= hinge loss."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where((X[:, 0] > 0) ^ (rng.random(n) < flips), 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    task = Task(HostRows(RBF(gamma), X), y[:, None], np.ones(n))
+    fit = SMO(C).fit(task)
+    margins = y * fit.model(X).ravel()
+    if not (margins > 0).any():
+        return  # the full model is right nowhere: there is nothing to follow
+    path = Slant(eta=0.5, eps=0.5, bias="kept", refit=False).path(task, [n], fit.model)
+    small = path.models[-1]
+    squared_norm = fit.dual[:, 0] @ RBF(gamma)(X, X) @ fit.dual[:, 0]
+    steps = np.abs(small.coef).sum() / 0.5  # every step adds 1/2 with the sign of the row's label
+    assert path.status is Status.CONVERGED
+    assert steps == pytest.approx(round(steps), abs=1e-9)
+    assert small.size <= round(steps) <= 4 * squared_norm + 1e-6
+    assert slant_loss(y * small(X).ravel()).mean() <= hinge_loss(margins).mean() + 1e-9
+
+
+def test_the_aggressive_variant_needs_fewer_support_vectors():
+    X, labels = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    task = Task(HostRows(RBF(0.03), X), OneVsRest(2).encode(labels), np.ones(labels.size))
+    full = full_model(task)
+    for bias in BIASES:
+        basic, aggressive = (
+            kind(eta=0.1, eps=0.5, bias=bias, refit=False).path(task, [labels.size], full) for kind in SLANTS
+        )
+        assert basic.status is aggressive.status is Status.CONVERGED
+        assert aggressive.sizes[-1] <= basic.sizes[-1]
+
+
+def test_the_expected_error_of_the_randomised_rule_is_the_slant_loss():
+    X, labels = moons(150)
+    slim = SlimSVC(budget=12, random_state=0).fit(X, labels)
+    z = np.where(labels == 1, 1, -1) * slim.decision_function(X)
+    draws = 400
+    wrong = np.array([slim.predict_randomized(X, random_state=seed) != labels for seed in range(draws)])
+    loss = slant_loss(z)
+    deviation = np.sqrt((loss * (1 - loss)).sum() / draws) / labels.size
+    assert abs(wrong.mean() - loss.mean()) <= 5 * deviation
+    np.testing.assert_allclose(wrong.mean(axis=0), loss, atol=5 * 0.5 / np.sqrt(draws))
+
+
+# Settings and ends
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"eta": 0.0}, "eta must be"),
+        ({"eta": -1.0}, "eta must be"),
+        ({"eta": float("nan")}, "eta must be"),
+        ({"eps": 0.0}, "eps must be"),
+        ({"eps": -0.5}, "eps must be"),
+        ({"bias": "none"}, "kept.*learned"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(kind, settings, words):
+    with pytest.raises(ValueError, match=words):
+        kind(**settings)
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_max_steps_ends_a_run(kind, bias):
+    X, targets, model = generic_problem(1, seed=5, kernel=RBF(0.3))
+    task = Task(HostRows(RBF(0.3), X), targets, np.ones(X.shape[0]))
+    path = kind(eta=0.01, eps=0.01, bias=bias, max_steps=20, refit=False).path(task, [60], model)
+    assert path.status is Status.MAX_ITER
+    assert np.abs(path.models[-1].coef).sum() <= 20 * 0.01 + 1e-12
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+def test_without_settings_each_size_takes_the_best_of_a_grid(kind, problem):
+    task, full = problem
+    sizes = [4, 8]
+    chosen = kind(refit=False).path(task, sizes, full)
+    scale = min(1.0, (task.targets * full(task.rows.X)).max())
+    grid = [
+        kind(eta=scale * eta, eps=scale * eps, refit=False)
+        for eta in (1 / 16, 1 / 4, 1 / 2)
+        for eps in (1 / 8, 1 / 4, 1 / 2)
+    ]
+    runs = [run.path(task, sizes, full) for run in grid]
+    for step in chosen:
+        rivals = [rival.error for run in runs for rival in run if rival.size == step.size]
+        assert step.error <= min(rivals, default=np.inf) + 1e-12
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+def test_labels_that_the_full_model_gets_wrong_throughout_are_refused(kind):
+    X, labels = moons()
+    task = Task(HostRows(RBF(1.0), X), OneVsRest(2).encode(labels), np.ones(labels.size))
+    full = full_model(task)
+    right = labels == (full(X).ravel() > 0)
+    wrong = Task(HostRows(RBF(1.0), X[right]), -task.targets[right], np.ones(right.sum()))
+    with pytest.raises(ValueError, match="nothing to follow"):
+        kind().path(wrong, [5], full)
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+def test_a_learned_bias_is_finite_where_an_output_is_right_on_one_side_only(kind):
+    """A rare class that the full model never names: its column has no positive row to balance."""
+    X, labels = moons(240)
+    labels = np.where(np.random.default_rng(2).random(240) < 0.04, 2, labels)
+    task = Task(HostRows(RBF(0.5), X), OneVsRest(3).encode(labels), np.ones(240))
+    full = full_model(task, C=0.1)
+    assert not (full(X)[labels == 2, 2] > 0).any()
+    for step in kind(bias="learned").path(task, [1, 10], full):
+        assert np.isfinite(step.model.bias).all()
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+def test_a_learned_bias_is_kept_where_the_full_model_is_right_on_one_side_only(kind):
+    X, labels = moons(200)
+    labels[labels == 1] = np.random.default_rng(6).random((labels == 1).sum()) < 0.05
+    task = Task(HostRows(RBF(0.5), X), OneVsRest(2).encode(labels), np.ones(200))
+    full = full_model(task, C=0.1)
+    assert not (full(X)[labels == 1] > 0).any()
+    for step in kind(bias="learned").path(task, [10], full):
+        assert np.isfinite(step.model.bias).all()
+
+
+@pytest.mark.parametrize("kind", SLANTS)
+def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_blobs):
+    X, y = make_blobs()
+    kernel = Sigmoid(0.05, -1.0)
+    assert kernel.diagonal(X, np.arange(y.size)).max() < 0
+    task = Task(HostRows(kernel, X), y[:, None], np.ones(y.size))
+    model = kind(max_steps=200, refit=False).path(task, [4], full_model(task)).models[-1]
+    assert model.size > 0
+    labels = [y[np.abs(X - point).sum(axis=1).argmin()] for point in model.points]
+    assert (model.coef.ravel() * labels > 0).all()
+
+
+def test_progress_is_reported_from_little_to_all(problem):
+    task, full = problem
+    seen = []
+    reporting = Task(task.rows, task.targets, task.weights, report=lambda phase, done: seen.append((phase, done)))
+    AggressiveSlant().path(reporting, [2, 4, 8], full)
+    assert {phase for phase, _ in seen} == {"shrink"}
+    assert all(0 <= share <= 1 for _, share in seen)
+    assert [share for _, share in seen] == sorted(share for _, share in seen)

@@ -1,0 +1,254 @@
+"""slim: losses that fall, targets, starts, growth and finish."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, make_moons
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from slimsvm import SlimSVC, compress
+from slimsvm.kernels import RBF
+from slimsvm.limits import Deadline
+from slimsvm.model import Status
+from slimsvm.reducers import slim
+from slimsvm.reducers.slim import Slim
+from slimsvm.solvers.demands import demands
+from slimsvm.trainers import SMO
+
+SIZES = [1, 2, 4, 8]
+
+
+@pytest.fixture
+def moons(make_task):
+    """A task of 200 rows, and its full model."""
+    X, labels = make_moons(200, noise=0.25, random_state=0)
+    task = make_task(RBF(1.0), X, np.where(labels, 1.0, -1.0))
+    return task, SMO(10.0).fit(task).model
+
+
+def one_sided_loss(task, model, wanted, decay):
+    """What slim makes small, written out."""
+    kernel = task.rows.kernel
+    outputs = kernel(task.rows.X, model.points) @ model.coef + model.bias
+    unmet = np.maximum(0, wanted - task.targets * outputs)
+    size = np.trace(model.coef.T @ kernel(model.points, model.points) @ model.coef)
+    return (task.weights[:, None] * unmet**2).sum() + decay * size
+
+
+@pytest.mark.parametrize("target", ["slant", "label"])
+def test_loss_falls_with_every_size(moons, target):
+    task, full = moons
+    path = Slim(target=target, decay=0.1, C=10.0).path(task, SIZES, full)
+    wanted = demands(task, full if target == "slant" else None)
+    losses = [one_sided_loss(task, model, wanted, 0.1 / 10.0) for model in path.models]
+    assert path.sizes == SIZES
+    assert all(later < earlier for earlier, later in pairwise(losses))
+
+
+def test_points_are_where_the_loss_has_no_slope(moons, monkeypatch):
+    monkeypatch.setattr(slim, "LEAST_GAIN", 1e-9)
+    task, full = moons
+    growth = slim._Growth(task, slim._Objective("slant", None, full), 1 / 10.0, Deadline())
+    growth.grow(3, 2000, whole=True, last=True)
+    growth.loss.theta = growth.theta
+    value, gradient = growth.loss(growth.points, 20)
+    assert np.abs(gradient).max() < 1e-2 * value
+
+
+def judged(task, make_task):
+    """The first half of the rows, judged by the others."""
+    X, targets = task.rows.X, task.targets
+    return make_task(RBF(1.0), X[::2], targets[::2], holdout=(X[1::2], (targets[1::2, 0] > 0).astype(int)))
+
+
+def test_from_labels_alone_it_is_the_label_target(moons):
+    task, _ = moons
+    path = Slim().path(task, SIZES)
+    assert {step.settings for step in path} == {"target=label"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "targets"),
+    [({}, ["label", "slant"]), ({"target": "slant"}, ["slant"]), ({"target": "label", "decay": 0.0}, ["label"])],
+)
+def test_settings_leave_what_is_tried(settings, targets, moons):
+    objectives = Slim(**settings)._objectives(moons[1])
+    assert [objective.target for objective in objectives] == targets
+    assert [objective.target for objective in Slim(**settings)._objectives(None)] == [t for t in targets if t == "label"]
+
+
+def test_regularisation_grows_with_the_points_unless_it_is_given():
+    label, slant, given = slim._Objective("label", None, None), slim._Objective("slant", None, None), Slim(decay=0.3)
+    assert [label.decay_at(size) for size in (1, 16, 64, 500)] == [0.1, 0.25, 1.0, 1.0]
+    assert {slant.decay_at(size) for size in (1, 16, 500)} == {0.1}
+    assert {objective.decay_at(size) for objective in given._objectives(None) for size in (1, 500)} == {0.3}
+
+
+@pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 90], [90])])
+def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, monkeypatch):
+    seen = []
+
+    def same(growth, *_):
+        seen.append(growth.points.shape[0])
+        return growth
+
+    monkeypatch.setattr(slim._Growth, "under_the_best", same)
+    task, full = moons
+    path = Slim(steps=2).path(judged(task, make_task), sizes, full)
+    assert seen == compared_at
+    assert path.sizes == sizes
+    seen.clear()
+    Slim(steps=2).path(task, sizes, full)
+    assert not seen  # nobody could judge
+
+
+@pytest.mark.parametrize(("errors", "chosen"), [((0.1, 0.05), 0), ((0.1, 0.03), 1), ((0.1, 0.2), 0)])
+def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moons, make_task, monkeypatch):
+    """With 100 held-out rows 0.1 has a standard error of 0.03, and two of them are wanted."""
+    task, full = moons
+    task = judged(task, make_task)
+    objectives = Slim()._objectives(full)
+    growth = slim._Growth(task, objectives[0], 1.0, Deadline())
+    growth.grow(4, 5, whole=True, last=False)
+    found = iter(errors)
+    monkeypatch.setattr(type(task), "error", lambda *_: next(found))
+    best = growth.under_the_best(objectives, 3)
+    assert best.objective is objectives[chosen]
+    assert (best is growth) == (chosen == 0)
+    assert best.model.size == 4
+
+
+def test_a_full_model_is_followed_where_rows_are_few():
+    """Noisy labels of few rows, and a full model that knows better."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(4000, 2))
+    y = (np.linalg.norm(X, axis=1) < 1.5).astype(int)
+    full = SVC(gamma=1.0, C=10.0).fit(X, y)
+    few, labels = X[:150], np.where(rng.random(150) < 0.3, 1 - y[:150], y[:150])
+    small = {
+        target: compress(full, few, labels, budget=12, reducer=Slim(target=target, C=10.0), random_state=0)
+        for target in ("slant", "label")
+    }
+    assert small["slant"].score(X, y) > small["label"].score(X, y)
+
+
+def test_same_seed_same_model(moons):
+    task, full = moons
+    points = [
+        Slim().path(replace(task, rng=np.random.default_rng(seed)), [4, 8], full).models[-1].points for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(points[0], points[1])
+    assert not np.array_equal(points[0], points[2])
+
+
+def test_few_rows_are_looked_at_and_nothing_is_lost(moons, monkeypatch):
+    task, full = moons
+    wanted = demands(task, full)
+    losses = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(slim, "MOST", 1.0 - share)
+        monkeypatch.setattr(slim, "BESIDE", 20)
+        model = Slim(target="slant", C=10.0, steps=200).path(task, [4], full).models[0]
+        losses.append(one_sided_loss(task, model, wanted, 0.01))
+    assert losses[0] == pytest.approx(losses[1], rel=0.1)
+
+
+def test_many_rows_are_sampled(moons, monkeypatch):
+    task, full = moons
+    monkeypatch.setattr(slim, "MOST_VALUES", 8 * 100)
+    part = slim._affordable(task, 8)
+    assert part.rows.n == part.targets.shape[0] == part.weights.size == 100
+    assert slim._affordable(task, 4) is task
+    assert Slim().path(task, SIZES, full).sizes == SIZES
+
+
+def test_finished_model_fits_all_rows_better(moons, make_task):
+    task, full = moons
+    half = make_task(RBF(1.0), task.rows.X[::2], task.targets[::2])
+    step = Slim(C=10.0, target="slant").path(half, [4], full).steps[0]
+    small = Slim(C=10.0).finished(task, step, full)
+    wanted = demands(task, full)
+    assert one_sided_loss(task, small, wanted, 0.01) < one_sided_loss(task, step.model, wanted, 0.01)
+    assert small.size == step.size
+
+
+def test_ctrl_c_while_finishing_keeps_the_model_of_the_path(moons, monkeypatch):
+    task, _ = moons
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Slim, "finished", interrupted)
+    model = SlimSVC(4, gamma=1.0, random_state=0).fit(task.rows.X, task.targets.ravel())
+    assert model.model_ is model.path_.best(4).model
+
+
+def test_equal_rows_do_no_harm(make_task):
+    X = np.repeat(np.eye(2), 20, axis=0)
+    path = Slim().path(make_task(RBF(1.0), X, np.repeat([1.0, -1.0], 20)), [1, 2, 8])
+    assert path.sizes == [1, 2, 8]
+    assert all(np.isfinite(model.points).all() for model in path.models)
+
+
+def test_more_points_than_rows_end_the_path(make_task):
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    path = Slim().path(make_task(RBF(1.0), X, [1, -1, 1, -1, 1, -1]), [2, 4, 100])
+    assert path.sizes[-1] <= 6 + 4
+    assert path.status is Status.EXHAUSTED
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match=r"unknown target .margin.*label.*slant.*auto"):
+        Slim(target="margin")
+    with pytest.raises(ValueError, match="decay must be a number of at least 0, or None, not -1"):
+        Slim(decay=-1)
+    with pytest.raises(ValueError, match="steps must be"):
+        Slim(steps=0)
+
+
+def test_better_than_chosen_points():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    full = SVC(C=1.0).fit(X, y)
+    scores = {
+        reducer: compress(full, X, y, budget=2, reducer=reducer, random_state=0).score(X_test, y_test)
+        for reducer in ("slim", "slant-aggressive")
+    }
+    assert scores["slim"] >= max(scores["slant-aggressive"], full.score(X_test, y_test) - 0.02)
+
+
+def test_many_classes_share_points():
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X / 16, y, random_state=0, stratify=y)
+    model = SlimSVC(40, gamma=1.0, C=10.0, random_state=0, reducer=Slim(steps=40)).fit(X, y)
+    assert model.support_vectors_.shape[0] <= 40
+    assert model.score(X_test, y_test) > 0.95
+
+
+def test_models_on_the_way_are_found_on_fewer_rows_and_the_last_on_all(moons, monkeypatch):
+    monkeypatch.setattr(slim, "LEAST_ROWS", 50)
+    monkeypatch.setattr(slim, "ROWS_PER_NUMBER", 1)
+    rows = []
+    quasi_newton = slim._quasi_newton
+
+    def counted(loss, points, steps, deadline):
+        rows.append((points.shape[0], loss.rows.count))
+        return quasi_newton(loss, points, steps, deadline)
+
+    monkeypatch.setattr(slim, "_quasi_newton", counted)
+    Slim().path(moons[0], [2, 4], None)
+    assert (2, 50) in rows
+    assert rows[-1] == (4, 200)
+
+
+def test_regularisation_is_in_proportion_to_the_rows(moons):
+    task, _ = moons
+    growth = slim._Growth(task, slim._Objective("label", 1.0, None), 1 / 10.0, Deadline())
+    rows = np.arange(0, 200, 2)
+    assert growth._on_sample(rows).decay == pytest.approx(growth.loss.decay / 2)
+    assert growth._part(np.full((200, 1), -1.0)).decay == growth.loss.decay

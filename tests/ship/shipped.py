@@ -1,0 +1,89 @@
+"""Small made models of every kernel, layout and scaling, and how exported files are run and compared with Python."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+from benchmarks.targets import RUNNERS, TOOLS, missing
+from slimsvm import export
+from slimsvm.estimators.svc import classifier_of
+from slimsvm.importers.sklearn import Imported
+from slimsvm.kernels import make_kernel
+from slimsvm.model import Expansion
+from slimsvm.multiclass import OneVsOne, OneVsRest
+from slimsvm.ship.export import EXPORTERS
+from slimsvm.ship.source import artefact_of
+
+ROWS = np.random.default_rng(0).random((150, 7)) * [1, 2, 3, 1, 1, 0.5, 1]
+WORDS = np.array(["naïve", "two words", 'quo"te\\ and */ ??/', "x"])
+#: labels, and how outputs name them
+LAYOUTS = {
+    "two": (np.array([-1, 1]), OneVsRest(2)),
+    "rest": (np.array([3, 5, 8, 13]), OneVsRest(4)),
+    "words": (WORDS, OneVsRest(4)),
+    "votes": (np.array([0, 1, 2, 3]), OneVsOne(4)),
+    "pairs": (np.array([False, True]), OneVsOne(2)),
+    "parted": (np.array([0, 1, 2, 3]), OneVsOne(4, break_ties=True)),
+}
+SCALERS = {
+    "none": [],
+    "standard": [StandardScaler()],
+    "range": [MinMaxScaler((-1, 1))],
+    "clipped": [MinMaxScaler(clip=True)],
+    "two": [RobustScaler(), StandardScaler(with_std=False)],
+}
+
+
+def model_of(kernel="rbf", layout="rest", scaler="none", size=9):
+    """A fitted model of made points and coefficients, with outputs of either sign for ROWS."""
+    rng = np.random.default_rng(1)
+    classes, coding = LAYOUTS[layout]
+    params = {"kernel": kernel, "gamma": 0.3, "degree": 3, "coef0": 0.5}
+    coef = rng.normal(size=(size, coding.outputs))
+    model = Expansion(make_kernel(**params), rng.permutation(ROWS)[:size], coef, np.zeros(coding.outputs))
+    bias = -np.median(model(ROWS), axis=0)
+    svc = classifier_of(Imported(replace(model, bias=bias), coding, classes, ROWS.shape[1], params))
+    # fitted on some of the rows, so that others lie beyond their range
+    scalers = [clone(step).fit(ROWS[:20]) for step in SCALERS[scaler]]
+    return make_pipeline(*scalers, svc) if scalers else svc
+
+
+def exported(model, target, folder, **settings):
+    path = folder / f"made{EXPORTERS[target].ending}"
+    export(model, path, **settings)
+    return path
+
+
+def shipped(model, target, folder, X=ROWS, **settings):
+    if reason := missing(*TOOLS.get(target, ())):
+        pytest.skip(reason)
+    if target == "onnx":
+        pytest.importorskip("onnxruntime")
+    return RUNNERS[target](exported(model, target, folder, **settings), artefact_of(model), X)
+
+
+def clear_rows(model, X, outputs_within):
+    """The rows whose class does not hang on the last digits of an output."""
+    svc = model[-1] if hasattr(model, "steps") else model
+    rows = model[:-1].transform(X) if hasattr(model, "steps") else X
+    outputs = svc.model_(rows)
+    slack = outputs_within * np.abs(outputs).max()
+    if svc.coding_.name == "ovr" and outputs.shape[1] > 1:
+        first, second = np.sort(outputs, axis=1)[:, ::-1][:, :2].T
+        return first - second > slack
+    return (np.abs(outputs) > slack).all(axis=1)
+
+
+def assert_agrees(model, outcome, X=ROWS, within=1e-5):
+    """Scores within a share of the largest, labels identical but for ties."""
+    clear = clear_rows(model, X, within)
+    assert clear.mean() > 0.8
+    np.testing.assert_array_equal(outcome.labels[clear], model.predict(X)[clear])
+    if outcome.scores is not None:
+        expected = model.decision_function(X).reshape(len(X), -1)
+        slack = within * np.abs(expected).max()
+        np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=0, atol=slack)

@@ -1,0 +1,217 @@
+"""Every exporter's files are compiled or loaded, run, and compared with Python's own outputs; what cannot be is said."""
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from benchmarks.targets import RUNNERS
+from slimsvm import SlimSVC, export
+from slimsvm.ship.artefact import Scaling
+from slimsvm.ship.export import EXPORTERS
+from slimsvm.ship.formulas import FORMULAS
+from slimsvm.ship.libsvm import KERNELS as LIBSVM_KERNELS
+from slimsvm.ship.runtime import Runtime
+from slimsvm.ship.source import artefact_of
+
+
+def kernels_of(target):
+    return [name for name in FORMULAS if target != "libsvm" or name in LIBSVM_KERNELS.values()]
+
+
+def test_there_is_a_way_to_run_every_exporter():
+    assert RUNNERS.keys() == EXPORTERS.keys()
+
+
+@pytest.mark.parametrize(("target", "kernel"), [(target, kernel) for target in EXPORTERS for kernel in kernels_of(target)])
+def test_every_kernel_gives_the_scores_of_python(target, kernel, tmp_path):
+    model = model_of(kernel)
+    assert_agrees(model, shipped(model, target, tmp_path))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path):
+    model = model_of(layout=layout)
+    if (target, layout) == ("libsvm", "words"):
+        with pytest.raises(ValueError, match="whole numbers"):
+            export(model, tmp_path / "made.libsvm")
+        return
+    if (target, layout) == ("libsvm", "parted"):
+        with pytest.warns(UserWarning, match="tie in votes"):
+            export(model, tmp_path / "made.libsvm")
+        return
+    assert_agrees(model, shipped(model, target, tmp_path))
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_scaling_travels_along(target, scaler, kernel, tmp_path):
+    model = model_of(kernel, scaler=scaler)
+    if (target, scaler) == ("libsvm", "clipped"):
+        with pytest.raises(ValueError, match="clip"):
+            export(model, tmp_path / "made.libsvm")
+    else:
+        beyond = ROWS * 1.1
+        assert_agrees(model, shipped(model, target, tmp_path, beyond), beyond)
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_a_model_without_points_is_a_constant(target, tmp_path):
+    model = model_of(size=0)
+    model.model_ = replace(model.model_, bias=np.array([0.5, -1.0, 0.25, 2.0]))
+    assert_agrees(model, shipped(model, target, tmp_path))
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_a_model_of_scikit_learn_ships_as_it_is(target, tmp_path):
+    y = (ROWS[:, 0] + ROWS[:, 1] > 1.5).astype(int)
+    svc = SVC().fit(ROWS, y)
+    outcome = shipped(svc, target, tmp_path)
+    np.testing.assert_array_equal(outcome.labels, svc.predict(ROWS))
+    if outcome.scores is not None:
+        np.testing.assert_allclose(outcome.scores[:, 0], svc.decision_function(ROWS), atol=1e-5)
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_twenty_thousand_points_are_written_in_seconds(target, tmp_path):
+    model = model_of(layout="two")
+    rng = np.random.default_rng(0)
+    points, coef = rng.normal(size=(20_000, 50)), rng.normal(size=(20_000, 1))
+    model.model_ = replace(model.model_, points=points, coef=coef)
+    start = time.perf_counter()
+    export(model, tmp_path / f"big{EXPORTERS[target].ending}")
+    assert time.perf_counter() - start < 10
+
+
+def test_scalings_compose():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    parts = [Scaling(rng.normal(size=3), rng.random(3) + 0.1, -rng.random(3), rng.random(3)) for _ in range(3)]
+    np.testing.assert_allclose(parts[0].then(parts[1]).then(parts[2])(X), parts[2](parts[1](parts[0](X))), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("kernel", FORMULAS)
+def test_the_compact_artefact_is_the_same_function(kernel, scaler):
+    artefact = artefact_of(model_of(kernel, scaler=scaler))
+    rows = ROWS if kernel == "chi2" and scaler == "none" else ROWS * 1.1
+    expected, compact = (Runtime(a)._outputs(rows) for a in (artefact, artefact.compact()))
+    np.testing.assert_allclose(compact, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_one_scale_for_all_features_goes_into_the_model(kernel):
+    scaler = MinMaxScaler().fit([[2.0] * 7, [6.0] * 7])
+    artefact = artefact_of(make_pipeline(scaler, model_of(kernel)))
+    assert artefact.compact().scaling is None
+    np.testing.assert_allclose(Runtime(artefact.compact())._outputs(ROWS), Runtime(artefact)._outputs(ROWS), rtol=1e-12)
+
+
+def test_a_linear_model_is_its_weights():
+    assert artefact_of(model_of("linear", "two", size=9)).compact().points.shape == (1, 7)
+
+
+def test_a_shift_that_would_cost_digits_stays_a_shift(tmp_path):
+    """Features around a million with a spread of one: float32 has their differences but not their weighted sum."""
+    rows = 1e6 + np.round(8 * ROWS)
+    model = make_pipeline(StandardScaler().fit(rows), model_of("linear"))
+    assert_agrees(model, shipped(model, "c", tmp_path, rows), rows)
+
+
+# What cannot be shipped.
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_kernels_without_a_form_are_refused(target, tmp_path):
+    X = np.random.default_rng(0).random((30, 3))
+    y = (X[:, 0] > 0.5).astype(int)
+    with pytest.raises(ValueError, match="kernel is a function"):
+        export(SlimSVC(kernel=lambda A, B: A @ B.T).fit(X, y), tmp_path / "m", target)
+    with pytest.raises(ValueError, match="no 'precomputed' kernel"):
+        export(SlimSVC(kernel="precomputed").fit(X @ X.T, y), tmp_path / "m", target)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("part", ["coef", "bias", "points"])
+def test_numbers_that_are_not_finite_are_refused(target, part, tmp_path):
+    model = model_of()
+    values = getattr(model.model_, part).copy()
+    values.flat[0] = np.nan
+    model.model_ = replace(model.model_, **{part: values})
+    with pytest.raises(ValueError, match="1 non-finite values in its"):
+        export(model, tmp_path / "m", target)
+
+
+def test_kernel_parameters_that_are_not_finite_are_refused(tmp_path):
+    model = model_of()
+    model.model_ = replace(model.model_, kernel=replace(model.model_.kernel, gamma=np.inf))
+    with pytest.raises(ValueError, match="kernel parameter gamma"):
+        export(model, tmp_path / "m.c")
+
+
+@pytest.mark.parametrize("target", ["c", "js"])
+def test_numbers_beyond_float32_are_refused(target, tmp_path):
+    model = model_of("linear")
+    model.model_ = replace(model.model_, coef=model.model_.coef * 1e39)
+    with pytest.raises(ValueError, match="beyond float32"):
+        export(model, tmp_path / "m", target)
+
+
+def test_models_that_are_not_ours_are_named(tmp_path):
+    y = (ROWS[:, 0] > 0.5).astype(int)
+    with pytest.raises(ValueError, match="cannot export a LinearSVC"):
+        export(LinearSVC().fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(ValueError, match="Pipeline with a PCA"):
+        export(make_pipeline(PCA(2), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(NotFittedError):
+        export(SlimSVC(), tmp_path / "m.c")
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_an_existing_file_is_replaced_by_force_only(target, tmp_path):
+    model, path = model_of(), tmp_path / f"m{EXPORTERS[target].ending}"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="force"):
+        export(model, path)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+    assert export(model, path, force=True)[0] == path
+    assert path.read_bytes() != b"mine"
+
+
+def test_a_header_that_exists_is_left_alone_too(tmp_path):
+    (tmp_path / "m.h").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"m\.h"):
+        export(model_of(), tmp_path / "m.c")
+    assert sorted(os.listdir(tmp_path)) == ["m.h"]
+
+
+def test_an_unwritable_path_leaves_nothing_behind(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        export(model_of(), tmp_path / "nowhere" / "m.c")
+    (tmp_path / "m.h").mkdir()
+    with pytest.raises(ValueError, match="not a file"):
+        export(model_of(), tmp_path / "m.c", force=True)
+    assert sorted(os.listdir(tmp_path)) == ["m.h"]
+
+
+def test_targets_follow_the_ending_unless_named(tmp_path):
+    with pytest.raises(ValueError, match="no target has the ending"):
+        export(model_of(), tmp_path / "model.txt")
+    with pytest.raises(ValueError, match="unknown target 'cobol'"):
+        export(model_of(), tmp_path / "model.c", "cobol")
+    with pytest.raises(ValueError, match="no setting digits"):
+        export(model_of(), tmp_path / "model.c", digits=3)
+    assert export(model_of(), tmp_path / "model.txt", "libsvm") == [tmp_path / "model.txt"]
+    assert (tmp_path / "model.txt").read_text().startswith("svm_type")

@@ -1,0 +1,41 @@
+"""Demands against a plain loop, with a full model and without."""
+
+import numpy as np
+import pytest
+
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion, Task
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.demands import demands
+
+
+@pytest.fixture
+def task():
+    """Two outputs; every third row has no part in the second."""
+    rng = np.random.default_rng(0)
+    targets = np.where(rng.random((30, 2)) < 0.5, 1.0, -1.0)
+    targets[::3, 1] = 0.0
+    return Task(HostRows(RBF(0.5), rng.normal(size=(30, 3))), targets, np.ones(30))
+
+
+def test_demands_are_the_margins_of_the_full_model_up_to_one(task):
+    rng = np.random.default_rng(1)
+    model = Expansion(RBF(0.5), rng.normal(size=(8, 3)), 2 * rng.normal(size=(8, 2)), np.array([0.1, -0.2]))
+    outputs = model(task.rows.X)
+    found = demands(task, model)
+    for row, column in np.ndindex(task.targets.shape):
+        margin = task.targets[row, column] * outputs[row, column]
+        assert found[row, column] == pytest.approx(min(margin, 1.0) if margin > 0 else -np.inf)
+    assert (found == 1.0).any()
+    assert ((found < 1.0) & (found > 0)).any()
+
+
+def test_without_a_full_model_each_row_demands_a_margin_of_one_where_it_has_a_part(task):
+    np.testing.assert_array_equal(demands(task, None), np.where(task.targets == 0, -np.inf, 1.0))
+
+
+def test_a_full_model_that_is_right_nowhere_is_refused(task):
+    wrong = Expansion(RBF(0.5), task.rows.X[:1], np.zeros((1, 2)), np.array([5.0, 0.0]))
+    one_sided = Task(task.rows, -np.ones((30, 2)), np.ones(30))
+    with pytest.raises(ValueError, match="nothing to follow"):
+        demands(one_sided, wrong)

@@ -1,0 +1,163 @@
+"""What every trainer keeps to, whatever its method: found in the table, new ones too."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from slimsvm import SlimSVC
+from slimsvm.cli import commands as cli
+from slimsvm.estimators.svc import fit_reporting
+from slimsvm.model import Status
+from slimsvm.trainers import TRAINERS
+
+LIMITED = [name for name, kind in TRAINERS.items() if "budget" in kind.__dataclass_fields__]
+WEIGHTED = [name for name, kind in TRAINERS.items() if kind.weighted]
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(120, noise=0.2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def fitted(name, X, y, **settings):
+    """A model of 40 support vectors where the trainer keeps to a budget, else the full one."""
+    budget = 40 if name in LIMITED else None
+    return SlimSVC(budget, trainer=name, **{"gamma": 0.5, "random_state": 0} | settings).fit(X, y)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_two_classes_and_many(name, moons, iris):
+    for X, y in (moons, iris):
+        model = fitted(name, X, y)
+        assert model.score(X, y) > 0.85
+        assert model.status_.as_planned
+        assert model.n_kernel_evals_ > 0
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_seed_makes_results_repeatable(name, moons):
+    first, second = (fitted(name, *moons).decision_function(moons[0]) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_sparse_rows_are_the_same_rows(name, iris):
+    X, y = iris
+    dense, sparse = fitted(name, X, y), fitted(name, csr_array(X), y)
+    np.testing.assert_allclose(sparse.decision_function(csr_array(X)), dense.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_kernel_matrix_is_as_good_as_its_rows(name, moons):
+    X, y = moons
+    if name == "bsgd":  # merged points are no rows: with a kernel matrix it projects instead
+        assert fitted(name, rbf_kernel(X, gamma=0.5), y, kernel="precomputed").score(rbf_kernel(X, gamma=0.5), y) > 0.85
+        return
+    K = rbf_kernel(X, gamma=0.5)
+    # those that keep to a budget may need a reducer in the end, and a kernel matrix one that chooses among rows
+    given, own = (
+        fitted(name, rows, y, reducer="slant-aggressive", **settings)
+        for rows, settings in ((K, {"kernel": "precomputed"}), (X, {}))
+    )
+    np.testing.assert_allclose(given.decision_function(K), own.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_rows_stay_as_they_are(name, moons):
+    X, y = (array.copy() for array in moons)
+    fitted(name, X, y, kernel="laplacian" if name != "bsgd" else "rbf")
+    np.testing.assert_array_equal(X, moons[0])
+    np.testing.assert_array_equal(y, moons[1])
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_weights_count_or_are_refused(name, moons):
+    X, y = moons
+    weights = np.where(y == 1, 5.0, 0.2)
+    budget = 40 if name in LIMITED else None
+    model = SlimSVC(budget, trainer=name, gamma=0.5, C=0.1, random_state=0)
+    if name in WEIGHTED:
+        plain = model.fit(X, y).predict(X).mean()
+        assert model.fit(X, y, sample_weight=weights).predict(X).mean() > plain
+        return
+    with pytest.raises(
+        ValueError, match=r"treats all rows alike: it has no sample_weight or class_weight\. Those that"
+    ) as error:
+        model.fit(X, y, sample_weight=weights)
+    assert all(repr(other) in str(error.value) for other in WEIGHTED)
+    with pytest.raises(ValueError, match="treats all rows alike"):
+        model.set_params(class_weight={0: 1.0, 1: 2.0}).fit(X, y)
+    model.set_params(class_weight=None).fit(X, y, sample_weight=np.full(y.size, 3.0))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in TRAINERS.items() if "max_iter" in kind.__dataclass_fields__])
+def test_an_early_end_is_told(name, moons):
+    with pytest.warns(ConvergenceWarning, match="stopped at max_iter"):
+        model = fitted(name, *moons, max_iter=1, tol=1e-9)
+    assert model.status_ is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_an_interrupt_ends_training(name, moons):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    model = SlimSVC(40 if name in LIMITED else None, trainer=name)
+    with pytest.raises(KeyboardInterrupt):
+        fit_reporting(model, *moons, report=interrupt)
+    assert not hasattr(model, "model_")
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_progress_is_told_in_shares(name, iris):
+    heard = []
+    model = SlimSVC(40 if name in LIMITED else None, trainer=name, random_state=0)
+    fit_reporting(model, *iris, report=lambda phase, done: heard.append(done) if phase == "train" else None)
+    assert heard
+    assert all(0 <= done <= 1 for done in heard)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (1, "needs a budget of 2 support vectors at least, not 1"),
+        (0.5, r"needs a number of support vectors; budget is 0\.5\. Give budget=100"),
+        (None, r"needs a number of support vectors; budget is None\. Give budget=100"),
+    ],
+)
+def test_a_budget_that_a_trainer_cannot_keep_to(name, budget, message, moons):
+    with pytest.raises(ValueError, match=message):
+        SlimSVC(budget, trainer=name).fit(*moons)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_trainer_with_a_budget_needs_no_second_shrinking(name, moons):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(name, *moons)
+    assert model.model_.size <= 40
+    small = SlimSVC(10, trainer=TRAINERS[name](budget=60), gamma=0.5, random_state=0).fit(*moons)
+    assert small.model_.size <= 10
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_command_line(name, tmp_path, moons, capsys):
+    X, y = moons
+    data = tmp_path / "rows.csv"
+    np.savetxt(data, np.column_stack([X, y]), delimiter=",")
+    output = tmp_path / "model.slim"
+    assert cli.run(["train", str(data), "-o", str(output), "--trainer", name, "-b", "20", "-g", "0.5"]) == 0
+    assert cli.run(["info", str(output)]) == 0
+    assert "support vectors" in capsys.readouterr().out
