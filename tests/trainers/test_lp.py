@@ -340,3 +340,24 @@ def test_nothing_is_printed_and_progress_goes_up_to_all(make_blobs, make_task, c
 def test_settings_that_no_data_could_make_right_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         LP(**settings)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatch):
+    X, y = make_blobs(300)
+    sizes, real = [], module.interior_point
+
+    def watched(K, *args):
+        sizes.append(K.shape[0])
+        return real(K, *args)
+
+    monkeypatch.setattr(module, "interior_point", watched)
+    fit = LP(direct=50, batch=20).fit(make_task(RBF(0.5), X, y))
+    assert fit.status is Status.CONVERGED
+    assert sizes[0] <= 2 * module.ALONE < max(sizes) < 300
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])
+def test_the_nearest_column_has_the_largest_kernel_value(kernel, make_blobs):
+    X, _ = make_blobs(60)
+    np.testing.assert_array_equal(HostRows(kernel, X).against(X[:7]).nearest(), kernel(X, X[:7]).argmax(axis=1))
