@@ -16,7 +16,6 @@ import numpy as np
 from ..kernels import RBF, Array, Kernel, stacked
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..solvers.demands import outputs
 from ..solvers.merging import SCORES, Merging
 from ..solvers.refit import Refit
 from ..trainers import SMO
@@ -34,7 +33,7 @@ class CSVM(Reducer):
     outputs, a support vector belongs to the class whose targets its coefficients agree with most. Vectors of different
     classes are merged only when no class has two left.
 
-    The papers keep the projected coefficients and the full model's bias, as `refit=False` does; their error grows with every
+    The papers keep the projected coefficients and the full model's bias, as `refit=False` does. Their error grows with each
     merge. By default, coefficients and bias of each size are fitted to the full model's margins on the training rows, or to
     the labels where there is no full model. `CSVM(pairs="nearest", refit=False)` is the papers' method.
 
@@ -151,7 +150,7 @@ class CondensedTraining:
         if not self.outside.size:
             return self.outside
         targets = self.task.targets[self.outside]
-        margins = targets * outputs(self.task.rows.subset(self.outside), model)
+        margins = targets * model.on(self.task.rows.subset(self.outside))
         short = (margins < 1 - self.trainer.tol) & (targets != 0)
         return np.flatnonzero(short.any(axis=1))[: self.capacity // 2]
 

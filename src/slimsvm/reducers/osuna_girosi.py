@@ -76,7 +76,7 @@ class OsunaGirosi(Reducer):
     def _smaller(self, task: Task, sizes: Sequence[int], model: Expansion, deadline: Deadline) -> Models:
         """Yield a model for each size below the full model's."""
         rows, _ = task.support(model)
-        search = TubeSearch(rows, rows.product(model.points, model.coef) + model.bias, self._cost(model), self.tol)
+        search = TubeSearch(rows, model.on(rows), self._cost(model), self.tol)
         for size in sizes:
             best, narrower = search.around(size, deadline)
             yield self._model(search, best, narrower, size)
@@ -141,7 +141,10 @@ class TubeSearch:
             self.tried.append(self.fit(eps, deadline))
 
     def next_radius(self, narrower: TubeFit | None) -> float | None:
-        """Return a radius between the tube that is too narrow and the next wider one, or below all; None if those are near."""
+        """Return the next radius to try: between the tube that is too narrow and the next wider one, or below all.
+
+        None ends the search, since those two are close, or the radius is as small as the tolerance.
+        """
         if narrower is None:
             eps = NARROWER * min(fit.eps for fit in self.tried)
             return eps if eps > self.narrowest else None

@@ -10,7 +10,6 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..solvers.demands import outputs
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
@@ -23,8 +22,8 @@ class Prune(Reducer):
 
     With q outputs, the norm of a support vector's q coefficients counts. Ties are broken at random; a model with many
     support vectors at the bound C has many ties. Coefficients are unchanged. `bias` is "kept", as published, or "balanced":
-    the small model then has the full model's mean output on the training rows. `refit` instead fits coefficients and bias of
-    the same points to the full model's margins, which makes a better model and another method.
+    the small model then has the full model's mean output on the training rows. With `refit`, coefficients and bias of the
+    same points are fitted to the full model's margins; this makes better models, and is another method.
     """
 
     bias: str = "kept"
@@ -40,7 +39,7 @@ class Prune(Reducer):
         assert model is not None
         order = by_weight(model.coef, task.rng)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
-        full_outputs = outputs(task.rows, model) if self.bias == "balanced" and not refit else None
+        full_outputs = model.on(task.rows) if self.bias == "balanced" and not refit else None
         for size in sizes:
             kept = order[:size]
             small = replace(model, points=model.points[kept], coef=model.coef[kept])
@@ -61,4 +60,4 @@ def by_weight(coef: Array, rng: np.random.Generator) -> Array:
 
 def balanced_bias(task: Task, small: Expansion, full_outputs: Array) -> Array:
     """Return the biases with which the small model has the full model's weighted mean outputs."""
-    return small.bias + np.average(full_outputs - outputs(task.rows, small), axis=0, weights=task.weights)
+    return small.bias + np.average(full_outputs - small.on(task.rows), axis=0, weights=task.weights)

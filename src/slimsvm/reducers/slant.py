@@ -25,8 +25,9 @@ from ..limits import Deadline
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
 from ..rows.responses import Responses
-from ..solvers.coefficients import REFIT_VALUES, CoefficientFit
-from ..solvers.demands import demands
+from ..solvers.margins import margin_targets
+from ..solvers.newton import OneSidedSquares
+from ..solvers.refit import REFIT_VALUES, Refit
 from .base import EndedModels, Models, Reducer
 
 #: the grids of the paper (section 7); each size takes the setting with the lowest validation error
@@ -142,13 +143,13 @@ class SlantRun:
 class Slant(Reducer):
     """The basic algorithm (section 4): a step of `eta` on the row with the largest shortfall until that is `eps` or less.
 
-    `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None: then each size takes the setting of a grid
-    with the lowest validation error, as in the paper's experiments. `bias` is "kept" (section 4.6) or "learned" (section 6
-    and appendix D).
+    `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None. With None, a grid of values is tried, and
+    each size takes the one with the lowest validation error, as in the paper's experiments. `bias` is "kept" (section 4.6)
+    or "learned" (section 6 and appendix D).
 
-    With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. That makes
-    better models of the same points, most of all of few. The paper's coefficients stay only where their validation error is
-    lower by more than a standard error. `refit=False` is the paper's method.
+    With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. This makes
+    better models of the same points, most of all where these are few. The paper's coefficients are kept only where their
+    validation error is lower by more than a standard error. `refit=False` is the paper's method.
     """
 
     eta: float | None = None
@@ -172,12 +173,12 @@ class Slant(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> EndedModels:
         """Yield models of the given sizes, from one run of each setting."""
         assert model is not None
-        margin_targets = demands(task, model)
+        wanted = margin_targets(task, model)
         largest = float(np.abs(task.rows.diagonal()).max()) or 1.0
-        grid = list(self._grid(min(1.0, margin_targets.max()) if np.isfinite(margin_targets).any() else 1.0))
+        grid = list(self._grid(min(1.0, wanted.max()) if np.isfinite(wanted).any() else 1.0))
         ending = Status.MAX_ITER
         for number, settings in enumerate(grid):
-            run = self.run_type(task, margin_targets, model, settings, largest, deadline)
+            run = self.run_type(task, wanted, model, settings, largest, deadline)
             status = yield from run.models(sizes, partial(_report, task, number, len(grid)))
             if self.refit and run.found:
                 yield from _refitted(run, deadline)
@@ -205,12 +206,13 @@ def _report(task: Task, run: int, n_runs: int, done: float) -> None:
 
 
 def _refitted(run: SlantRun, deadline: Deadline) -> Models:
-    """The models of a run with the best coefficients for their points; the largest alone where the time is over."""
-    task, largest = run.task, run.found[-1]  # a run only adds points: the kernel values of all are among the largest's
+    """Yield the models of a run with the best coefficients for their points; after the deadline, the largest one alone."""
+    task, largest = run.task, run.found[-1]
     rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
     part = task.part(rows)
-    best = CoefficientFit(part.rows.matrix(largest.points), part.targets, run.margin_targets[rows], part.weights)
-    for model in run.found:
-        if model is largest or not deadline.over:
-            coef, bias = best.solve(model.coef, model.bias)
-            yield replace(model, coef=coef, bias=bias), run.words + REFIT
+    refit = Refit(part.rows, OneSidedSquares(part.targets, run.margin_targets[rows], part.weights))
+    for small in refit.nested([largest] if deadline.over else run.found):
+        yield small, run.words + REFIT
+        if deadline.over and small.size < largest.size:
+            yield refit(largest), run.words + REFIT
+            return

@@ -22,7 +22,6 @@ from ..limits import Deadline
 from ..model import Expansion, Task, silent
 from ..rows.protocol import Rows
 from ..rows.threads import blocks
-from ..solvers.demands import outputs
 from ..trainers.smo import SMO
 from .base import Models
 from .osuna_girosi import OsunaGirosi
@@ -39,8 +38,8 @@ BLOCK_VALUES = 1 << 22
 class ZhanShen(OsunaGirosi):
     """`OsunaGirosi` on a second model, trained without the support vectors where the full model's surface is most curved.
 
-    `share` of the support vectors, the rows with y f(x) <= 1, are left out of the training rows: for each output on its own,
-    and the same share of both sides, so that no small class vanishes. `C`, `tol` and `max_iter` are those of the second
+    A support vector is a row with y f(x) <= 1. The given `share` of them is left out of the training rows, for each output
+    separately and of both sides alike, so that no small class vanishes. `C`, `tol` and `max_iter` are those of the second
     training.
 
     Reconstructed without the text of the paper. Its four steps and the projection along the gradient are known; its measure
@@ -75,7 +74,7 @@ class ZhanShen(OsunaGirosi):
     def _remaining(self, task: Task, model: Expansion, deadline: Deadline) -> Array:
         """Return the targets, with 0 where a row is left out of an output."""
         targets = task.targets.copy()
-        margins = targets * outputs(task.rows, model)
+        margins = targets * model.on(task.rows)
         for column in np.flatnonzero(model.coef.any(axis=0)).tolist():  # other outputs are constants without a surface
             y, margin = task.targets[:, column], margins[:, column]
             support = np.flatnonzero((y != 0) & (margin <= 1 + self.tol))
@@ -114,7 +113,7 @@ class DecisionSurface:
 
 
 def directions(features: int, probes: int, rng: np.random.Generator) -> Array:
-    """Return vectors v with sum v v' = I: the unit vectors, or `probes` random sign vectors if fewer, for which it is the mean."""
+    """Return at most `probes` vectors v with sum v v' = I: the unit vectors, or random sign vectors, with I as the mean."""
     if features <= probes:
         return np.eye(features)
     return rng.choice([-1.0, 1.0], (probes, features)) / np.sqrt(probes)

@@ -25,7 +25,7 @@ class Responses:
     def add_rows(self, index: Array, coef: Array, *, keep: bool | None = None) -> None:
         """Add rows, by their numbers, to the expansion, with coefficients (m, q).
 
-        `keep` caches their kernel values for a later call; None caches them where that is cheaper than to compute them again.
+        `keep` caches their kernel values for later calls; None does so where a cached value is cheaper than a new one.
         """
         if index.size:
             self.values += self.rows.product_of(index, coef, keep=keep)

@@ -4,7 +4,7 @@ Two points with coefficients c_p and c_j are replaced by z = h z_p + (1 - h) z_j
 
     u = k(z_p, z) = exp(-D (1 - h)^2),   v = k(z_j, z) = exp(-D h^2),   D = gamma |z_p - z_j|^2.
 
-The share h maximises that coefficient, the length of the pair's projection onto z. The distance of any other point x to z is
+The share h maximises that coefficient, the length of the pair's projection onto z. Any other point x is at the distance
 D(x, z) = h D(x, z_p) + (1 - h) D(x, z_j) - h (1 - h) D, so a merge needs no new kernel values.
 """
 
@@ -41,7 +41,7 @@ def distances(far: Array, coef: Array, others: Array) -> Array:  # noqa: ARG001
 
 
 def losses(far: Array, coef: Array, others: Array) -> Array:
-    """Return an upper bound on the loss of a merge, from two candidates: the mean weighted by |c|, and the heavier point."""
+    """Return an upper bound on the loss of a merge: the lower loss of the mean weighted by |c| and of the heavier point."""
     squares = np.einsum("ij,ij->i", others, others)
     a, products, k = coef @ coef, others @ coef, np.exp(-far)
     h = np.sqrt(a) / (np.sqrt(a) + np.sqrt(squares)) if a > 0 else np.zeros_like(squares)
@@ -165,7 +165,7 @@ class Merging:
         self.best_pairs = [table.best_pair() for table in self.tables]
 
     def _parts(self) -> Iterator[Array]:
-        """Yield sets of points to be compared, by their numbers among those left: of one class, or of all if none has two."""
+        """Yield the points of each class, by their numbers among those left, or all points if no class has two."""
         groups = self.groups[self.places]
         if np.unique(groups).size == self.size:
             groups = np.zeros(self.size)
