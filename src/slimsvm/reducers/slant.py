@@ -143,11 +143,11 @@ class SlantRun:
 class Slant(Reducer):
     """The basic algorithm (section 4): a step of `eta` on the row with the largest shortfall until that is `eps` or less.
 
-    `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None. With None, a grid of values is tried, and
+    `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None. With None a grid of values is tried, and
     each size takes the one with the lowest validation error, as in the paper's experiments. `bias` is "kept" (section 4.6)
     or "learned" (section 6 and appendix D).
 
-    With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. This makes
+    With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. It makes
     better models of the same points, most of all where these are few. The paper's coefficients are kept only where their
     validation error is lower by more than a standard error. `refit=False` is the paper's method.
     """
