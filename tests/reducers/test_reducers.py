@@ -64,6 +64,10 @@ class CountingRBF(RBF):
         self.computed.append(G.size)
         return super().tail(G, a, b)
 
+    def diagonal(self, A, ids):
+        self.computed.append(A.shape[0])
+        return super().diagonal(A, ids)
+
     def pullback(self, A, Z, K, W):
         self.computed.append(K.size)
         return super().pullback(A, Z, K, W)
