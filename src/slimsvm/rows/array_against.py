@@ -159,11 +159,11 @@ class ArrayAgainst:
         m, d = placed.shape
 
         def sums(some: slice) -> Any:
-            part = some if chosen is None else chosen[some]
             A, K = (
-                values[some, :] if chosen is None else self.on.take(values, part) for values in (self.held.values, self.K)
+                values[some, :] if chosen is None else self.on.take(values, chosen[some])
+                for values in (self.held.values, self.K)
             )
-            weights = self.on.send(W[part], self.dtype) @ coef
+            weights = self.on.send(W[some if chosen is None else chosen[some]], self.dtype) @ coef
             return self.kernel.pullback(self.on.cast(A, self.dtype), Z, K, weights, self.on.xp)
 
         count = self.rows.n if chosen is None else chosen.size

@@ -121,7 +121,7 @@ class HostRows(GivenRows):
     def worth_caching(self) -> bool:
         """Whether fetching a kernel row from memory is cheaper than computing it again."""
         values = self.prepared.values
-        return self.pays_to_cache(3 * values.nnz / self.n if self.prepared.sparse else values.shape[1])
+        return self.pays_to_cache(3 * values.nnz / max(self.n, 1) if self.prepared.sparse else values.shape[1])
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K(rows, rows[index]) @ V; with `keep`, by default where that pays, kernel rows are cached."""
