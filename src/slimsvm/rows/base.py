@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .precision import Given, narrow
 from .protocol import Meter
-from .threads import one_openmp_thread
+from .threads import one_blas_thread, one_openmp_thread
 
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
 EXPENSIVE = 256
@@ -121,6 +121,6 @@ def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights:
     X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
     # threads would sum in any order, and a seed would no longer fix the last digit
-    with warnings.catch_warnings(), one_openmp_thread():
+    with warnings.catch_warnings(), one_openmp_thread(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
         return kmeans.fit(X, sample_weight=weights).cluster_centers_

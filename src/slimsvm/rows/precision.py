@@ -158,7 +158,7 @@ def _is_sparse_work(given: Given) -> bool:
         return False
     count = np.count_nonzero if not issparse(given.X) else lambda rows: rows.nnz
     nonzeros = sum(count(rows) for _, rows in given.blocks())
-    return nonzeros < SPARSE_DENSITY * given.n * given.d
+    return bool(nonzeros < SPARSE_DENSITY * given.n * given.d)
 
 
 def mean_row(given: Given) -> Array:
