@@ -91,6 +91,11 @@ def on_the_host(run, name, problem):
     return run(name, "cpu", problem)
 
 
+def tolerance(name):
+    """Rounding moves where a search among moving points stops; the other methods end at the same model."""
+    return 2e-2 if name in REDUCERS and REDUCERS[name].needs_gradients else 1e-5
+
+
 def check(run, name, home, problem):
     expected, found = on_the_host(run, name, problem), run(name, home, problem)
     assert found.status == expected.status
@@ -98,7 +103,7 @@ def check(run, name, home, problem):
         if home == "hidden":
             np.testing.assert_array_equal(there, here)
         else:
-            np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * (1 + np.abs(here).max()))
+            np.testing.assert_allclose(there, here, rtol=0, atol=tolerance(name) * (1 + np.abs(here).max()))
     if home == "hidden":
         assert found.evaluations == expected.evaluations
 

@@ -104,7 +104,9 @@ class GivenRows:
         self.meter.add(A.shape[0] * B.shape[0])
         if isinstance(self.kernel, Precomputed):
             return self.kernel(self.given.take(self._places(A)).rows(), B)
-        return self.kernel(A, B)
+        if issparse(A) or issparse(B):
+            return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
+        return self.kernel(self.inward(A), self.inward(B))
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
