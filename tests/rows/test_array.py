@@ -218,6 +218,7 @@ def test_answers_of_kernel_values(pair, exact):
         lambda K: K.group_means(np.arange(N) % 7, weights),
         lambda K: K.group_means(np.arange(N)[::-1].copy(), weights),
         lambda K: np.array(K.largest_square()),
+        lambda K: K.nearest(),
     ):
         pair.same(answer(host), answer(there))
 
