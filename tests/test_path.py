@@ -112,12 +112,12 @@ def test_a_size_next_to_the_budget_is_left_out():
 
 def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
     some = tuple(step(size, error) for size, error in ((10, 0.10), (20, 0.11), (40, 0.20)))
-    assert Path(some, Status.BUDGET, judges=100).best(40).size == 20  # a standard error is 0.03
-    assert Path(some, Status.BUDGET, judges=100_000).best(40).size == 10
+    assert Path(some, Status.BUDGET, n_validation=100).best(40).size == 20  # a standard error is 0.03
+    assert Path(some, Status.BUDGET, n_validation=100_000).best(40).size == 10
     assert Path(some, Status.BUDGET).best(40).size == 10
 
 
 def test_the_second_path_is_preferred_only_where_it_is_clearly_better():
-    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, judges=100)
-    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, judges=100)
+    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, n_validation=100)
+    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, n_validation=100)
     assert [(one.size, one.error) for one in prefer(first, second)] == [(1, 0.10), (2, 0.20), (4, 0.05)]

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from slimsvm import SlimSVC, compress
 from slimsvm.kernels import Chi2, Laplacian
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection import Shrinking
+from slimsvm.selection import Selection
 
 
 def own_kernel(A, B):
@@ -221,8 +221,8 @@ def test_a_random_state_makes_results_repeatable(data):
 def test_a_class_without_rows_keeps_its_outputs_and_does_not_hinder_holding_out(absent, data, monkeypatch):
     X, y = data[5]
     some = y != absent
-    splits, split = [], Shrinking.split
-    monkeypatch.setattr(Shrinking, "split", lambda self: splits.append(split(self)) or splits[-1])
+    splits, split = [], Selection.split
+    monkeypatch.setattr(Selection, "split", lambda self: splits.append(split(self)) or splits[-1])
     small = compress(SVC().fit(X, y), X[some], y[some], budget=20, random_state=0)
     np.testing.assert_array_equal(small.classes_, np.arange(5))
     assert small.score(X[some], y[some]) > 0.8
@@ -343,7 +343,7 @@ def test_things_that_are_no_estimators_are_refused(model, data):
 def test_rows_of_another_width_are_refused(kind, data):
     X, y = data[2]
     model = kind().fit(X, y)
-    with pytest.raises(ValueError, match="X has 7 features, but the model was trained on 30"):
+    with pytest.raises(ValueError, match="X has 7 features, but SlimSVC is expecting 30 features"):
         compress(model, X[:, :7], y, budget=5)
 
 
@@ -399,8 +399,8 @@ def test_a_precomputed_matrix_of_other_rows_is_refused(data):
 
 
 def test_the_memory_for_kernel_rows_is_that_of_the_model(data, monkeypatch):
-    given, gram = [], Shrinking.home
-    monkeypatch.setattr(Shrinking, "home", lambda self, *rows: given.append(self.cache_mb) or gram(self, *rows))
+    given, rows_of = [], Selection.rows
+    monkeypatch.setattr(Selection, "rows", lambda self, *rows: given.append(self.cache_mb) or rows_of(self, *rows))
     X, y = data[2]
     compress(SlimSVC(cache_mb=7).fit(X, y), X, y, budget=5, random_state=0)
     assert 7 in given

@@ -18,12 +18,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import SlimSVC, compress
 from slimsvm import limits as deadline
+from slimsvm.estimators.methods import make_reducer, make_trainer
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slant import Slant
-from slimsvm.selection import HOLDOUT, Shrinking
+from slimsvm.reducers.slim import Slim
+from slimsvm.selection import Selection
 from slimsvm.trainers import SMO, TRAINERS
 
 EXACT = 1e-6
@@ -115,12 +117,12 @@ def test_a_budget_that_the_full_model_fits_warns_and_keeps_it(budget, moons):
 
 
 def held_out_error_of_full(X, y, seed, **settings):
-    """The full model's error on the rows that judge, from a model that has not seen them."""
+    """The full model's validation error, from a model that has not seen the validation rows."""
     given = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     labels = np.unique(y, return_inverse=True)[1]
-    rows = Shrinking(X, labels, np.ones(y.size), None, None, None, given, np.arange(y.size))
+    rows = Selection(X, labels, np.ones(y.size), None, None, None, given, np.arange(y.size))
     learn, judge = rows.split()
-    assert judge.size == pytest.approx(HOLDOUT * y.size, abs=1)
+    assert judge.size == pytest.approx(SlimSVC().validation_fraction * y.size, abs=1)
     assert not np.isin(judge, learn).any()
     part = SVC(tol=EXACT, gamma=1 / (X.shape[1] * X.var()), **settings).fit(X[learn], y[learn])
     return 1 - part.score(X[judge], y[judge])
@@ -270,21 +272,67 @@ def test_methods_may_be_names_or_instances(trainer, reducer, moons):
     np.testing.assert_array_equal(named.decision_function(X), built.decision_function(X))
 
 
-def test_an_instance_keeps_its_own_settings_but_for_those_of_the_estimator(moons):
+#: values that no method and no estimator has by default
+OWN, ESTIMATORS = {"C": 7.0, "tol": 0.03, "max_iter": 5}, {"C": 3.0, "tol": 0.02, "max_iter": 9}
+
+
+@pytest.mark.parametrize("setting", OWN)
+@pytest.mark.parametrize(
+    ("what", "name"), [*(("trainer", name) for name in TRAINERS), *(("reducer", name) for name in REDUCERS)]
+)
+def test_an_instance_keeps_its_own_settings_and_takes_the_others(what, name, setting):
+    kind, make = TABLES[what][name], {"trainer": make_trainer, "reducer": make_reducer}[what]
+    shared = {field.name for field in fields(kind)} & OWN.keys()
+    own = {setting: OWN[setting]} if setting in shared else {}
+    method = make(SlimSVC(10, **{what: kind(**own)}, **ESTIMATORS))
+    assert {key: getattr(method, key) for key in shared} == {key: (ESTIMATORS | own)[key] for key in shared}
+
+
+def test_a_trainer_keeps_its_own_number_of_steps(moons):
+    with pytest.warns(ConvergenceWarning, match="SMO stopped at max_iter"):
+        slim = SlimSVC(trainer=SMO(max_iter=3)).fit(*moons)
+    assert slim.n_iter_ == 3
+    assert slim.trainer == SMO(max_iter=3)
+
+
+def test_a_trainers_own_cost_and_tol_are_followed(moons):
     X, y = moons
-    trainer, reducer = SMO(C=1e-3, tol=1.0, working_set=16), Slant(eta=0.25, eps=0.3, bias="learned", refit=False)
-    slim = SlimSVC(8, C=5.0, trainer=trainer, reducer=reducer, tol=EXACT, random_state=0).fit(X, y)
-    assert trainer == SMO(C=1e-3, tol=1.0, working_set=16)
-    assert slim.trainer is trainer
-    assert {step.settings for step in slim.path_} == {"eta=0.25, eps=0.3, bias=learned"}
-    full = SlimSVC(C=5.0, trainer=trainer, tol=EXACT).fit(X, y)
+    trainer = SMO(C=5.0, tol=EXACT, working_set=16)
+    full = SlimSVC(C=0.1, tol=0.1, trainer=trainer).fit(X, y)
     np.testing.assert_allclose(full.decision_function(X), SVC(C=5.0, tol=EXACT).fit(X, y).decision_function(X), atol=1e-4)
+
+
+def test_a_reducers_own_settings_are_followed(moons):
+    X, y = moons
+    own, same = (
+        SlimSVC(5, trainer=None, random_state=0, **settings).fit(X, y)
+        for settings in ({"reducer": Slim(C=100.0)}, {"C": 100.0})
+    )
+    other = SlimSVC(5, trainer=None, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(own.decision_function(X), same.decision_function(X))
+    assert not np.allclose(own.decision_function(X), other.decision_function(X))
+    slant = SlimSVC(8, reducer=Slant(eta=0.25, eps=0.3, bias="learned", refit=False), random_state=0).fit(X, y)
+    assert {step.settings for step in slant.path_} == {"eta=0.25, eps=0.3, bias=learned"}
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ({"trainer": SMO(C=-1.0)}, "C of the trainer must be a number above 0"),
+        ({"trainer": SMO(tol=0.0)}, "tol of the trainer must be a number above 0"),
+        ({"trainer": SMO(max_iter=-2)}, "max_iter of the trainer must be a whole number"),
+    ],
+    ids=["C", "tol", "max_iter"],
+)
+def test_settings_of_an_instance_are_checked(method, words, moons):
+    with pytest.raises(ValueError, match=words):
+        SlimSVC(5, **method).fit(*moons)
 
 
 def test_parameters_are_kept_as_given_and_cloned():
     given = {"budget": 0.3, "tolerance": 0.3, "kernel": "poly", "gamma": "auto", "C": 2, "degree": 2, "coef0": 1}
     given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
-    given |= {"cache_mb": 10, "random_state": 7}
+    given |= {"cache_mb": 10, "validation_fraction": 0.3, "device": "cpu", "random_state": 7}
     slim = SlimSVC(**given)
     assert slim.get_params() == given
     copy = clone(slim)
@@ -595,6 +643,11 @@ Y2 = [0, 1, 0, 1, 0, 1]
         ({"degree": -1}, "degree must be"),
         ({"degree": 2.5}, "degree must be"),
         ({"coef0": float("nan")}, "coef0 must be"),
+        ({"validation_fraction": 0.0}, "validation_fraction must be"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"validation_fraction": "some"}, "validation_fraction must be"),
+        ({"validation_fraction": float("nan")}, "validation_fraction must be"),
+        ({"device": "abacus"}, "device 'abacus'"),
         ({"kernel": "chi2", "gamma": 1.0, "shift": -5.0}, "MinMaxScaler"),
         ({"kernel": "precomputed"}, "must be square"),
         ({"kernel": lambda A, B: np.ones((A.shape[0], 1))}, "it must return"),  # noqa: ARG005

@@ -58,9 +58,9 @@ class Reducer:
         """The step chosen from the path, gone on with on all rows."""
         raise NotImplementedError
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """The path of all models found: of each size the one with the lowest held-out error."""
-        return merge([Path(tuple(steps), status)], status, judges)
+        return merge([Path(tuple(steps), status)], status, n_validation)
 
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
         """Judged models of the given sizes, as far as the method gets."""
@@ -84,7 +84,7 @@ class Reducer:
             status = Status.INTERRUPTED
         if status is Status.TIME_LIMIT and not found:
             raise TimeoutError(f"{type(self).__name__} found no model in {self.time_limit:g} seconds; raise time_limit")
-        return self.collected(found, status, task.judges)
+        return self.collected(found, status, task.n_validation)
 
 
 def _last_word(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:

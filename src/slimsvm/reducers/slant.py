@@ -82,11 +82,11 @@ class Slant(Reducer):
                 break
         return ending
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Refitted models, but for sizes where held-out rows clearly prefer the paper's, or only those are found."""
         refitted = [step for step in steps if step.settings.endswith(REFIT)]
         paper = [step for step in steps if not step.settings.endswith(REFIT)]
-        return prefer(*(merge([Path(tuple(some), status)], status, judges) for some in (refitted, paper)))
+        return prefer(*(merge([Path(tuple(some), status)], status, n_validation) for some in (refitted, paper)))
 
     def _runs(self, scale: float) -> Iterator[Slant]:
         """The settings to try; the grids are for demands of up to 1 and shrink with the largest demand."""

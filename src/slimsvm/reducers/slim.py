@@ -100,7 +100,7 @@ class Slim(Reducer):
         """Models for one target; at one size the other one is tried from the same points on, and the better goes on."""
         objectives, features = self._objectives(model), task.rows.X.shape[1]
         growth = _Growth(_affordable(task, sizes[-1]), objectives[0], 1 / self.C, deadline)
-        compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
+        compare_at = min(COMPARED, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             whole = last and not compare
@@ -229,7 +229,7 @@ class _Growth:
         for trial in trials:
             trial.go_on(self.model, steps)
         errors = [self.task.error(trial.model) for trial in trials]
-        margin = MARGIN * standard_error(errors[0], self.task.judges)
+        margin = MARGIN * standard_error(errors[0], self.task.n_validation)
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         growth = self
         if best.objective.name != self.objective.name:
