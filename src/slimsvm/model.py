@@ -67,6 +67,10 @@ class Expansion:
             raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
         return kernel_product(self.kernel, X, self.points, self.coef, meter or Meter()) + self.bias
 
+    def on(self, rows: Rows) -> Array:
+        """Return the outputs for rows in their home, (n, q)."""
+        return rows.product(self.points, self.coef) + self.bias
+
 
 @dataclass(frozen=True)
 class Holdout:
@@ -79,8 +83,7 @@ class Holdout:
 
     def validation_error(self, model: Expansion) -> float:
         """Return the weighted share of rows that the model puts into another class."""
-        outputs = self.rows.product(model.points, model.coef) + model.bias
-        return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
+        return float(np.average(self.decode(model.on(self.rows)) != self.labels, weights=self.weights))
 
 
 def silent(phase: str, done: float) -> None:

@@ -291,8 +291,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         if self.device == "cpu":
             return model(X)
         error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
-        rows = open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error)
-        return rows.product(model.points, model.coef) + model.bias
+        return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
     @property
     def support_vectors_(self) -> Matrix:
