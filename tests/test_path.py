@@ -32,6 +32,31 @@ def test_a_path_lists_its_models_sizes_and_errors():
     assert len(some) == 2
 
 
+def test_a_path_is_indexed_like_a_list():
+    some = path((1, 0.4), (3, 0.2), (5, 0.1))
+    assert some[0] is some.steps[0]
+    assert some[-1].size == 5
+    assert [one.size for one in some[1:]] == [3, 5]
+    with pytest.raises(IndexError):
+        some[3]
+
+
+def test_a_printed_path_is_a_short_table():
+    some = Path((step(1, 0.4, "eta=0.5"), step(12, 0.25)), Status.BUDGET, n_validation=40)
+    assert repr(some).splitlines() == [
+        "Path of 2 models on 40 validation rows; stopped at the budget of support vectors",
+        "  size  error     settings",
+        "     1  0.4       eta=0.5",
+        "    12  0.25",
+    ]
+    assert repr(some[0]) == "Step(size=1, error=0.4, settings='eta=0.5')"
+    long = path(*((size, 0.5) for size in range(1, 101)))
+    lines = repr(long).splitlines()
+    assert len(lines) == 15
+    assert lines[8] == "   ...  (88 more)"
+    assert [int(line.split()[0]) for line in lines[9:]] == [95, 96, 97, 98, 99, 100]
+
+
 @given(errors=steps, budget=st.integers(0, 45))
 def test_best_is_the_lowest_error_within_the_budget_and_the_largest_of_equals(errors, budget):
     some = path(*sorted(errors.items()))

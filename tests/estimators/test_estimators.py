@@ -1,7 +1,11 @@
 """SlimSVC as a user meets it: scikit-learn's contract, budgets, attributes, and what it says to bad input."""
 
+import doctest
+import subprocess
+import sys
 from dataclasses import fields
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import slimsvm
 from slimsvm import SlimSVC, compress
 from slimsvm import limits as deadline
 from slimsvm.estimators.methods import make_reducer, make_trainer
@@ -126,6 +131,24 @@ def held_out_error_of_full(X, y, seed, **settings):
     assert not np.isin(judge, learn).any()
     part = SVC(tol=EXACT, gamma=1 / (X.shape[1] * X.var()), **settings).fit(X[learn], y[learn])
     return 1 - part.score(X[judge], y[judge])
+
+
+@pytest.mark.parametrize(("fraction", "rows"), [(0.2, 60), (0.5, 150), (0.8, 240)])
+def test_the_validation_fraction_is_the_share_of_rows_that_models_are_compared_on(fraction, rows, moons):
+    slim = SlimSVC(2, reducer="prune", validation_fraction=fraction, random_state=0).fit(*moons)
+    assert slim.path_.n_validation == rows
+    small = compress(SVC().fit(*moons), *moons, budget=2, reducer="prune", validation_fraction=fraction, random_state=0)
+    assert small.path_.n_validation == rows
+
+
+@pytest.mark.parametrize(("fraction", "needed"), [(0.2, 5), (0.5, 2), (0.7, 4), (0.1, 10)])
+def test_a_class_that_can_spare_no_rows_is_validated_on_the_training_rows(fraction, needed):
+    for count in (needed - 1, needed):
+        labels = np.repeat([0, 1, 2], [count, 3 * count, 40])
+        rows = Selection(None, labels, None, None, None, None, 0, None, validation_fraction=fraction)
+        train, validation = rows.split()
+        assert bool(np.intersect1d(train, validation).size) == (count < needed)
+        assert set(labels[train]) == set(labels[validation]) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.02, 0.2])
@@ -727,6 +750,17 @@ def test_weights_that_leave_nothing_to_learn_are_refused(weights, words):
         SlimSVC().fit(X2, Y2, sample_weight=weights)
 
 
+@pytest.mark.parametrize("settings", [{}, {"budget": 2}], ids=["full", "budget"])
+@pytest.mark.parametrize(
+    ("C", "weights"),
+    [(1e-200, [1e-200] * 6), (1e-300, [1.0] * 5 + [1e-10]), (1e300, [1e10] * 6)],
+    ids=["all underflow", "one underflows", "overflow"],
+)
+def test_a_cost_beyond_the_range_of_floats_is_refused(C, weights, settings):
+    with pytest.raises(ValueError, match=r"C times the weight of a row is between .*beyond the range of float64"):
+        SlimSVC(C=C, gamma=1.0, **settings).fit(X2, Y2, sample_weight=weights)
+
+
 def test_rows_of_another_width_are_refused_at_prediction(moons):
     slim = SlimSVC(5, random_state=0).fit(*moons)
     for method in (slim.predict, slim.decision_function, slim.predict_randomized):
@@ -763,3 +797,52 @@ def test_rows_not_valid_at_a_glance_are_still_refused():
             model.decision_function(rows)
     with pytest.raises(NotFittedError):
         SlimSVC().predict(X[:1])
+
+
+# Devices
+
+
+@pytest.mark.parametrize("budget", [None, 4])
+def test_fit_and_predict_use_the_home_of_the_device(budget, moons):
+    pytest.importorskip("array_api_strict")
+    X, y = moons
+    host, other = (
+        SlimSVC(budget, trainer="smo" if budget is None else None, device=device, tol=EXACT, random_state=0).fit(X, y)
+        for device in ("cpu", "array_api_strict")
+    )
+    np.testing.assert_allclose(other.decision_function(X), host.decision_function(X), atol=1e-3)
+    assert other.n_kernel_evals_ > 0
+    other.device = "abacus"
+    with pytest.raises(ValueError, match="device 'abacus'"):
+        other.predict(X)
+
+
+def test_compress_uses_the_home_of_the_device(moons):
+    pytest.importorskip("array_api_strict")
+    X, y = moons
+    full = SVC().fit(X, y)
+    host, other = (compress(full, X, y, budget=4, device=device, random_state=0) for device in ("cpu", "array_api_strict"))
+    assert other.device == "array_api_strict"
+    np.testing.assert_allclose(other.decision_function(X), host.decision_function(X), atol=1e-2)
+    with pytest.raises(ValueError, match="device 'abacus'"):
+        compress(full, X, y, device="abacus")
+
+
+# The documentation
+
+
+@pytest.mark.parametrize(
+    "module", ["slimsvm.estimators.svc", "slimsvm.estimators.compress", "slimsvm.path"], ids=lambda name: name
+)
+def test_examples_of_docstrings_run(module):
+    failed, tried = doctest.testmod(import_module(module))
+    assert tried > 0
+    assert failed == 0
+
+
+def test_tables_of_methods_are_attributes_of_the_package():
+    """In a fresh interpreter: nothing else has imported them there."""
+    words = "import slimsvm; print(*slimsvm.trainers.TRAINERS, *slimsvm.reducers.REDUCERS)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == [*TRAINERS, *REDUCERS]
+    assert {"trainers", "reducers"} <= set(dir(slimsvm))

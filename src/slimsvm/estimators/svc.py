@@ -16,7 +16,7 @@ from ..importers.sklearn import Imported
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, silent
 from ..multiclass import OneVsOne, OneVsRest
-from ..rows.homes import open_rows
+from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import PREDICTION_ERROR
 from ..selection import Selection
 from .methods import check_methods, keeps_budget, learns_streams, make_reducer, make_trainer
@@ -87,7 +87,9 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. Where
         a class has too few rows to spare some, all rows are used for both.
     device : str, default="cpu"
-        Where rows are kept and kernels evaluated, in fit and in predict. "cpu" is the compiled code on the host.
+        Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
+        "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
+        `slimsvm.rows.homes.HOMES`.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random. A number makes results repeatable.
 
@@ -288,7 +290,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
     def _outputs(self, X: Matrix) -> Array:
         X = prediction_rows(self, X)
         model = self.model_
-        if self.device == "cpu":
+        if resolve_device(self.device) == "cpu":
             return model(X)
         error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..checks import check_at_least, check_budget, check_positive
 from ..kernels import Array, Matrix
+from ..rows.homes import resolve_device
 from ..selection import check_selection
 
 #: rows keep the precision they come in
@@ -30,6 +31,7 @@ def check_settings(estimator: Any) -> None:
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
     check_budget(estimator.budget)
     check_selection(estimator.validation_fraction, estimator.tolerance)
+    resolve_device(estimator.device)
 
 
 def seed_of(random_state: Any) -> int:
