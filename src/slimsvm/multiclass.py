@@ -5,6 +5,7 @@ Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -50,8 +51,7 @@ class OneVsOne:
     A column is positive for class i and 0 for rows of other classes; with two classes it is positive for class 1.
     With `break_ties` the sums of outputs decide between equal votes, as with SVC's parameter of that name.
 
-    Work goes class by class through the k - 1 columns of each: a table of all classes by all pairs would have k^3 / 2
-    entries.
+    The methods loop over classes: a table of all classes by all pairs would have k^3 / 2 entries.
     """
 
     name: ClassVar[str] = "ovo"
@@ -68,34 +68,34 @@ class OneVsOne:
         """(k, q): +1, -1 or 0 as a column is for, against or not about a class; for exporters, whose classes are few."""
         return self.encode(np.arange(self.n_classes))
 
-    def columns_of(self, own: int) -> tuple[Array, Array]:
-        """Return the columns that are positive for a class, and those that are negative for it."""
-        k = self.n_classes
-        first = np.arange(k) * (2 * k - np.arange(k) - 1) // 2  # the column of the pair (i, i + 1)
-        lower, upper = first[:own] + own - np.arange(own) - 1, np.arange(first[own], first[own] + k - 1 - own)
-        return (upper, lower) if k > 2 else (lower, upper)
+    def _blocks(self) -> Iterator[tuple[int, slice]]:
+        """Yield each class i but the last with its columns, those of the pairs (i, i + 1), (i, i + 2), ..."""
+        start = 0
+        for i in range(self.n_classes - 1):
+            stop = start + self.n_classes - 1 - i
+            yield i, slice(start, stop)
+            start = stop
 
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1, 0 and +1."""
-        targets = np.zeros((labels.size, self.outputs))
-        for own in np.unique(labels):
-            rows = np.flatnonzero(labels == own)
-            for columns, sign in zip(self.columns_of(own), (1.0, -1.0), strict=True):
-                targets[np.ix_(rows, columns)] = sign
+        targets, sign = np.zeros((labels.size, self.outputs)), 1.0 if self.n_classes > 2 else -1.0
+        for i, columns in self._blocks():
+            later = np.flatnonzero(labels > i)
+            targets[later, columns.start + labels[later] - i - 1] = -sign
+            targets[labels == i, columns] = sign
         return targets
 
     def _sums(self, values: Array) -> Array:
         """Return for each class the sum of the columns for it less the sum of those against it, (n, k)."""
-        sums = np.empty((values.shape[0], self.n_classes))
-        for own in range(self.n_classes):
-            positive, negative = self.columns_of(own)
-            sums[:, own] = values[:, positive].sum(axis=1) - values[:, negative].sum(axis=1)
-        return sums
+        sums = np.zeros((values.shape[0], self.n_classes))
+        for i, columns in self._blocks():
+            sums[:, i] += values[:, columns].sum(axis=1)
+            sums[:, i + 1 :] -= values[:, columns]
+        return sums if self.n_classes > 2 else -sums
 
     def votes(self, outputs: Array) -> Array:
         """Return the number of columns won by each class (n, k); an output of 0 is for the column's negative class."""
-        won = self._sums((outputs > 0).astype(np.int8))  # less the columns lost as the negative class
-        return won + [self.columns_of(own)[1].size for own in range(self.n_classes)]
+        return (self._sums(np.where(outputs > 0, np.int8(1), np.int8(-1))) + self.n_classes - 1) / 2
 
     def scores(self, outputs: Array) -> Array:
         """Return votes, plus sums of outputs squeezed to less than half a vote to decide between equals, as SVC does."""
