@@ -131,7 +131,7 @@ def test_errors_are_the_weighted_errors_on_the_validation_rows(name, problem):
     for step in path_of(name, problem):
         wrong = holdout.decode(step.model(holdout.rows.given.rows())) != holdout.labels
         assert step.error == pytest.approx(np.average(wrong, weights=holdout.weights), abs=1e-12)
-    assert path_of(name, problem).judges == holdout.labels.size
+    assert path_of(name, problem).n_validation == holdout.labels.size
 
 
 def test_six_points_are_far_better_than_the_largest_class(name, problem):

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from .. import __version__
-from ..estimators.svc import SlimSVC, compress_reporting, fit_reporting
+from ..estimators import SlimSVC, compress_reporting, fit_reporting
 from ..files.container import write_whole
 from ..files.datasets import read_data
 from ..files.models import is_libsvm, load

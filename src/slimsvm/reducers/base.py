@@ -75,9 +75,9 @@ class Reducer:
         """Return the chosen step's model, refined on all rows; called where `finishes` is true."""
         raise NotImplementedError
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Return the path of all models found, with the lowest validation error of each size."""
-        return merge([Path(tuple(steps), status)], status, judges)
+        return merge([Path(tuple(steps), status)], status, n_validation)
 
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
         """Return models of the given sizes with their validation errors, as far as the method gets."""
@@ -101,7 +101,7 @@ class Reducer:
             status = Status.INTERRUPTED
         if status is Status.TIME_LIMIT and not found:
             raise TimeoutError(f"{type(self).__name__} found no model in {self.time_limit:g} seconds; raise time_limit")
-        return self.collected(found, status, task.judges)
+        return self.collected(found, status, task.n_validation)
 
 
 def _exhaust(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:

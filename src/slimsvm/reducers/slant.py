@@ -187,11 +187,11 @@ class Slant(Reducer):
                 break
         return ending
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Return refitted models, and the paper's where these are clearly better on validation rows or the only ones."""
         refitted = [step for step in steps if step.settings.endswith(REFIT)]
         paper = [step for step in steps if not step.settings.endswith(REFIT)]
-        return prefer(*(merge([Path(tuple(some), status)], status, judges) for some in (refitted, paper)))
+        return prefer(*(merge([Path(tuple(some), status)], status, n_validation) for some in (refitted, paper)))
 
     def _grid(self, scale: float) -> Iterator[Slant]:
         """Yield the settings to try; the grids are for margin targets of up to 1, and `scale` is the largest one."""

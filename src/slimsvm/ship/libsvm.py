@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..estimators.svc import SlimSVC, classifier_of
+from ..estimators import SlimSVC, classifier_of
 from ..files.container import short
 from ..importers.pairs import Layout, layout_of, pair_columns
 from ..importers.sklearn import Imported

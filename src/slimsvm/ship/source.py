@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.svc import SlimSVC, imported
+from ..estimators import SlimSVC, imported
 from ..files.container import short
 from ..files.native import NOTHING
 from ..kernels import Custom, Kernel
