@@ -23,12 +23,13 @@ import zlib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..kernels import Array
+from ..text import short
+
+Array = np.ndarray
 
 MAGIC = b"\x93SLIMSVM"
 FORMAT = 1
@@ -144,13 +145,6 @@ def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
 
 def _raise_damaged() -> NoReturn:
     raise ValueError("it is truncated or damaged (its checksum is another); copy it again, or save the model again")
-
-
-def short(value: Any) -> str:
-    """The value in a few words, on one line."""
-    words = Repr()
-    words.maxother = words.maxstring = 80
-    return " ".join(words.repr(value).split())
 
 
 def entry_of(entry: Any, name: str, kind: type) -> Any:

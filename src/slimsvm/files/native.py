@@ -2,8 +2,8 @@
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table;
-another kind of part is a line in `KINDS`, another scaler a line in `FITTED`.
+on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table,
+a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.svc import SlimSVC
+from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..text import short
 from ..trainers import TRAINERS
 from .container import (
     DTYPE,
@@ -41,7 +42,6 @@ from .container import (
     checked_shape,
     entry_of,
     pack_file,
-    short,
     unpack_file,
     write_whole,
 )
@@ -56,20 +56,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "reducer": REDUCERS,
 }
 COMMON = ("n_features_in_", "feature_names_in_")
-SCALER = (*COMMON, "_sklearn_output_config", "scale_")
-#: what fit leaves in each estimator, the optional ones where they are
+#: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
-    StandardScaler: (*SCALER, "mean_", "var_", "n_samples_seen_"),
-    MinMaxScaler: (*SCALER, "min_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
-    MaxAbsScaler: (*SCALER, "max_abs_", "n_samples_seen_"),
-    RobustScaler: (*SCALER, "center_"),
+    **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
     SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
 }
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
-SCALERS = sorted(ESTIMATORS.keys() - {"SlimSVC"})
-#: steps of a Pipeline that do nothing
-NOTHING = ("passthrough", None)
+SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -294,7 +288,7 @@ def _load_svc(entry: Any, reader: _Reader) -> Any:
 def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
     steps = [step for _, step in pipeline.steps]
     scalers = [step for step in steps[:-1] if step not in NOTHING]
-    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step).__name__ in SCALERS for step in scalers):
+    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step) in SCALERS for step in scalers):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
     entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
     return {
@@ -325,8 +319,8 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
     if entry in NOTHING:
         return entry
     name = entry_of(entry, "type", str)
-    if name not in SCALERS:
-        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALERS}")
+    if name not in SCALER_NAMES:
+        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALER_NAMES}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
     _check_scaler(scaler)
@@ -336,7 +330,7 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
 def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
-        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALERS)}) "
+        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALER_NAMES)}) "
         f"that ends in one{hint}"
     )
 
