@@ -14,7 +14,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Return the fitted model in a .slim file, or the classifier in a LIBSVM model file.
 
     A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no features after
-    the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number where rows have more.
+    the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number if rows have more.
     """
     return read_libsvm(path) if is_libsvm(path) else load_native(path)
 

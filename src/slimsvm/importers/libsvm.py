@@ -94,8 +94,9 @@ def _parameters(header: dict[str, list[str]]) -> dict[str, Any]:
     if kernel not in KERNELS:
         raise ValueError(f"it has the kernel {short(kernel)}; there are {sorted(KERNELS)}")
     # a file has the parameters of its kernel; the others may be anything
-    gamma, coef0 = (float(_numbers(header.get(name, ["1"]), name)[0]) for name in ("gamma", "coef0"))
-    params = {"gamma": gamma, "coef0": coef0, "degree": _integers(header.get("degree", ["1"]), "degree")[0]}
+    header = {"gamma": ["1"], "coef0": ["1"], "degree": ["1"]} | header
+    gamma, coef0 = (float(_numbers(_entry(header, name), name)[0]) for name in ("gamma", "coef0"))
+    params = {"gamma": gamma, "coef0": coef0, "degree": _integers(_entry(header, "degree"), "degree")[0]}
     name = KERNELS[kernel]
     check_parameters(name, {parameter.name: params[parameter.name] for parameter in SPECS[name].parameters})
     return {"kernel": name} | params

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from ..scaling import Array, Scaling
+from ..scaling import Scaling
 
 #: steps of a Pipeline that do nothing
 NOTHING = ("passthrough", None)
@@ -22,6 +22,12 @@ class Scaler:
 
     fitted: tuple[str, ...]
     scaling: Callable[[Any, int], Scaling]
+    #: settings that switch off all it does when all are False; fit then leaves no arrays
+    switches: tuple[str, ...] = ()
+
+    def is_off(self, scaler: Any) -> bool:
+        """Return whether a scaler of this kind leaves rows as they are by its settings."""
+        return bool(self.switches) and not any(getattr(scaler, name) for name in self.switches)
 
 
 def scaling_of(scalers: list[Any], n_features: int) -> Scaling | None:
@@ -41,13 +47,16 @@ def scaling_of(scalers: list[Any], n_features: int) -> Scaling | None:
     return whole
 
 
-def _inverse(scale: Any, n_features: int) -> Array:
-    return np.ones(n_features) if scale is None else 1.0 / np.asarray(scale)
+def _affine(n: int, centre: Any, scale: Any, *, centred: bool, scaled: bool) -> Scaling:
+    """Return (x - centre) / scale with the parts that the settings switch on; None for a part becomes NaN."""
+    return Scaling.affine(
+        np.asarray(centre, dtype=np.float64) if centred else np.zeros(n),
+        1.0 / np.asarray(scale, dtype=np.float64) if scaled else np.ones(n),
+    )
 
 
 def _standard(scaler: Any, n: int) -> Scaling:
-    centre = np.zeros(n) if not scaler.with_mean else scaler.mean_
-    return Scaling.affine(centre, _inverse(scaler.scale_, n))
+    return _affine(n, scaler.mean_, scaler.scale_, centred=scaler.with_mean, scaled=scaler.with_std)
 
 
 def _min_max(scaler: Any, n: int) -> Scaling:
@@ -58,17 +67,16 @@ def _min_max(scaler: Any, n: int) -> Scaling:
 
 def _max_abs(scaler: Any, n: int) -> Scaling:
     end = np.full(n, 1.0 if getattr(scaler, "clip", False) else np.inf)
-    return Scaling(np.zeros(n), _inverse(scaler.scale_, n), -end, end)
+    return Scaling(np.zeros(n), 1.0 / scaler.scale_, -end, end)
 
 
 def _robust(scaler: Any, n: int) -> Scaling:
-    centre = np.zeros(n) if scaler.center_ is None else scaler.center_
-    return Scaling.affine(centre, _inverse(scaler.scale_, n))
+    return _affine(n, scaler.center_, scaler.scale_, centred=scaler.with_centering, scaled=scaler.with_scaling)
 
 
 SCALERS: dict[Any, Scaler] = {
-    StandardScaler: Scaler(("mean_", "var_", "n_samples_seen_"), _standard),
+    StandardScaler: Scaler(("mean_", "var_", "n_samples_seen_"), _standard, ("with_mean", "with_std")),
     MinMaxScaler: Scaler(("min_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"), _min_max),
     MaxAbsScaler: Scaler(("max_abs_", "n_samples_seen_"), _max_abs),
-    RobustScaler: Scaler(("center_",), _robust),
+    RobustScaler: Scaler(("center_",), _robust, ("with_centering", "with_scaling")),
 }

@@ -56,9 +56,8 @@ class Parameter:
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is a number within the bounds, which NaN is not."""
-        if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
-            return False
-        return bool(self.low < value < self.high)
+        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        return number and bool(self.low < value < self.high)
 
 
 @dataclass(frozen=True)

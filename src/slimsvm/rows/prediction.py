@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Kernel, Matrix
+from ..kernels import Array, Chi2, Kernel, Matrix
 from ..kernels.spec import SPECS, core_arguments
 from . import precision
 from .precision import Given, prepare
@@ -23,6 +23,8 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
     if _is_tiny(kernel, X, points):
+        if isinstance(kernel, Chi2):  # in larger batches scikit-learn's kernel checks this
+            kernel.check_rows(X)
         return _row_by_row(kernel, X, points, V)
     error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
     given = Given(X)
