@@ -22,16 +22,15 @@ from .. import __version__
 from ..estimators import SlimSVC, compress_reporting, fit_reporting
 from ..files.container import write_whole
 from ..files.datasets import read_data
-from ..files.models import is_libsvm, load
+from ..files.models import is_libsvm, load, read_libsvm
 from ..files.native import save
 from ..kernels import KERNELS
+from ..kernels.spec import SPECS
 from ..model import silent
 from ..reducers import REDUCERS
 from ..ship.c import CExporter
 from ..ship.export import EXPORTERS, target_of
 from ..ship.export import export as export_model
-from ..ship.formulas import FORMULAS
-from ..ship.libsvm import read_libsvm
 from ..ship.source import artefact_of
 from ..trainers import TRAINERS
 from .demo import demo_rows
@@ -233,10 +232,10 @@ def facts(model: Any) -> list[tuple[str, str]]:
 def costs(model: Any) -> list[tuple[str, str]]:
     """What a model takes where it is shipped to: the figures that a C export states."""
     expansion = final(model).model_
-    if expansion.kernel.name not in FORMULAS or expansion.size * expansion.points.shape[1] > LARGEST_COST:
+    if expansion.kernel.name not in SPECS or max(expansion.size, 1) * expansion.points.shape[1] > LARGEST_COST:
         return [("bytes as float32 tables", f"{expansion.nbytes:,}")]
     artefact = artefact_of(model)
-    precisions = ("float32", "int8") if FORMULAS[artefact.kernel].integer else ("float32",)
+    precisions = ("float32", "int8") if artefact.spec.total.integer else ("float32",)
     cost = {precision: CExporter(precision).cost(artefact) for precision in precisions}
     return [
         *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in precisions),

@@ -1,4 +1,4 @@
-"""For skops, which loads an estimator's types only if they are named: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
+"""The types that skops must trust to load an estimator: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class Chi2(Kernel):
     def check_rows(self, X: Matrix) -> None:
         """Negative features have no chi-squared distance."""
         smallest = X.min() if X.shape[0] else 0.0
-        if smallest < 0:
+        if not smallest >= 0:
             raise ValueError(
                 "Negative values in data passed to SlimSVC with the chi2 kernel, which needs features >= 0 "
                 f"(the smallest is {smallest:.6g}); shift or scale the features, e.g. with MinMaxScaler"
