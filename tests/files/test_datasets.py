@@ -253,7 +253,7 @@ Y = np.arange(3)
         (PIECES | {"X_data": [np.nan, *PIECES["X_data"][1:]], "y": Y}, ["X has nan at [0, 0]"], {}),
         (PIECES | {"X_indices": PIECES["X_indices"] + 9, "y": Y}, ["indices"], {}),
         (PIECES | {"X_indices": PIECES["X_indices"] * 1.0, "y": Y}, ["whole numbers"], {}),
-        (PIECES | {"X_indptr": PIECES["X_indptr"][:-1], "y": Y}, ["index pointer"], {}),
+        (PIECES | {"X_indptr": PIECES["X_indptr"][:-1], "y": Y}, ["indptr"], {}),
         (PIECES | {"X_shape": np.array([3, 2, 1]), "y": Y}, ["shape"], {}),
         (PIECES | {"X_shape": np.array([-3, 2]), "y": Y}, [], {}),
     ],
