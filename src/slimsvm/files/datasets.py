@@ -195,9 +195,9 @@ def _features(cells: list[str], line: int, place: int | None) -> list[float]:
 
 
 def _has_numbered_header(labels: list[str]) -> bool:
-    """Return whether the first row is a header with numbers for feature names: all labels but its own are numbers."""
+    """Return whether the first row is a header with numbers for feature names: a word, and numbers for all other labels."""
     numbers = [strict_number(label) is not None for label in labels]
-    return len(labels) > 1 and labels[0] != "" and not numbers[0] and all(numbers[1:])
+    return len(labels) > 1 and any(map(str.isalpha, labels[0])) and not numbers[0] and all(numbers[1:])
 
 
 def _text_labels(labels: list[str], lines: list[int]) -> Array:
