@@ -64,13 +64,16 @@ def test_ctrl_c_stays_ignored_where_the_parent_has_it_ignored(tmp_path):
     def ignore():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    done = python("-c", INTERRUPTING.format(module="numpy"), "train", "missing.csv", cwd=tmp_path, preexec_fn=ignore)  # noqa: PLW1509
+    done = python("-c", INTERRUPTING.format(module="numpy"), "train", "missing.csv", cwd=tmp_path, preexec_fn=ignore)
     assert done.returncode == 1
     assert "missing.csv" in done.stderr
 
 
 def test_help_lists_the_names_in_the_tables():
-    for command, words in (("train", ["slant-aggressive", "budget-l1", "laplacian"]), ("export", ["Oneofc,onnx,libsvm,js,json."])):
+    for command, words in (
+        ("train", ["slant-aggressive", "budget-l1", "laplacian"]),
+        ("export", ["Oneofc,onnx,libsvm,js,json."]),
+    ):
         out = "".join(python("-m", "slimsvm", command, "-h").stdout.split())  # names may be broken at a hyphen
         assert [word for word in words if word not in out] == []
         assert "{" not in out.partition("Options:")[2]
