@@ -1,7 +1,6 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from .ship.export import export
     from .ship.runtime import runtime
 
-__version__ = version("slimsvm")
+__version__: str
 __all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
 
 #: where each name lives; imported when it is first used, since a deployed `runtime` has no need of scikit-learn
@@ -26,6 +25,10 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than all else that the command line starts with
+
+        return version("slimsvm")
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)

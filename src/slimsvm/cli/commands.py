@@ -13,6 +13,7 @@ import typer
 from .. import __version__
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
+    LARGEST_DEGREE,
     LARGEST_INT,
     SCALERS,
     Budget,
@@ -123,7 +124,7 @@ def train(
     ] = "scale",
     C: Annotated[float, typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
     degree: Annotated[
-        int, typer.Option("--degree", parser=whole(0, LARGEST_INT), metavar="INTEGER", help="Of the poly kernel.")
+        int, typer.Option("--degree", parser=whole(0, LARGEST_DEGREE), metavar="INTEGER", help="Of the poly kernel.")
     ] = 3,
     coef0: Annotated[
         float, typer.Option("--coef0", parser=finite, metavar="FLOAT", help="Of the poly and sigmoid kernels.")

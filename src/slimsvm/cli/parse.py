@@ -22,8 +22,10 @@ from ..files.numbers import strict_number
 SCALERS = ("none", "standard", "minmax", "maxabs")
 SPLITS = ("train", "test")
 PICKLES = (".pkl", ".pickle", ".joblib")
-#: the largest number of steps, and the largest degree, that compiled code can hold
+#: the largest number of steps or of support vectors, which compiled code can hold on every platform
 LARGEST_INT = 2**31 - 1
+#: the largest degree of the poly kernel; all but values next to 1 overflow or vanish long before it
+LARGEST_DEGREE = 1000
 #: the largest seed of scikit-learn's random numbers
 LARGEST_SEED = 2**32 - 1
 
