@@ -1,7 +1,6 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,8 +11,13 @@ if TYPE_CHECKING:
     from .ship.export import export
     from .ship.runtime import runtime
 
+<<<<<<< HEAD
 __version__ = version("slimsvm")
 __all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
+=======
+__version__: str
+__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
+>>>>>>> cli
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
@@ -28,8 +32,15 @@ MODULES = ("reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:
+<<<<<<< HEAD
     if name in MODULES:
         return import_module(f".{name}", __name__)
+=======
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than all else that the command line starts with
+
+        return version("slimsvm")
+>>>>>>> cli
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)
