@@ -11,13 +11,8 @@ if TYPE_CHECKING:
     from .ship.export import export
     from .ship.runtime import runtime
 
-<<<<<<< HEAD
-__version__ = version("slimsvm")
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
-=======
 __version__: str
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
->>>>>>> cli
+__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
@@ -32,15 +27,12 @@ MODULES = ("reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:
-<<<<<<< HEAD
-    if name in MODULES:
-        return import_module(f".{name}", __name__)
-=======
     if name == "__version__":
         from importlib.metadata import version  # takes longer to import than all else that the command line starts with
 
         return version("slimsvm")
->>>>>>> cli
+    if name in MODULES:
+        return import_module(f".{name}", __name__)
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from slimsvm import SlimSVC, compress, load, save
 from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
-from slimsvm.estimators.svc import fit_reporting
+from slimsvm.estimators import fit_reporting
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.multiclass import OneVsOne, OneVsRest

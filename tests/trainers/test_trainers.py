@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from slimsvm import SlimSVC
 from slimsvm.cli import commands as cli
-from slimsvm.estimators.svc import fit_reporting
+from slimsvm.estimators import fit_reporting
 from slimsvm.model import Status
 from slimsvm.trainers import TRAINERS
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..estimators import SlimSVC
 from ..estimators.streams import Stream
-from ..estimators.svc import SlimSVC
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
