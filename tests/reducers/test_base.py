@@ -116,7 +116,7 @@ def test_a_reducer_that_follows_a_full_model_needs_one(task):
         ({"selects": False}, {"linear", "callable"}),
         ({"selects": False, "needs_gradients": True}, {"linear"}),
     ],
-    ids=str,
+    ids=["selects", "makes points", "moves points"],
 )
 def test_what_a_method_needs_says_which_kernels_it_takes(attributes, taken):
     kind = type("Kind", (Scripted,), attributes)
