@@ -10,7 +10,6 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from benchmarks.targets import missing, run_c
 from slimsvm import SlimSVC, export
 from slimsvm.kernels import RBF
 from slimsvm.ship import quantise as quantise_module
@@ -19,6 +18,7 @@ from slimsvm.ship.formulas import FORMULAS
 from slimsvm.ship.literals import c_string, float_literal, identifier, table
 from slimsvm.ship.quantise import _rounded_in_turn, quantise
 from slimsvm.ship.source import artefact_of
+from tools.targets import missing, run_c
 
 ARM = "arm-linux-gnueabihf-gcc"
 SYSTEMS = {

@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.targets import RUNNERS
 from slimsvm import SlimSVC, export
 from slimsvm.ship.artefact import Scaling
 from slimsvm.ship.export import EXPORTERS
@@ -21,6 +20,7 @@ from slimsvm.ship.formulas import FORMULAS
 from slimsvm.ship.libsvm import KERNELS as LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
+from tools.targets import RUNNERS
 
 
 def kernels_of(target):

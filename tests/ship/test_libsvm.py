@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
-from benchmarks.targets import missing
 from slimsvm import SlimSVC, compress, export
 from slimsvm.multiclass import OneVsOne
 from slimsvm.ship.libsvm import KERNELS, read_libsvm
+from tools.targets import missing
 
 needs_libsvm = pytest.mark.skipif(bool(missing("svm-train", "svm-predict")), reason="libsvm-tools are not installed")
 
