@@ -11,7 +11,7 @@ from slimsvm.reducers import REDUCERS
 @pytest.fixture(scope="module")
 def full():
     """A full model of four classes, with its rows: enough that each thread has a strip of them."""
-    X, y = make_moons(400, noise=0.2, random_state=0)
+    X, y = make_moons(300, noise=0.2, random_state=0)
     y = y + 2 * (X[:, 0] > 0.5)
     return SlimSVC(gamma=0.5).fit(X, y), X, y
 
