@@ -65,6 +65,10 @@ class Expansion:
         """The outputs for each row, (n, q)."""
         return kernel_product(self.kernel, X, self.points, self.coef, meter or Meter()) + self.bias
 
+    def on(self, rows: Rows) -> Array:
+        """Return the outputs for rows in their home, (n, q)."""
+        return rows.product(self.points, self.coef) + self.bias
+
 
 @dataclass(frozen=True)
 class Holdout:
@@ -77,8 +81,7 @@ class Holdout:
 
     def error(self, model: Expansion) -> float:
         """The weighted share of rows that the model puts into another class."""
-        outputs = self.rows.product(model.points, model.coef) + model.bias
-        return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
+        return float(np.average(self.decode(model.on(self.rows)) != self.labels, weights=self.weights))
 
 
 def silent(phase: str, done: float) -> None:

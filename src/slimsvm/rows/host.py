@@ -17,7 +17,7 @@ from .cache import RowCache
 from .host_against import HostAgainst
 from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare
 from .protocol import Meter
-from .threads import Crew, blocks, one_openmp_thread
+from .threads import Crew, blocks, one_blas_thread, one_openmp_thread
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
@@ -269,6 +269,6 @@ def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights:
     X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
     # threads would sum in any order, and a seed would no longer fix the last digit
-    with warnings.catch_warnings(), one_openmp_thread():
+    with warnings.catch_warnings(), one_openmp_thread(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
         return kmeans.fit(X, sample_weight=weights).cluster_centers_

@@ -101,6 +101,9 @@ class HostAgainst:
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
         n, m = self.rows.n, tiles.B.count
+        if not m:
+            self.K = np.empty((n, 0), tiles.dtype)
+            return np.zeros((n, V.shape[1]))
         if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
             self.memory = np.empty(n * m, tiles.dtype)
         self.K = K = self.memory[: n * m].reshape(n, m)
