@@ -15,8 +15,8 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows import host_against, precision, tiles
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.coefficients import CoefficientFit
-from slimsvm.solvers.demands import demands
+from slimsvm.solvers.basis import EXACT, squared_hinge
+from slimsvm.solvers.newton import tie_ridge
 
 # the same examples in every run: a failure is then a change, not chance
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -133,11 +133,9 @@ class FirstRows(Reducer):
     def models(self, task, sizes, model, deadline):  # noqa: ARG002
         for size in sizes:
             rows = np.arange(min(size, task.rows.n))
-            fit = CoefficientFit(
-                task.rows.block(np.arange(task.rows.n), rows), task.targets, demands(task, None), task.weights
-            )
-            outputs = task.targets.shape[1]
-            yield task.expansion(rows, *fit.solve(np.zeros((rows.size, outputs)), np.zeros(outputs))), "first rows"
+            against = task.rows.against(task.rows.take(rows))
+            found = squared_hinge(task).fit(against, tie_ridge(against, task.weights), EXACT)
+            yield task.expansion(rows, found.coef, found.bias), "first rows"
             if rows.size < size:
                 return
 

@@ -32,6 +32,8 @@ from .base import Models, Reducer
 
 #: what is added to the diagonal of K_zz, over its mean: points may come to lie on each other
 RIDGE = 1e-8
+#: the same for the squared hinge, over the sum of weights
+TIE_RIDGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,10 @@ class SpanObjective(Protocol):
 class SquaredHinge:
     """W with C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2: C/2 times a projected loss."""
 
-    def __init__(self, task: Task, C: float, tol: float) -> None:  # noqa: ARG002
+    def __init__(self, task: Task, C: float, tol: float) -> None:
         self.C = C
-        self.loss = ProjectedLoss(task.rows, task.targets, margin_targets(task, None), task.weights, 1 / C, EXACT)
+        labels = margin_targets(task, None)
+        self.loss = ProjectedLoss(task.rows, task.targets, labels, task.weights, 1 / C, EXACT, TIE_RIDGE)
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return W(Z) and dW/dZ."""

@@ -74,4 +74,6 @@ def descend(
 
 def _is_slow(values: list[float], settings: DescentSettings) -> bool:
     window = settings.window
-    return window is not None and len(values) > window and values[-1 - window] - values[-1] < settings.least_gain * values[-1]
+    return (
+        window is not None and len(values) > window and values[-1 - window] - values[-1] < settings.least_gain * values[-1]
+    )

@@ -37,8 +37,9 @@ class ProjectedLoss:
         weights: Array,
         decay: float,
         newton: NewtonSettings = ROUGH,
+        ridge: float = RIDGE,
     ) -> None:
-        self.rows, self.decay, self.newton = rows, decay, newton
+        self.rows, self.decay, self.newton, self.ridge = rows, decay, newton, ridge
         self.problem = OneSidedSquares(targets, margin_targets, weights)
         self.total_weight = float(weights.sum())
         self.against = rows.moving(np.zeros((0, rows.d)))
@@ -70,7 +71,7 @@ class ProjectedLoss:
         R = np.zeros((among.shape[0] + 1, among.shape[0] + 1))
         # without a feature space there is no |f|, and coefficients are kept small instead
         R[1:, 1:] = self.decay * (among if self.rows.kernel.definite else np.eye(among.shape[0]))
-        R[np.diag_indices_from(R)] += RIDGE * self.total_weight
+        R[np.diag_indices_from(R)] += self.ridge * self.total_weight
         return R
 
 
