@@ -119,7 +119,7 @@ class ReducedSet(Reducer):
         rows = residual.rows
         starts = dense(rows.take(rng.choice(rows.n, min(self.restarts, rows.n), replace=False))).astype(np.float64)
         if isinstance(rows.kernel, RBF):
-            found, gains = fixed_points(residual, starts, self.max_steps, SETTLED)
+            found, gains = fixed_points(residual, starts, self.max_steps, SETTLED, backtrack=True)
         else:
             found, gains = starts, residual.gains(starts)
         best = int(gains.argmax())

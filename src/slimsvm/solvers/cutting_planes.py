@@ -68,18 +68,19 @@ class CuttingPlanes:
         left = np.inf
         for _ in range(max_rounds):
             self.weights = simplex_qp(self.normals @ self.normals.T, self.offsets, self.weights)
-            v = self.weights @ self.normals
-            ahead = self.y * features.outputs(v)
-            self.improve(v, ahead)
+            step = self.weights @ self.normals - self.best
+            # not a difference of outputs: these may be float32, and line searches magnify what is left of a short step
+            change = self.y * features.outputs(step)
+            ahead = self.margins + change
+            self.improve(step, change)
             left = self.primal() - self.dual()
             if left <= gap or deadline.over:
                 break
             self.cut(features, (1 - AHEAD) * self.margins + AHEAD * ahead)
         return left
 
-    def improve(self, v: Array, ahead: Array) -> None:
-        """Move the best v to the lowest P on the ray from it through another v, whose margins are `ahead`."""
-        step, change = v - self.best, ahead - self.margins
+    def improve(self, step: Array, change: Array) -> None:
+        """Move the best v to the lowest P on the ray along a step, which changes margins by `change`."""
         length = line_search(float(self.best @ step), float(step @ step), self.margins, change, self.caps)
         self.best = self.best + length * step
         self.margins = self.margins + length * change

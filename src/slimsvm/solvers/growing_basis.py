@@ -89,7 +89,7 @@ class PreimageBasis(RowBasis):
     def search(self, residual: FeatureVector, starts: Array, gains: Array) -> Array:
         """Return the point (1, d) with the largest gain that is found from the initial points with these gains."""
         if isinstance(self.rows.kernel, RBF):
-            found, gains = fixed_points(residual, starts, self.max_steps, SETTLED)
+            found, gains = fixed_points(residual, starts, self.max_steps, SETTLED, backtrack=False)
         else:
             pairs = zip(starts[:, None], gains, strict=True)
             found = np.vstack([starts, *(ascended(residual, start, gain, self.max_steps) for start, gain in pairs)])

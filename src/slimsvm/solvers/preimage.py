@@ -20,17 +20,17 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from ..kernels import RBF, Array
 from ..limits import Deadline
 from ..rows.protocol import Rows
 from ..rows.threads import one_blas_thread
+from .descent import DescentSettings, descend
 
 #: the share of itself that is added to the diagonal of K(points, points), so that copies of a point have an inverse
 RIDGE = 1e-8
-#: L-BFGS stops when a step gains a smaller share of the value
-LITTLE, LITTLE_POLISH = 2.2e-9, 1e-10
+#: the gain of a step, as a share of |r|^2, below which `polished` ends
+POLISH_GAIN = 1e-10
 
 
 class FeatureVector:
@@ -104,65 +104,58 @@ class FeatureVector:
 
 
 @one_blas_thread()
-def fixed_points(r: FeatureVector, starts: Array, max_steps: int, settled: float) -> tuple[Array, Array]:
-    """Iterate the equation of the Gaussian kernel's pre-images from all initial points; return the points and their gains.
+def fixed_points(
+    r: FeatureVector, starts: Array, max_steps: int, settled: float, *, backtrack: bool
+) -> tuple[Array, Array]:
+    """Iterate the equation of the Gaussian kernel's pre-images from all initial points; return the best points and gains.
 
     A step is one of gradient ascent on the logarithm of the gain, of length 1 / (4 gamma). It may go too far where
-    coefficients have both signs: a step that gains nothing is tried again at a quarter of its length. A point is settled
-    when a step changes its gain by no more than this share.
+    coefficients have both signs. With `backtrack` a step that gains nothing is tried again at a quarter of its length.
+    Without, the iteration goes on from there as the equation says. A point is settled when a step changes its best gain by
+    no more than the share `settled`.
     """
     assert isinstance(r.rows.kernel, RBF)
-    found, (gains, slopes) = starts.copy(), r.gains_and_slopes(starts)
+    at, (gains, slopes) = starts.copy(), r.gains_and_slopes(starts)
+    best, best_gains = at.copy(), gains.copy()
     lengths = np.full(gains.size, 1 / (4 * r.rows.kernel.gamma))
-    going = np.flatnonzero(gains > 0)
+    going = np.arange(gains.size)
     for _ in range(max_steps):
+        going = going[gains[going] > 0]  # far from all rows there is no slope to follow
         if not going.size:
             break
-        moved = found[going] + lengths[going, None] * slopes[going] / gains[going, None]
+        moved = at[going] + lengths[going, None] * slopes[going] / gains[going, None]
         there, ahead = r.gains_and_slopes(moved)
-        better, same = there > gains[going], np.abs(there - gains[going]) <= settled * gains[going]
-        up = going[better]
-        found[up], gains[up], slopes[up] = moved[better], there[better], ahead[better]
-        lengths[going[~better]] /= 4
-        going = going[~same]
-    return found, gains
+        change = there - best_gains[going]
+        better = change > 0
+        best[going[better]], best_gains[going[better]] = moved[better], there[better]
+        taken = better | (not backtrack)
+        on = going[taken]
+        at[on], gains[on], slopes[on] = moved[taken], there[taken], ahead[taken]
+        lengths[going[~taken]] /= 4
+        going = going[np.abs(change) > settled * there]
+    return best, best_gains
 
 
-@one_blas_thread()
 def ascended(r: FeatureVector, start: Array, gain: float, max_steps: int) -> Array:
     """Return the point (1, d) that quasi-Newton steps reach from an initial point (1, d) with that gain."""
     if not gain > 0:
         return start
 
-    def loss(z: Array) -> tuple[float, Array]:
-        gains, slopes = r.gains_and_slopes(z[None])
-        return -gains[0] / gain, -slopes[0] / gain
+    def loss(Z: Array) -> tuple[float, Array]:
+        gains, slopes = r.gains_and_slopes(Z)
+        return -gains[0] / gain, -slopes / gain
 
-    return _descend(loss, start.ravel(), max_steps, Deadline(), LITTLE)[None]
+    return descend(loss, start, DescentSettings(max_steps), Deadline()).x
 
 
-@one_blas_thread()
 def polished(r: FeatureVector, Z: Array, max_steps: int, deadline: Deadline, scale: float) -> Array:
-    """Return the points after quasi-Newton steps on their distance to r, over `scale`, with the best coefficients in each."""
+    """Return the points after quasi-Newton steps on their distance to r over `scale`, each with its best coefficients."""
 
-    def loss(flat: Array) -> tuple[float, Array]:
-        value, slopes = r.distance(flat.reshape(Z.shape))
-        return value / scale, slopes.ravel() / scale
+    def loss(Z: Array) -> tuple[float, Array]:
+        value, slopes = r.distance(Z)
+        return value / scale, slopes / scale
 
-    return _descend(loss, Z.ravel(), max_steps, deadline, LITTLE_POLISH).reshape(Z.shape)
-
-
-def _descend(
-    loss: Callable[[Array], tuple[float, Array]], start: Array, max_steps: int, deadline: Deadline, ftol: float
-) -> Array:
-    """Return where L-BFGS is after so many steps, or when the time is up."""
-
-    def stop(_: Array) -> None:
-        if deadline.over:
-            raise StopIteration
-
-    options = {"maxiter": max_steps, "ftol": ftol}
-    return minimize(loss, start, jac=True, method="L-BFGS-B", callback=stop, options=options).x
+    return descend(loss, Z, DescentSettings(max_steps, ftol=POLISH_GAIN), deadline).x
 
 
 def _ratio(values: Array, lengths: Array) -> Array:
