@@ -5,8 +5,8 @@ the kernel among them, the problem (6) is
 
     minimise  |1 - yb - K^ alpha|^2 + alpha' K alpha        over alpha with few nonzeros,    K^_ij = y_i K_ij
 
-which is least squares with the Gram matrix G = K^'K^ + K and the correlations K^'(1 - yb). LARS needs these correlations and
-products of G with vectors; it does not need the paper's eigendecomposition (8). As y_i^2 = 1, K^'K^ = K'K and
+which is least squares with the Gram matrix G = K^'K^ + K and the correlations K^'(1 - yb). LARS needs these correlations
+and products of G with vectors; it does not need the paper's eigendecomposition (8). As y_i^2 = 1, K^'K^ = K'K and
 K^'(1 - yb) = K'(y - b).
 """
 
@@ -25,7 +25,7 @@ from ..solvers.cholesky import GrowingCholesky
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
-#: the share of its own square outside the span of the chosen points up to which a support vector is linearly dependent; with
+#: a support vector is linearly dependent with this share of its square, or less, outside the span of the chosen points; with
 #: a kernel that is not positive definite it may be less than 0, and (6) would have no minimum
 INDEPENDENT = 1e-10
 #: the share of the first correlation at which LARS ends
@@ -41,7 +41,7 @@ class Lars(Reducer):
     """LARS-SVM (Xu et al. 2015): the model of size m is the m-th step of LARS on problem (6), with the full model's bias.
 
     LARS moves the coefficients of the chosen points towards their least-squares solution until another support vector is as
-    correlated with the residual. Its coefficients are therefore shrunken. With `refit` the coefficients and the bias of each
+    correlated with the residual. Its coefficients are therefore shrunken. With `refit` the coefficients and bias of each
     model are fitted to the margins of the full model on all rows, as for `slant`. `refit=False` is the paper's method.
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at

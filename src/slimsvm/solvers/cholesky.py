@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from ..kernels import Array
 
@@ -27,7 +27,7 @@ class GrowingCholesky:
         return self._memory[: self.size, : self.size]
 
     def eliminate(self, links: Array, own: Array) -> tuple[Array, Array]:
-        """Return L^-1 links and the pivots of candidates: `links` (m, count) to the points, `own` (count,) to themselves."""
+        """Return L^-1 links and the pivots of candidates, from A between them and the points, (m, count), and A_ii."""
         halves = self.forward(links)
         return halves, own - np.square(halves).sum(axis=0)
 
@@ -72,4 +72,5 @@ class GrowingCholesky:
     def _solve(self, B: Array, *, transposed: bool) -> Array:
         if not self.size or not B.size:
             return B
-        return solve_triangular(self.factor, B, lower=True, trans="T" if transposed else "N", check_finite=False)
+        found, _ = dtrtrs(self.factor, B, lower=1, trans=int(transposed))  # LAPACK itself: the factor is often small
+        return found

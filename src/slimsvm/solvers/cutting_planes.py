@@ -133,7 +133,7 @@ def line_search(slope: float, curvature: float, margins: Array, change: Array, c
 
 
 def simplex_qp(Q: Array, d: Array, a: Array) -> Array:
-    """Minimise 1/2 a'Qa - d'a over a >= 0 with sum a = 1, from a feasible a, by active sets as in Lawson & Hanson's NNLS."""
+    """Minimise 1/2 a'Qa - d'a over a >= 0 with sum a = 1, from a feasible a, by active sets as in Lawson-Hanson NNLS."""
     most = float(np.abs(d).max()) or 1.0
     Q, d = Q / most, d / most
     Q = Q + RIDGE * (1 + ROUNDING * float(np.abs(Q).max())) * np.eye(d.size)

@@ -1,4 +1,7 @@
-"""A basis of kernel functions that grows towards the part of g = sum_i pull_i Phi(x_i), one g per output, outside its span."""
+"""A basis of kernel functions that grows towards vectors g = sum_i pull_i Phi(x_i), one for each output.
+
+The part of g outside the span of the basis is its residual, from which the next basis vector is made.
+"""
 
 from __future__ import annotations
 
