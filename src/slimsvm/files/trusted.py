@@ -1,9 +1,9 @@
-"""For skops, which loads an estimator's types only if they are named: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
+"""The types that skops must trust to load an estimator: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
 
 from __future__ import annotations
 
+from ..estimators import SlimSVC
 from ..estimators.streams import Stream
-from ..estimators.svc import SlimSVC
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..multiclass import CODINGS

@@ -155,6 +155,10 @@ class HostAgainst:
         """Return the kernel values of one point, (n,)."""
         return self.K[:, point].astype(np.float64)
 
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+        return self.K.argmax(axis=1)
+
     def largest_square(self) -> float:
         """Return the largest squared kernel value."""
         squares = (float(np.square(self.K[some]).max(initial=0.0)) for some in blocks(self.rows.n, 4096))

@@ -10,11 +10,12 @@ max(|a|_p*, |a|_q* / t), where 1* = inf, 2* = 2 and inf* = 1. A new norm is a cl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import check_count
 from ..kernels import Array
 
 
@@ -84,7 +85,7 @@ class OneInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
     def limits(self, C: float, ids: Array) -> Limits:
         """The box and the sum."""
@@ -99,7 +100,7 @@ class TwoInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
     def limits(self, C: float, ids: Array) -> Limits:
         """The ball and the sum."""
@@ -160,16 +161,6 @@ class Mahalanobis(Norm):
 def ball(radius: float, n: int, *, cap: float = np.inf, total: float = np.inf) -> Limits:
     """|a|_2 <= radius and more; no a_i can exceed the radius, and saying so bounds every subproblem."""
     return Limits(np.full(n, float(min(cap, radius))), total, Ellipsoid(radius, np.array(1.0), float(np.sqrt(n))))
-
-
-def checked_budget(budget: Any) -> int:
-    """The budget; ValueError unless it is a count of 2 or more."""
-    if not isinstance(budget, Integral) or isinstance(budget, bool) or int(budget) < 2:
-        raise ValueError(
-            f"budget must be a whole number of 2 support vectors or more, one for each class, not {budget!r}; "
-            "give budget=100, say"
-        )
-    return int(budget)
 
 
 NORMS: dict[str, type[Norm]] = {norm.name: norm for norm in (One, Two, OneInf, TwoInf, OneTwo, Mahalanobis)}
