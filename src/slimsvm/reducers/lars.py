@@ -25,8 +25,8 @@ from ..solvers.cholesky import GrowingCholesky
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
-#: a support vector is linearly dependent with this share of its square, or less, outside the span of the chosen points; with
-#: a kernel that is not positive definite it may be less than 0, and (6) would have no minimum
+#: a support vector is linearly dependent with this share of its square, or less, outside the span of the chosen points;
+#: with a kernel that is not positive definite it may be less than 0, and (6) would have no minimum
 INDEPENDENT = 1e-10
 #: the share of the first correlation at which LARS ends
 NOTHING = 1e-9

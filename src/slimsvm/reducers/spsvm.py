@@ -33,8 +33,8 @@ class SpSVM(Reducer):
     and rows come and go, and factorised anew, which is cheap for a few hundred points.
 
     The bias is free, as in an SVM. Candidates that are linearly dependent on the basis, to rounding, are skipped: a copy of
-    a point lowers nothing. This also keeps the problem convex where a kernel is not positive definite. The full model is not
-    used. The kernel values between all rows and the basis are kept.
+    a point lowers nothing. This also keeps the problem convex where a kernel is not positive definite. The full model is
+    not used. The kernel values between all rows and the basis are kept.
 
     S. S. Keerthi, O. Chapelle and D. DeCoste, "Building support vector machines with reduced classifier complexity",
     Journal of Machine Learning Research 7, 2006. (Written from memory; theirs optimises less often, on a schedule, and has

@@ -48,7 +48,7 @@ class GrowingCholesky:
     def add(self, links: Array, own: float) -> bool:
         """Add a point by its inner products with the points (m,) and with itself, unless it is linearly dependent."""
         halves, pivots = self.eliminate(links[:, None], np.array([own]))
-        if not self.independent(pivots, own).all():
+        if not self.independent(pivots, np.array([own])).all():
             return False
         self.append(halves[:, 0], float(pivots[0]))
         return True

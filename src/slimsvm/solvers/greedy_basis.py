@@ -35,8 +35,8 @@ class Candidates:
 class GreedyBasis:
     """Rows chosen so far, their coefficients, and a handle on the kernel values between them and all rows."""
 
-    def __init__(self, task: Task, C: float) -> None:
-        self.task, self.C = task, C
+    def __init__(self, task: Task, C: float, kept_curvatures: int = KEPT_CURVATURES) -> None:
+        self.task, self.C, self.kept_curvatures = task, C, kept_curvatures
         self.problem = squared_hinge(task)
         self.index = np.empty(0, dtype=np.intp)
         self.theta = np.zeros((1, task.targets.shape[1]))  # biases and coefficients
@@ -63,7 +63,7 @@ class GreedyBasis:
             self.against, self.R, settings, start=self.theta, outputs=outputs, curvatures=self.curvatures
         )
         self.theta, self.shortfall, self.optimised_size = found.theta, found.shortfall, self.size
-        if self.theta.size * self.theta.shape[0] > KEPT_CURVATURES:
+        if self.theta.size * self.theta.shape[0] > self.kept_curvatures:
             self.curvatures = self._new_curvatures()
 
     def _new_curvatures(self) -> list[RunningCurvature]:

@@ -58,9 +58,9 @@ class SpanCoordinates:
     def outputs(self, v: Array) -> Array:
         """Return the inner product of a vector (1 + k,) with the coordinates of each row, (n,)."""
         bias = self.constant * v[0]
-        return (
-            self.against.times(self.coefficients(v[1:, None])).ravel() + bias if self.size else np.full(self.rows.n, bias)
-        )
+        if not self.size:
+            return np.full(self.rows.n, bias)
+        return self.against.times(self.coefficients(v[1:, None])).ravel() + bias
 
     def sums(self, pull: Array) -> Array:
         """Return the sum over rows of pull_i times their coordinates, (1 + k,)."""
