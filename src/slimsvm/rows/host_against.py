@@ -223,8 +223,12 @@ class HostAgainst:
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""
         total = np.bincount(group, weights)
-        shape = total.size, group.size
-        return csr_array((weights / total[group], (group, np.arange(group.size))), shape=shape) @ self.K.astype(np.float64)
+        shares, sums = weights / total[group], np.zeros((total.size, self.size))
+        for some in blocks(group.size, READ_STRIP):
+            place = np.arange(some.stop - some.start)
+            part = csr_array((shares[some], (group[some], place)), shape=(total.size, place.size))
+            sums += part @ self.K[some].astype(np.float64, copy=False)
+        return sums
 
     def features(self, T: Array) -> HostRows:
         """Return rows K @ T with the linear kernel."""
