@@ -21,7 +21,7 @@ from slimsvm.trainers import SMO, TRAINERS
 KERNEL = RBF(0.5)
 SIZES = [2, 5]
 #: settings of methods that would take seconds
-QUICK = {"sbp": {"tol": 0.1}, "slim": {"steps": 10}}
+QUICK = {"sbp": {"max_iter": 20}, "slim": {"steps": 5}}
 DEVICES = ["array_api_strict", *(["torch:cpu", "cuda"] if find_spec("torch") else [])]
 
 
