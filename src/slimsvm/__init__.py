@@ -1,7 +1,6 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from .ship.export import export
     from .ship.runtime import runtime
 
-__version__ = version("slimsvm")
+__version__: str
 __all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
@@ -28,6 +27,10 @@ MODULES = ("reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than all else that the command line starts with
+
+        return version("slimsvm")
     if name in MODULES:
         return import_module(f".{name}", __name__)
     if name not in HOMES:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .kernels import Array, Kernel, Matrix, Precomputed
+from .progress import silent
 from .rows.prediction import kernel_product
 from .rows.protocol import Meter, Rows
 
@@ -84,14 +85,6 @@ class Holdout:
     def validation_error(self, model: Expansion) -> float:
         """Return the weighted share of rows that the model puts into another class."""
         return float(np.average(self.decode(model.on(self.rows)) != self.labels, weights=self.weights))
-
-
-def silent(phase: str, done: float) -> None:
-    """Report no progress."""
-
-
-def no_progress(done: float) -> None:
-    """Report no progress of a part."""
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,6 @@ EXPECTED_OF_PERCEPTRONS = dict.fromkeys(
 )
 
 
-def label(value):
-    """The id of a case: settings by name and value, with kinds in the place of objects and functions."""
-    if not isinstance(value, dict):
-        return str(value)
-    simple = (str, int, float, list, type(None))
-    return ", ".join(f"{key}={each if isinstance(each, simple) else type(each).__name__}" for key, each in value.items())
-
-
 @parametrize_with_checks(
     [SlimSVC(50, trainer=name) for name in ONLINE],
     expected_failed_checks=lambda slim: EXPECTED if slim.trainer == "bsgd" else EXPECTED_OF_PERCEPTRONS,
@@ -295,7 +287,7 @@ def test_rows_of_another_width_are_refused(clouds):
         ({"trainer": BSGD(maintenance="merging"), "kernel": "linear"}, "merging makes new points of the rbf kernel alone"),
         ({"kernel": "chi2", "shift": -5.0}, "MinMaxScaler"),
     ],
-    ids=label,
+    ids=str,
 )
 def test_settings_that_streams_cannot_have_are_refused(settings, words):
     settings = {"budget": 10, "trainer": "rbp"} | settings
@@ -306,7 +298,7 @@ def test_settings_that_streams_cannot_have_are_refused(settings, words):
     assert not hasattr(slim, "model_")
 
 
-@pytest.mark.parametrize("settings", [{"kernel": "precomputed"}, {"tolerance": 0.5}], ids=label)
+@pytest.mark.parametrize("settings", [{"kernel": "precomputed"}, {"tolerance": 0.5}], ids=str)
 def test_they_are_refused_after_fit_too(settings):
     X, y = np.eye(12) + 0.1, np.arange(12) % 2
     slim = SlimSVC(4, trainer="rbp", random_state=0, **settings).fit(X, y)

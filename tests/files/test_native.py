@@ -411,7 +411,7 @@ HOSTILE = {
     "a kernel for a coding": (lambda header: fitted(header).update(coding_=kernel(header)), "coding"),
     "no model": (lambda header: fitted(header).pop("model_"), "model_"),
     "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
-    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "index pointer"),
+    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "indptr"),
     "dense points": (lambda header: model(header).update(points=model(header)["points"]["data"]), "features"),
     "mixed up pieces": (lambda header: model(header)["points"].update(indptr=model(header)["points"]["data"]), ""),
     "another status": (lambda header: fitted(header).update(status_={"status": "FINE"}), "FINE"),

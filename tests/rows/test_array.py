@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 
 from slimsvm.kernels import KERNELS, RBF, Custom, InnerKernel, Linear, Poly, dense, make_kernel
 from slimsvm.rows import array as array_module
@@ -218,6 +218,7 @@ def test_answers_of_kernel_values(pair, exact):
         lambda K: K.group_means(np.arange(N) % 7, weights),
         lambda K: K.group_means(np.arange(N)[::-1].copy(), weights),
         lambda K: np.array(K.largest_square()),
+        lambda K: K.nearest(),
     ):
         pair.same(answer(host), answer(there))
 
@@ -438,6 +439,15 @@ def test_rows_by_their_numbers_and_the_meter_given(device):
     )
     assert meter.evaluations == 12
     np.testing.assert_array_equal(rows.ids, [7, 8, 9])
+
+
+@pytest.mark.parametrize("kind", [csr_array, csr_matrix])
+def test_sparse_rows_by_their_numbers(device, kind):
+    kernel, X = made("rbf")
+    index, V = np.array([5, 3, 40]), np.ones((4, 1))
+    expected = kernel(X, X[:4]).sum(axis=1)[:, None]
+    np.testing.assert_allclose(open_rows(kernel, kind(X), device=device).product(X[:4], V), expected)
+    np.testing.assert_allclose(open_rows(kernel, kind(X), device=device, index=index).product(X[:4], V), expected[index])
 
 
 def test_the_host_is_the_default():

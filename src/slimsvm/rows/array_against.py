@@ -118,6 +118,16 @@ class ArrayAgainst:
         """Return the kernel values of one point, (n,)."""
         return self.on.fetch(self.K[:, range(self.size)[point]])
 
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+        found = np.zeros(self.rows.n, dtype=np.intp)
+
+        def work(some: slice) -> None:
+            found[some] = self.on.fetch(self.on.xp.argmax(self.K[some, :], axis=1), np.dtype(np.intp))
+
+        self.on.tiled(self.rows.n, self.size, work)
+        return found
+
     def largest_square(self) -> float:
         """Return the largest squared kernel value."""
         squares = [0.0]

@@ -65,7 +65,7 @@ class Backend:
         """Return a copy of a device array on the host."""
         from array_api_compat import to_device
 
-        return np.array(to_device(array, self.host), dtype=dtype)
+        return np.array(np.asarray(to_device(array, self.host)), dtype=dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Return memory on the device."""

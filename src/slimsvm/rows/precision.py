@@ -164,7 +164,7 @@ def _is_sparse_work(given: Given) -> bool:
 def mean_row(given: Given) -> Array:
     """Return the mean of the rows, summed in float64 in their order without a copy of all of them."""
     if given.index is None:
-        return given.X.mean(axis=0, dtype=np.float64)
+        return np.asarray(given.X.mean(axis=0, dtype=np.float64)).ravel()
     total = np.zeros((1, given.d))
     for _, rows in given.blocks():
         total = np.vstack([total, dense(rows)]).sum(axis=0, dtype=np.float64)[None]
