@@ -124,7 +124,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the outcome of a contract test."""
-        properties = dict(report.user_properties)
+        properties: dict[str, Any] = dict(report.user_properties)
         if "contract" not in properties or not (report.when == "call" or report.skipped):
             return
         title, contract, method = properties["contract"]
