@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import export
-from slimsvm.estimators.svc import classifier_of
+from slimsvm.estimators import classifier_of
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion

@@ -13,8 +13,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 from slimsvm import SlimSVC, export
 from slimsvm.kernels import RBF
+from slimsvm.kernels.spec import SPECS
 from slimsvm.ship.c import BITS, CExporter
-from slimsvm.ship.formulas import FORMULAS
 from slimsvm.ship.literals import c_string, float_literal, identifier, table
 from slimsvm.ship.quantise import FITTED_POINTS, _rounded_in_turn, quantise
 from slimsvm.ship.source import artefact_of
@@ -28,7 +28,7 @@ SYSTEMS = {
     "arm": ([ARM, "-static"], ["qemu-arm"]),
     "thumb": ([ARM, "-static", "-mthumb", "-Os"], ["qemu-arm"]),
 }
-INTEGER_KERNELS = [name for name, formula in FORMULAS.items() if formula.integer]
+INTEGER_KERNELS = [name for name, spec in SPECS.items() if spec.total.integer]
 
 
 def written(model, folder, name="made", **settings):

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from slimsvm import SlimSVC
 from slimsvm.cli import commands as cli
-from slimsvm.estimators.svc import fit_reporting
+from slimsvm.estimators import fit_reporting
 from slimsvm.model import Status
 from slimsvm.trainers import TRAINERS
 
@@ -136,9 +136,9 @@ def test_progress_is_told_in_shares(name, iris):
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
-        (1, "needs a budget of 2 support vectors at least, not 1"),
-        (0.5, r"needs a number of support vectors; budget is 0\.5\. Give budget=100"),
-        (None, r"needs a number of support vectors; budget is None\. Give budget=100"),
+        (1, "keeps to a budget while it learns: budget must be .* 2 at least, not 1; give budget=100"),
+        (0.5, r"keeps to a budget while it learns: budget must be .* 2 at least, not 0\.5; give budget=100"),
+        (None, "keeps to a budget while it learns: budget must be .* 2 at least, not None; give budget=100"),
     ],
 )
 def test_a_budget_that_a_trainer_cannot_keep_to(name, budget, message, moons):
