@@ -105,9 +105,9 @@ def test_a_small_model_comes_back_without_its_path(tmp_path):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
 @pytest.mark.usefixtures("float32_always")
 def test_a_compressed_svc_comes_back(kernel, tmp_path):
-    """One column per pair of classes, no n_iter_, and NumPy numbers in the kernel, which round otherwise than Python's."""
+    """One column per pair of classes, no steps, and NumPy numbers in the kernel, which round otherwise than Python's."""
     model = compress(SVC(kernel=kernel).fit(X_IRIS, Y_IRIS), X_IRIS, Y_IRIS)
-    assert not hasattr(model, "n_iter_")
+    assert model.n_iter_ == 0
     assert_same(there_and_back(model, tmp_path), model, X_IRIS)
 
 

@@ -310,10 +310,17 @@ def test_smo_of_an_empty_block_ends_at_once():
     assert core.smo(np.zeros((0, 0)), none, none, none, none.copy(), 1e-3, 10) == (0, 0.0)
 
 
-def test_smo_ends_on_numbers_that_are_none():
-    K, y, cap, _ = smo_problem(5, 0, np.float64)
-    core.smo(np.full_like(K, np.nan), y, cap, np.zeros(5), y.copy(), 1e-3, 100)
-    core.smo(K, y, cap, np.zeros(5), np.full(5, np.nan), 1e-3, 100)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("part", ["kernel values", "targets"])
+def test_smo_takes_no_step_by_values_that_are_not_numbers(part, dtype):
+    """Without the check on NaN the loop would go on to its last step."""
+    K, y, cap, _ = smo_problem(5, 0, dtype)
+    alpha, v = np.zeros(5), y.copy()
+    (K if part == "kernel values" else v)[:] = np.nan
+    steps, gap = core.smo(K, y, cap, alpha, v, 1e-3, 100)
+    assert steps == 0
+    assert not gap > 1e-3
+    assert not alpha.any()
 
 
 def f32(*shape):

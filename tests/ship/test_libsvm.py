@@ -12,11 +12,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
-from benchmarks.targets import missing
 from slimsvm import SlimSVC, compress, export
 from slimsvm.files.models import read_libsvm
 from slimsvm.multiclass import OneVsOne
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
+from tools.targets import missing
 
 needs_libsvm = pytest.mark.skipif(bool(missing("svm-train", "svm-predict")), reason="libsvm-tools are not installed")
 

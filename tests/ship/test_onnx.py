@@ -8,10 +8,10 @@ from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.targets import Outcome, onnx_session
 from slimsvm import SlimSVC, export
 from slimsvm.kernels.spec import SPECS
 from slimsvm.ship.onnx import SVM_KERNELS
+from tools.targets import Outcome, onnx_session
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..estimators.svc import SlimSVC, classifier_of
+from ..estimators import SlimSVC, classifier_of
 from ..importers.libsvm import import_libsvm
 from .native import load as load_native
 

@@ -22,6 +22,8 @@ STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
 READ_STRIP = 1 << 14
 #: numbers up to which sparse rows are written out for gradients, since sparse products with many points are slow
 DENSE_VALUES = 1 << 25
+#: points up to which gradients leave sparse rows sparse
+FEW_POINTS = 16
 #: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
 BLOCK_VALUES, PARTS = 1 << 18, 8
 #: work, as so many numbers to read, below which one thread is faster than several
@@ -101,6 +103,9 @@ class HostAgainst:
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
         n, m = self.rows.n, tiles.B.count
+        if not m:
+            self.K = np.empty((n, 0), tiles.dtype)
+            return np.zeros((n, V.shape[1]))
         if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
             self.memory = np.empty(n * m, tiles.dtype)
         self.K = K = self.memory[: n * m].reshape(n, m)
@@ -150,6 +155,10 @@ class HostAgainst:
         """Return the kernel values of one point, (n,)."""
         return self.K[:, point].astype(np.float64)
 
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+        return self.K.argmax(axis=1)
+
     def largest_square(self) -> float:
         """Return the largest squared kernel value."""
         squares = (float(np.square(self.K[some]).max(initial=0.0)) for some in blocks(self.rows.n, 4096))
@@ -197,13 +206,16 @@ class HostAgainst:
             return self.kernel.pullback(values[part], placed, self.K[part], weights)
 
         m, d = placed.shape
+        wide = values.nnz // max(self.rows.n, 1) if issparse(values) else d
         self.rows.meter.add(rows.size * m)
-        return self._summed(rows.size, m + d, sums, (m, d), cost=m * (4 + d // 4))
+        return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
 
     def _gradient_rows(self) -> Matrix:
-        """Return the rows for gradients: written out where that is affordable."""
+        """Return the rows for gradients: written out where points are many and that is affordable."""
         if self.dense_rows is None:
             values = self.prepared.values
+            if self.size <= FEW_POINTS:
+                return values
             affordable = issparse(values) and values.shape[0] * values.shape[1] <= DENSE_VALUES
             self.dense_rows = values.toarray() if affordable else values
         return self.dense_rows
@@ -211,8 +223,12 @@ class HostAgainst:
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""
         total = np.bincount(group, weights)
-        shape = total.size, group.size
-        return csr_array((weights / total[group], (group, np.arange(group.size))), shape=shape) @ self.K.astype(np.float64)
+        shares, sums = weights / total[group], np.zeros((total.size, self.size))
+        for some in blocks(group.size, READ_STRIP):
+            place = np.arange(some.stop - some.start)
+            part = csr_array((shares[some], (group[some], place)), shape=(total.size, place.size))
+            sums += part @ self.K[some].astype(np.float64, copy=False)
+        return sums
 
     def features(self, T: Array) -> HostRows:
         """Return rows K @ T with the linear kernel."""

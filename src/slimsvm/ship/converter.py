@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.svc import SlimSVC
+from ..estimators import SlimSVC
 from .onnx import TYPES, Graph, build, require
 from .source import artefact_of
 

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 
-from ..estimators.svc import SlimSVC, imported
+from ..estimators import SlimSVC, imported
 from ..importers.scalers import NOTHING, scaling_of
 from ..kernels import Custom, Kernel
 from ..text import short

@@ -1,36 +1,14 @@
-"""What a small model is asked for: a margin on each row, as far as the full model has it."""
-
-from __future__ import annotations
-
-import numpy as np
+"""Transitional names."""
 
 from ..kernels import Array
-from ..model import Expansion, Task
+from ..model import Expansion
 from ..rows.protocol import Rows
-from ..rows.responses import Responses
+from .margins import margin_targets as demands
 
 
-def demands(task: Task, model: Expansion | None, *, or_labels: bool = False) -> Array:
-    """h_ic = min(1, y_ic f_c(x_i)), and -inf where the full model is wrong or the row has no part in that output.
-
-    Without a full model it is 1 wherever the row has a part. A full model that is wrong on every row is an error, or is as
-    good as none with `or_labels`.
-    """
-    if model is None:
-        return np.where(task.targets != 0, 1.0, -np.inf)
-    margins = task.targets * outputs(task.rows, model)
-    if not (margins > 0).any() and (margins < 0).any():
-        if or_labels:
-            return demands(task, None)
-        raise ValueError(
-            "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it was "
-            "trained on, and its kernel parameters"
-        )
-    return np.where(margins > 0, np.minimum(margins, 1.0), -np.inf)
+def outputs(rows: Rows, model: Expansion) -> Array:
+    """Return f(x) for each row."""
+    return model.on(rows)
 
 
-def outputs(gram: Rows, model: Expansion) -> Array:
-    """f(x) for each row."""
-    full = Responses(gram, model.bias.size)
-    full.add(model.points, model.coef)
-    return full.values + model.bias
+__all__ = ["demands", "outputs"]
