@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
+from slimsvm import estimators
 from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
 from slimsvm.cli import parse
-from slimsvm.estimators import svc
 from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
 from slimsvm.reducers import REDUCERS
@@ -314,7 +314,12 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(writer, pla
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
-    for module, name in ((svc, "fit_reporting"), (svc, "compress_reporting"), (datasets, "read_data"), (models, "load")):
+    for module, name in (
+        (estimators, "fit_reporting"),
+        (estimators, "compress_reporting"),
+        (datasets, "read_data"),
+        (models, "load"),
+    ):
         monkeypatch.setattr(module, name, work)
     assert cli.run([*writer, "-o", place]) == 2
     (error,) = capsys.readouterr().err.splitlines()
@@ -390,8 +395,8 @@ def test_the_device_is_passed_on_where_it_is_given(command, device, small, files
     def record(*_, **settings):
         raise PassedError(settings.get("device", "none given"))
 
-    monkeypatch.setattr(svc, "SlimSVC", record)
-    monkeypatch.setattr(svc, "compress_reporting", record)
+    monkeypatch.setattr(estimators, "SlimSVC", record)
+    monkeypatch.setattr(estimators, "compress_reporting", record)
     given = [str(files / "train.csv")] if command == "train" else [str(small), str(files / "train.csv"), "-b", "3"]
     with pytest.raises(PassedError, match=device or "none given"):
         cli.run([command, *given, "-o", str(tmp_path / "m"), *([] if device is None else ["--device", device])])
@@ -426,7 +431,7 @@ def test_what_cannot_be_computed_is_one_line(error, files, tmp_path, monkeypatch
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(svc, "fit_reporting", fail)
+    monkeypatch.setattr(estimators, "fit_reporting", fail)
     assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert type(error).__name__ in line
@@ -436,7 +441,7 @@ def test_a_bug_keeps_its_traceback(files, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise AttributeError("a bug")
 
-    monkeypatch.setattr(svc, "fit_reporting", fail)
+    monkeypatch.setattr(estimators, "fit_reporting", fail)
     with pytest.raises(AttributeError, match="a bug"):
         cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")])
 
@@ -459,7 +464,7 @@ def test_interrupt_ends_with_130_and_no_file(files, tmp_path, monkeypatch, capsy
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(svc, "fit_reporting", interrupted)
+    monkeypatch.setattr(estimators, "fit_reporting", interrupted)
     assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 130
     assert "interrupted" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

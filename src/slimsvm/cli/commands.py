@@ -178,7 +178,7 @@ def train(
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
-    from ..estimators.svc import SlimSVC, fit_reporting
+    from ..estimators import SlimSVC, fit_reporting
     from ..files.datasets import read_data
     from ..files.native import save
 
@@ -234,7 +234,7 @@ def compress(
             "within half a point of the full one's error",
             param_hint="--budget",
         )
-    from ..estimators.svc import compress_reporting
+    from ..estimators import compress_reporting
     from ..files.native import save
 
     big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)

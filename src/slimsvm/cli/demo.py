@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from ..estimators.svc import SlimSVC, fit_reporting
+from ..estimators import SlimSVC, fit_reporting
 from ..kernels import Array
 
 

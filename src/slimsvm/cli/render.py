@@ -129,7 +129,7 @@ def _classifier(model: Any) -> Any:
     """Return the classifier without the steps before it, as a SlimSVC."""
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.svc import classifier_of, imported
+    from ..estimators import classifier_of, imported
 
     last = model[-1] if isinstance(model, Pipeline) else model
     return last if hasattr(last, "model_") else classifier_of(imported(last))
