@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from slimsvm.importers.pairs import layout_of
 from slimsvm.ship.artefact import Artefact
+from slimsvm.ship.pairs import layout_of
 
 #: seconds that a generator and its compiler get each
 PATIENCE = 60

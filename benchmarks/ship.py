@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 import slimsvm
 from benchmarks.problems import Problem, problem
 from benchmarks.rivals import RIVALS, attempt, code_bytes, skl2onnx_model, svc_like
-from benchmarks.targets import Outcome, missing, onnx_session, run_c, run_js, run_libsvm, run_onnx
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC, export, runtime
 from slimsvm.ship.artefact import Artefact
@@ -25,6 +24,7 @@ from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.onnx import ONNXExporter
 from slimsvm.ship.source import artefact_of
+from tools.targets import Outcome, missing, onnx_session, run_c, run_js, run_libsvm, run_onnx
 
 #: problem -> budget, and training rows of the model at most (few where the reducer takes long); test sets are whole
 MODELS = {"a8a": (16, None), "ijcnn1": (128, None), "letter": (520, 3_000), "mnist": (500, 3_000)}

@@ -99,9 +99,9 @@ def test_a_small_model_comes_back_without_its_path(tmp_path):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
 @pytest.mark.usefixtures("float32_always")
 def test_a_compressed_svc_comes_back(kernel, tmp_path):
-    """One column per pair of classes, no n_iter_, and NumPy numbers in the kernel, which round otherwise than Python's."""
+    """One column per pair of classes, no steps, and NumPy numbers in the kernel, which round otherwise than Python's."""
     model = compress(SVC(kernel=kernel).fit(X_IRIS, Y_IRIS), X_IRIS, Y_IRIS)
-    assert not hasattr(model, "n_iter_")
+    assert model.n_iter_ == 0
     assert_same(there_and_back(model, tmp_path), model, X_IRIS)
 
 
@@ -411,7 +411,7 @@ HOSTILE = {
     "a kernel for a coding": (lambda header: fitted(header).update(coding_=kernel(header)), "coding"),
     "no model": (lambda header: fitted(header).pop("model_"), "model_"),
     "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
-    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "index pointer"),
+    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "indptr"),
     "dense points": (lambda header: model(header).update(points=model(header)["points"]["data"]), "features"),
     "mixed up pieces": (lambda header: model(header)["points"].update(indptr=model(header)["points"]["data"]), ""),
     "another status": (lambda header: fitted(header).update(status_={"status": "FINE"}), "FINE"),

@@ -11,12 +11,9 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from slimsvm._core import core
 from slimsvm.kernels import KERNELS, RBF, Custom, InnerKernel, Linear, Poly, Sigmoid, make_kernel, squared_norms
-from slimsvm.rows import precision as precision_module
-from slimsvm.rows import prediction
-from slimsvm.rows import threads as threads_module
 from slimsvm.rows.cache import RowCache
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.precision import FLOAT32_ERROR, Given, float32_error, prepare
+from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, float32_error, prepare
 from slimsvm.rows.prediction import kernel_product
 from slimsvm.rows.protocol import Meter
 from slimsvm.rows.threads import Crew, thread_count
@@ -75,7 +72,7 @@ def test_product_is_the_kernel_matrix_times_v(kernel_name, make_case, form, prec
     case = make_case(kernel_name, density=0.7)
     V, index = np.random.default_rng(1).normal(size=(9, columns)), np.arange(9)
     gram = HostRows(case.kernel, form(case.X), error=np.inf)
-    out = gram.product(gram.points(index), V)
+    out = gram.product(gram.take(index), V)
     assert out.dtype == np.float64
     np.testing.assert_allclose(out, case.K[:, :9] @ V, rtol=0, atol=np.abs(V).sum() * slack(case.kernel, precision, case.X))
 
@@ -141,7 +138,7 @@ def test_a_gram_of_some_rows_keeps_their_numbers(kernel_name, make_case, form):
     V = np.random.default_rng(4).normal(size=(2, 1))
     expected = case.K[np.ix_(some, some[[2, 0]])]
     np.testing.assert_allclose(gram.product_of(np.array([2, 0]), V), expected @ V, atol=1e-12)
-    np.testing.assert_allclose(gram.product(gram.points(np.array([2, 0])), V), expected @ V, atol=1e-12)
+    np.testing.assert_allclose(gram.product(gram.take(np.array([2, 0])), V), expected @ V, atol=1e-12)
     np.testing.assert_allclose(gram.block(np.arange(4)), case.K[np.ix_(some, some)], atol=1e-12)
     np.testing.assert_allclose(gram.diagonal(), np.diag(case.K)[some], rtol=1e-12)
 
@@ -167,10 +164,10 @@ def test_no_rows_or_no_points_make_an_empty_product(kernel_name, make_case, form
     case = make_case(kernel_name)
     gram = HostRows(case.kernel, form(case.X), error=np.inf)
     none = np.arange(0)
-    np.testing.assert_array_equal(gram.product(gram.points(none), np.zeros((0, 2))), np.zeros((case.n, 2)))
+    np.testing.assert_array_equal(gram.product(gram.take(none), np.zeros((0, 2))), np.zeros((case.n, 2)))
     np.testing.assert_array_equal(gram.product_of(none, np.zeros((0, 2))), np.zeros((case.n, 2)))
     empty = HostRows(case.kernel, form(case.X)[none], ids=none, error=np.inf)
-    assert empty.product(gram.points(np.arange(3)), np.ones((3, 2))).shape == (0, 2)
+    assert empty.product(gram.take(np.arange(3)), np.ones((3, 2))).shape == (0, 2)
     assert empty.product_of(none, np.zeros((0, 2))).shape == (0, 2)
     assert empty.diagonal().shape == (0,)
     for keep in (True, False):
@@ -234,7 +231,7 @@ def test_sparse_rows_of_many_features_are_tiled_right(always, features, request)
     X = rng.random((130, features)) * (rng.random((130, features)) < 0.1)
     gram = HostRows(Linear(), csr_array(X), error=np.inf)
     V = rng.normal(size=(130, 1))
-    assert gram.rows.sparse
+    assert gram.prepared.sparse
     assert gram.dtype.name in always
     atol = 130 * slack(Linear(), gram.dtype, X)
     np.testing.assert_allclose(gram.product_of(np.arange(130), V), X @ (X.T @ V), rtol=0, atol=atol)
@@ -246,7 +243,7 @@ def test_rows_without_any_entry_have_inner_products_of_zero():
     X = np.zeros((4, 30))
     X[0, 3] = 1.0
     gram = HostRows(Linear(), csr_array(X), error=np.inf)
-    tiles = make_tiles(gram.kernel, gram.rows.take(np.array([1, 2])), gram.rows)
+    tiles = make_tiles(gram.kernel, gram.prepared.take(np.array([1, 2])), gram.prepared)
     tiles.scratch(2, core.SPARSE_LANES)[:] = 7.0
     np.testing.assert_array_equal(tiles.values(slice(0, 2), slice(0, 4)), np.zeros((2, 4)))
 
@@ -270,21 +267,26 @@ def test_blocks_cover_the_range_once(n, size):
 
 # Precision
 
+#: rows of 5 features from which on all their products are more than SMALL_WORK
+LARGE = int(np.sqrt(SMALL_WORK / 5)) + 1
+
+
+def sparse_rows(n):
+    rng = np.random.default_rng(0)
+    return rng.random((n, 5)) * (rng.random((n, 5)) < 0.1)
+
 
 @pytest.mark.parametrize("name", INNER)
-def test_small_work_is_float64_and_large_work_float32_where_the_bound_allows_it(name, monkeypatch, form):
-    kernel, X, _ = made(name, 40, density=0.1)
-    assert HostRows(kernel, form(X)).dtype == np.float64
-    monkeypatch.setattr(precision_module, "SMALL_WORK", 40 * 40 * 5 - 1)
+def test_small_work_is_float64_and_large_work_float32_where_the_bound_allows_it(name, form):
+    X = sparse_rows(LARGE)
+    kernel = made(name, 2)[0]
     assert HostRows(kernel, form(X)).dtype == np.float32
-    monkeypatch.setattr(precision_module, "SMALL_WORK", 40 * 40 * 5)
-    assert HostRows(kernel, form(X)).dtype == np.float64
+    assert HostRows(kernel, form(X[1:])).dtype == np.float64
 
 
 @pytest.mark.parametrize("name", INNER)
-def test_precision_falls_back_to_float64_where_float32_could_be_off_by_more_than_allowed(name, monkeypatch, form):
-    monkeypatch.setattr(precision_module, "SMALL_WORK", 0)
-    kernel, X, _ = made(name, 40, density=0.1)
+def test_precision_falls_back_to_float64_where_float32_could_be_off_by_more_than_allowed(name, form):
+    kernel, X = made(name, 2)[0], sparse_rows(LARGE)
     bound = float32_error(kernel, prepare(kernel, Given(form(X)), 1, np.inf))
     assert 0 < bound < FLOAT32_ERROR
     assert HostRows(kernel, form(X), error=1.01 * bound).dtype == np.float32
@@ -337,7 +339,7 @@ def test_float32_values_are_within_the_promised_bound(name, d, shift):
     assert gram.dtype == np.float32
     K = gram.block(np.arange(1200), np.arange(300))
     error = np.abs(K - exact_values(gram.kernel, X, X[:300])).max()
-    assert error <= float32_error(gram.kernel, gram.rows)
+    assert error <= float32_error(gram.kernel, gram.prepared)
 
 
 @pytest.mark.usefixtures("float32_always")
@@ -347,10 +349,10 @@ def test_centring_keeps_the_promise_of_small_errors_far_from_the_origin():
     assert far == pytest.approx(near, rel=1e-3)
 
 
-def test_precision_minds_points_that_are_longer_than_the_rows(monkeypatch):
-    monkeypatch.setattr(precision_module, "SMALL_WORK", 0)
+def test_precision_minds_points_that_are_longer_than_the_rows():
     rng = np.random.default_rng(11)
-    X, points, V = 0.1 * rng.random((50, 20)), 1e5 * rng.random((30, 20)), 1e-3 * rng.normal(size=(30, 1))
+    X, points, V = 0.1 * rng.random((30_000, 20)), 1e5 * rng.random((30, 20)), 1e-3 * rng.normal(size=(30, 1))
+    assert prepare(Linear(), Given(X), 30, FLOAT32_ERROR).values.dtype == np.float32  # the rows alone would allow it
     out = kernel_product(Linear(), X, points, V, Meter())
     assert np.abs(out - X @ (points.T @ V)).max() <= 30 * 1e-3 * FLOAT32_ERROR
 
@@ -359,17 +361,17 @@ def test_precision_minds_points_that_are_longer_than_the_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("density", [1.0, 0.1], ids=["dense", "sparse"])
-def test_threads_change_nothing(kernel_name, precision, density, monkeypatch):
+def test_threads_change_nothing(kernel_name, precision, density, threads):
     kernel, X, K = made(kernel_name, 2500 if kernel_name in INNER else 1100, d=6, density=density)
     some, V = np.arange(0, X.shape[0], 9), np.random.default_rng(12).normal(size=(X.shape[0], 2))[::9]
     results = []
-    for threads in (1, 2):
-        monkeypatch.setattr(threads_module, "thread_count", lambda threads=threads: threads)
+    for count in (1, 2):
+        threads(count)
         gram = HostRows(kernel, csr_array(X) if density < 1 else X, error=np.inf)
-        assert gram.crew.count == threads
-        answers = [gram.product(gram.points(some), V), gram.block(np.arange(X.shape[0]), some)]
+        assert gram.crew.count == count
+        answers = [gram.product(gram.take(some), V), gram.block(np.arange(X.shape[0]), some)]
         answers += [gram.product_of(some, V, keep=keep) for keep in (True, True, False)]
-        answers.append(kernel_product(kernel, csr_array(X) if density < 1 else X, gram.points(some), V, Meter()))
+        answers.append(kernel_product(kernel, csr_array(X) if density < 1 else X, gram.take(some), V, Meter()))
         results.append(answers)
     atol = np.abs(V).sum() * slack(kernel, precision, X) / 8
     for one, two in zip(*results, strict=True):
@@ -377,32 +379,29 @@ def test_threads_change_nothing(kernel_name, precision, density, monkeypatch):
     np.testing.assert_allclose(results[1][0], K[:, some] @ V, rtol=0, atol=8 * atol)
 
 
-def test_strips_are_all_worked_through_by_any_crew(monkeypatch):
-    for threads in (1, 2, 3):
-        monkeypatch.setattr(threads_module, "thread_count", lambda threads=threads: threads)
+def test_strips_are_all_worked_through_by_any_crew():
+    for count in (1, 2, 3):
         seen, lock = [], threading.Lock()
 
         def work(strip, seen=seen, lock=lock):
             with lock:
                 seen.extend(range(1000)[strip])
 
-        Crew().run(work, 1000, 37)
+        Crew(count).run(work, 1000, 37)
         assert sorted(seen) == list(range(1000))
 
 
-def test_an_error_in_a_thread_is_raised_to_the_caller(monkeypatch):
-    monkeypatch.setattr(threads_module, "thread_count", lambda: 2)
-
+def test_an_error_in_a_thread_is_raised_to_the_caller():
     def work(strip):
         raise KeyError(strip.start)
 
     with pytest.raises(KeyError):
-        Crew().run(work, 100, 10)
+        Crew(2).run(work, 100, 10)
 
 
 @pytest.mark.parametrize(("setting", "count"), [("1", 1), ("2", 2), ("64", 8), ("", 8), ("0", 8), ("many", 8)])
-def test_omp_num_threads_lowers_the_number_of_threads(monkeypatch, setting, count):
-    monkeypatch.setattr(threads_module.joblib, "cpu_count", lambda: 8)
+def test_omp_num_threads_lowers_the_number_of_threads(monkeypatch, threads, setting, count):
+    threads(8)
     monkeypatch.setenv("OMP_NUM_THREADS", setting)
     assert thread_count() == count
 
@@ -422,7 +421,7 @@ def test_the_meter_counts_every_evaluation_once(kernel_name, make_case, form):
     gram = HostRows(case.kernel, form(case.X), meter)
     assert meter.evaluations == 0
     index, V = np.array([3, 1, 8]), np.ones((3, 2))
-    assert count(lambda: gram.product(gram.points(index), V)) == 3 * case.n
+    assert count(lambda: gram.product(gram.take(index), V)) == 3 * case.n
     assert count(lambda: gram.block(index)) == 9
     assert count(lambda: gram.block(index, np.arange(5))) == 15
     assert count(gram.diagonal) == case.n
@@ -430,7 +429,7 @@ def test_the_meter_counts_every_evaluation_once(kernel_name, make_case, form):
     assert count(lambda: gram.product_of(index, V, keep=True)) == 3 * case.n
     assert count(lambda: gram.product_of(index, V, keep=True)) == 0
     assert count(lambda: gram.product_of(np.array([8, 9]), V[:2], keep=True)) == case.n
-    assert count(lambda: kernel_product(case.kernel, form(case.X), gram.points(index), V, meter)) == 3 * case.n
+    assert count(lambda: kernel_product(case.kernel, form(case.X), gram.take(index), V, meter)) == 3 * case.n
 
 
 def test_the_meter_agrees_with_a_kernel_that_counts_for_itself():
@@ -514,7 +513,7 @@ def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form):
     X = form(case.X)
     gram = HostRows(case.kernel, X, error=np.inf)
     gram.product_of(np.arange(5), np.ones((5, 1)), keep=True)
-    gram.product(gram.points(np.arange(3)), np.ones((3, 2)))
+    gram.product(gram.take(np.arange(3)), np.ones((3, 2)))
     gram.block(np.arange(4))
     np.testing.assert_array_equal(X.toarray() if issparse(X) else X, make_case(kernel_name).X)
 
@@ -522,7 +521,7 @@ def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form):
 def test_tiled_matrix_and_product_agree(kernel_name, form, precision):
     kernel, X, _ = made(kernel_name, 30)
     gram = HostRows(kernel, form(X), error=np.inf)
-    tiles = make_tiles(kernel, gram.rows, gram._points(np.arange(30)))
+    tiles = make_tiles(kernel, gram.prepared, gram._points(np.arange(30)))
     assert isinstance(tiles, InnerTiles if isinstance(kernel, InnerKernel) else Tiles)
     V = np.random.default_rng(16).normal(size=(30, 3))
     K = tiled_matrix(tiles, gram.crew)
@@ -552,18 +551,17 @@ def test_a_subset_is_the_gram_of_these_rows():
     part = gram.subset(index)
     before = gram.meter.evaluations
     np.testing.assert_allclose(part.block(np.arange(3)), RBF(0.3)(X[index], X[index]))
-    np.testing.assert_array_equal(part.points(np.array([2])), X[[40]])
+    np.testing.assert_array_equal(part.take(np.array([2])), X[[40]])
     assert gram.meter.evaluations == before + 9
 
 
-def test_a_few_rows_give_what_tiles_give(kernel_name, make_case, monkeypatch):
+def test_a_few_rows_give_what_tiles_give(kernel_name, make_case):
     case = make_case(kernel_name)
     coef = np.random.default_rng(0).normal(size=(4, 2))
     points = case.points(np.arange(4))
     meter = Meter()
-    few = prediction.kernel_product(case.kernel, case.X[:3], points, coef, meter)
+    few = kernel_product(case.kernel, case.X[:3], points, coef, meter)
     assert meter.evaluations == 12
-    monkeypatch.setattr(prediction, "TINY_WORK", 0)
-    tiles = prediction.kernel_product(case.kernel, case.X[:3], points, coef, Meter())
+    tiles = HostRows(case.kernel, case.X[:3]).product(points, coef)
     np.testing.assert_allclose(few, tiles, rtol=1e-12)
     np.testing.assert_allclose(few, case.K[:3, :4] @ coef, rtol=1e-12)

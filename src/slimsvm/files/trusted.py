@@ -1,19 +1,19 @@
-"""For skops, which loads an estimator's types only if they are named: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
+"""The types that skops must trust to load an estimator: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
 
 from __future__ import annotations
 
+from ..estimators import SlimSVC
 from ..estimators.streams import Stream
-from ..estimators.svc import SlimSVC
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..solvers.online import State
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
-from ..trainers.budget_perceptrons import ForgetronState
-from ..trainers.frames.online import State
+from ..trainers.forgetron import ForgetronState
 
 _TABLES = (KERNELS, CODINGS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]

@@ -70,7 +70,7 @@ class Slim(Reducer):
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
         objectives, schedule = self._objectives(model), self.schedule
         search = self._search(task, sizes[-1], objectives[0], deadline)
-        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.judges else np.inf
+        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             all_rows = last and not compare

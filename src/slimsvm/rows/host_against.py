@@ -153,6 +153,10 @@ class HostAgainst:
         """Return the kernel values of one point, (n,)."""
         return self.K[:, point].astype(np.float64)
 
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+        return self.K.argmax(axis=1)
+
     def largest_square(self) -> float:
         """Return the largest squared kernel value."""
         squares = (float(np.square(self.K[some]).max(initial=0.0)) for some in blocks(self.rows.n, 4096))
@@ -214,8 +218,12 @@ class HostAgainst:
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""
         total = np.bincount(group, weights)
-        shape = total.size, group.size
-        return csr_array((weights / total[group], (group, np.arange(group.size))), shape=shape) @ self.K.astype(np.float64)
+        shares, sums = weights / total[group], np.zeros((total.size, self.size))
+        for some in blocks(group.size, READ_STRIP):
+            place = np.arange(some.stop - some.start)
+            part = csr_array((shares[some], (group[some], place)), shape=(total.size, place.size))
+            sums += part @ self.K[some].astype(np.float64, copy=False)
+        return sums
 
     def features(self, T: Array) -> HostRows:
         """Return rows K @ T with the linear kernel."""

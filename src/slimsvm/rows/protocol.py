@@ -144,6 +144,9 @@ class Against(Protocol):
     def column(self, point: int) -> Array:
         """Return the kernel values of one point, (n,)."""
 
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+
     def largest_square(self) -> float:
         """Return the largest squared kernel value."""
 

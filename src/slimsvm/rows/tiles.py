@@ -203,7 +203,10 @@ def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
     if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
-        return tiles.tail.values(out, tiles.a[rows], tiles.b)
+        values = tiles.tail.values(out, tiles.a[rows], tiles.b)
+        if values is not out:
+            out[...] = values
+        return out
     for some in blocks(out.shape[0], tiles.shape[0]):
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             out[some, cols] = tiles.values(slice(rows.start + some.start, rows.start + some.stop), cols)

@@ -10,20 +10,21 @@ import numpy as np
 from ..model import Status
 from .limited import LimitedState
 
-#: multipliers to try before rounding is to blame, and the largest step of their logarithm
+#: most multipliers to try before the run stops as STALLED, and the largest step of their logarithm; larger steps may
+#: overshoot
 MOST_SOLVES, LARGEST_STEP = 50, 3.0
 
 
 def solve_in_ellipsoid(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
     """Find a multiplier mu >= 0 for which a(mu) lies within the ellipsoid and mu (r^2 - a'Pa) <= tol/2 sum a.
 
-    That is the part of the ellipsoid in the duality gap, which is 0 at the optimum: either mu is 0, or a is on the surface.
-    As in trust-region methods (More & Sorensen 1983) the length is a smooth function of mu that falls about like
-    1 / (mu + curvature), so that a secant search needs few solves, each of which starts from the last.
+    The left side is the ellipsoid's part of the duality gap. It is 0 at the optimum: either mu is 0, or a is on the
+    surface. As in trust-region methods (More & Sorensen 1983) the length is a smooth function of mu that falls about like
+    1 / (mu + curvature). So a secant search needs few solves, each of which starts from the last solution.
     """
-    radius, run.tol = run.limits.ellipsoid.radius, run.settings.tol / 2
-    # at the optimum mu a'Pa <= sum a, and the sum has limits
-    search = Search(min(run.limits.total / radius, run.limits.ellipsoid.reach) / radius)
+    radius, run.tol = run.feasible.ellipsoid.radius, run.settings.tol / 2
+    # an upper bound: at the optimum mu a'Pa <= sum a, and the sum is limited
+    search = MultiplierSearch(min(run.feasible.total / radius, run.feasible.ellipsoid.reach) / radius)
     run.mu = first_multiplier(run, search.top)
     for number in range(MOST_SOLVES):
         steps = run.steps
@@ -32,27 +33,27 @@ def solve_in_ellipsoid(run: LimitedState, limit: float, report: Callable[[float]
         if run.status is not Status.CONVERGED or not length or radius - depth <= length <= radius:
             break
         if run.steps == steps or search.narrow:
-            run.tol /= 10  # it hides what a change of mu does
-            search = Search(search.top)
+            run.tol /= 10  # a change of mu has no visible effect at the present tolerance
+            search = MultiplierSearch(search.top)
         run.mu = search.next(run.mu, length, radius, depth, curvature(run))
     else:
         run.status = Status.STALLED
-    if length > radius:  # cut short
-        run.scale_into_limits()
+    if length > radius:  # the search ended early
+        run.scale_into_set()
         run.gap = run.violation()
     report(1.0)
 
 
 def allowed_depth(run: LimitedState) -> float:
-    """How far within the ellipsoid a may lie: mu (r^2 - (r - depth)^2) = tol/2 sum a."""
-    radius, slack = run.limits.ellipsoid.radius, 0.5 * run.settings.tol * float(run.alpha.sum())
+    """Return how far inside the ellipsoid a may lie: the depth with mu (r^2 - (r - depth)^2) = tol/2 sum a."""
+    radius, slack = run.feasible.ellipsoid.radius, 0.5 * run.settings.tol * float(run.alpha.sum())
     return radius if run.mu * radius**2 <= slack else radius - float(np.sqrt(radius**2 - slack / run.mu))
 
 
-class Search:
-    """The mu of a length, by secant steps on the logarithms of both, kept between the bounds known so far.
+class MultiplierSearch:
+    """Find the mu of a given length by secant steps on the logarithms of both, between the bounds known so far.
 
-    Where the sum is limited too, the length hardly changes with a large mu; in logarithms it falls by a smooth step.
+    Logarithms also suit problems with a limited sum, in which the length hardly depends on a large mu.
     """
 
     def __init__(self, top: float) -> None:
@@ -61,11 +62,11 @@ class Search:
 
     @property
     def narrow(self) -> bool:
-        """Whether the bounds are so close that rounding has a part in them."""
+        """Whether the bounds are so close that they differ by rounding."""
         return self.high - self.low < 1e-4 * self.high
 
     def next(self, mu: float, length: float, radius: float, depth: float, shift: float) -> float:
-        """The mu to try next, for a length half as deep as allowed; at first as if length were 1 / (mu + shift)."""
+        """Return the next mu to try, for half the allowed depth; the first step assumes length = 1 / (mu + shift)."""
         if length > radius:
             self.low = max(self.low, mu)
         else:
@@ -81,25 +82,25 @@ class Search:
 
 
 def curvature(run: LimitedState) -> float:
-    """a'Qa / a'Pa: what mu is to be measured against."""
+    """Return a'Qa / a'Pa, the scale of mu."""
     return float(run.signed @ run.responses.values.ravel()) / run.length() ** 2
 
 
 def first_multiplier(run: LimitedState, top: float) -> float:
-    """What fits the start best, down to one of no weight; without a start the largest, whose problem is the easiest."""
+    """Return the mu that fits the start best; without a start the largest, whose problem is the easiest."""
     if np.count_nonzero(run.alpha) < 4:
         return top
     return float(np.clip(best_multiplier(run), run.settings.tol / 4 * top, top))
 
 
 def best_multiplier(run: LimitedState) -> float:
-    """The mu >= 0 that fits y - f = b + theta y + mu y Pa best on the support vectors."""
+    """Return the mu >= 0 that fits y - f = b + theta y + mu y Pa best on the support vectors."""
     support = run.alpha > 0
-    y, pull = run.y[support], run.pull()[support]
-    design = np.column_stack([np.ones(y.size), y, y * pull])
+    y, gradient = run.y[support], run.ellipsoid_gradient()[support]
+    design = np.column_stack([np.ones(y.size), y, y * gradient])
     return max(float(np.linalg.lstsq(design, y - run.responses.values.ravel()[support])[0][2]), 0.0)
 
 
 def _halfway(report: Callable[[float], None], number: int, part: float) -> None:
-    """Each solve goes half of the way that is left."""
+    """Report each solve as half of the work that is left."""
     report(1 - 0.5**number * (1 - part / 2))

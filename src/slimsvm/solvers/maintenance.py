@@ -1,6 +1,6 @@
-"""One point fewer: the three ways in which budgeted SGD makes room (Wang, Crammer & Vucetic 2012).
+"""Budget maintenance of budgeted SGD: three ways to remove one point (Wang, Crammer & Vucetic 2012).
 
-Each takes a learner with a point too many and leaves f as near as that way can to what it was.
+Each one takes a learner with one point more than its budget and changes f as little as it can.
 """
 
 from __future__ import annotations
@@ -12,38 +12,39 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from .._core import core
 from ..kernels import Array
-from ..trainers.frames.online import Learner
+from .online import Learner
 
-#: added to the diagonal, relative to its largest entry, before a kernel matrix of points is inverted
+#: added to the diagonal of a kernel matrix before its inversion, relative to its largest entry; more is stabler and less
+#: exact
 RIDGE = 1e-10
-#: values that differ by less than this, relative, are equal
+#: relative difference up to which values count as equal
 SAME = 1e-9
 
 
 def remove(run: Learner) -> None:
-    """Drop the point with the shortest part in f: |c_p|^2 k(z_p, z_p)."""
+    """Remove the point whose term in f has the least squared norm, |c_p|^2 k(z_p, z_p)."""
     m = run.size
     run.leave(least(_squares(run.coef[:m]) * run.among.diagonal()[:m], run.born[:m]))
 
 
 def least(values: Array, born: Array) -> int:
-    """The position of the least value, and of the oldest point where rounding alone parts several.
+    """Return the position of the least value; of values that are equal up to rounding, that of the oldest point.
 
-    The steps of Pegasos leave all coefficients equal, so that this is the rule for rows of equal length.
+    Pegasos gives all points equal coefficients, so for rows of equal norm this removes the oldest point.
     """
     return int(np.where(values <= values.min() * (1 + SAME), born, np.iinfo(born.dtype).max).argmin())
 
 
 def project(run: Learner) -> None:
-    """Drop the point that the others replace best, and give them its projection onto their span.
+    """Remove the point that is closest to the span of the others, and add its projection onto that span.
 
-    With V the inverse of the kernel matrix, the others replace point p up to |c_p|^2 / V_pp, by -V_jp / V_pp c_p each.
+    With V the inverse of the kernel matrix, this loses |c_p|^2 / V_pp and adds -V_jp / V_pp c_p to each other coefficient.
     """
     m = run.size
     R = inverse_factor(run.among[:m, :m])  # V = R R'
     own = _squares(R)
     p = least(_squares(run.coef[:m]) / own, run.born[:m])
-    shares, leaving = -(R @ R[p]) / own[p], run.coef[p].copy()  # its own share is -1
+    shares, leaving = -(R @ R[p]) / own[p], run.coef[p].copy()  # the share of p itself is -1
     run.coef[:m] += shares[:, None] * leaving
     run.outputs += leaving[:, None] * (shares @ run.against[:m])
     run.coef[p] = 0.0
@@ -51,7 +52,7 @@ def project(run: Learner) -> None:
 
 
 def inverse_factor(K: Array) -> Array:
-    """R with R R' the inverse of a kernel matrix, moved a little from where it has none."""
+    """Return R with R R' the inverse of a kernel matrix plus a small ridge."""
     K = np.array(K, order="F")  # LAPACK's order, so that nothing is copied again
     K.flat[:: K.shape[0] + 1] += RIDGE * K.diagonal().max()
     factor, failed = dpotrf(K)
@@ -63,7 +64,7 @@ def inverse_factor(K: Array) -> Array:
 
 
 def merge(run: Learner) -> None:
-    """Replace the point of the smallest coefficient and the best partner for it by one point between the two.
+    """Replace the point with the smallest coefficient and its best partner by one point between the two.
 
     For the Gaussian kernel the best point is z = h z_p + (1 - h) z_j, with coefficient c_p k(z_p, z) + c_j k(z_j, z), and
     k(x, z) = k(x, z_p)^h k(x, z_j)^(1 - h) k(z_p, z_j)^(-h (1 - h)) needs no new kernel value.
@@ -89,14 +90,14 @@ def _squares(coef: Array) -> Array:
 
 
 def _between(p: Array, j: Array, h: float, k: float) -> Array:
-    """Kernel values of h z_p + (1 - h) z_j from those of z_p and z_j; k = k(z_p, z_j)."""
+    """Return the kernel values of h z_p + (1 - h) z_j from those of z_p and z_j, with k = k(z_p, z_j)."""
     if h == 0.0:
-        return j.copy()  # also where k is 0
+        return j.copy()  # the formula below fails for k = 0
     return p**h * j ** (1 - h) * k ** (-h * (1 - h))
 
 
 def _blend(p: dict[int, float], j: dict[int, float], h: float) -> dict[int, float]:
-    """The shares of h z_p + (1 - h) z_j."""
+    """Return the shares of h z_p + (1 - h) z_j."""
     if h == 0.0:
         return j
     return {row: h * p.get(row, 0.0) + (1 - h) * j.get(row, 0.0) for row in p | j}

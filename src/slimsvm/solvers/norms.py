@@ -1,43 +1,44 @@
-"""Norms of the slack for the any-norm SVM, each by what its dual asks of alpha.
+"""Norms of the slack for the any-norm SVM; each one defines the feasible set of alpha in the dual.
 
     min  1/2 |w|^2 + C |xi|        has the dual        max  sum a - 1/2 a'Qa,   y'a = 0,  a >= 0,  |a|* <= C
 
-(Dekel & Singer 2006, eq. 2 and 4). |a|* <= C is a box, a limit of the sum, an ellipsoid, or two of these. Interpolation
-norms K(p, q, t) take the cheaper way of splitting xi between a p-norm and t times a q-norm; their dual is
+(Dekel & Singer 2006, eq. 2 and 4). |a|* <= C is a box, a limit on the sum, an ellipsoid, or two of these. The
+interpolation norm K(p, q, t) of xi is the least |x|_p + t |z|_q over all x + z = xi. Its dual norm is
 max(|a|_p*, |a|_q* / t), where 1* = inf, 2* = 2 and inf* = 1. A new norm is a class and a line in `NORMS`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import check_count
 from ..kernels import Array
 
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """a'Pa <= radius^2 for P = M^-1: a number, a diagonal (n,) or a matrix (n, n). By default all the space."""
+    """The set a'Pa <= radius^2; P = M^-1 is a number, a diagonal (n,) or a matrix (n, n). By default the whole space."""
 
     radius: float = np.inf
     P: Array = field(default_factory=lambda: np.array(0.0))
-    reach: float = np.inf  # sqrt(1'M1): no a within it has a sum above radius * reach
+    reach: float = np.inf  # sqrt(1'M1): no a in the set has a sum above radius * reach
 
     def times(self, a: Array) -> Array:
-        """Pa."""
+        """Return Pa."""
         return self.P @ a if self.P.ndim == 2 else self.P * a
 
     def part(self, rows: Array) -> Array:
-        """P of some of the rows."""
+        """Return P of some of the rows."""
         return self.P[np.ix_(rows, rows)] if self.P.ndim == 2 else self.P[rows] if self.P.ndim else self.P
 
 
 @dataclass(frozen=True)
-class Limits:
-    """0 <= a_i <= cap_i, sum a <= total, and a within an ellipsoid."""
+class FeasibleSet:
+    """All a with 0 <= a_i <= cap_i and sum a <= total inside an ellipsoid."""
 
     cap: Array
     total: float = np.inf
@@ -45,12 +46,12 @@ class Limits:
 
 
 class Norm:
-    """A norm of the slack: frozen settings, and the limits of alpha that its dual norm sets."""
+    """A norm of the slack, with frozen settings; its dual norm defines the feasible set of alpha."""
 
     name: ClassVar[str]
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """What |a|* <= C asks of the rows with these numbers in the training set."""
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the set |a|* <= C for the rows with these numbers in the training set."""
         raise NotImplementedError
 
 
@@ -60,9 +61,9 @@ class One(Norm):
 
     name: ClassVar[str] = "1"
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The box."""
-        return Limits(np.full(ids.size, float(C)))
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the box."""
+        return FeasibleSet(np.full(ids.size, float(C)))
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Two(Norm):
 
     name: ClassVar[str] = "2"
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The ball."""
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the ball."""
         return ball(C, ids.size)
 
 
@@ -84,11 +85,11 @@ class OneInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The box and the sum."""
-        return Limits(np.full(ids.size, float(C)), total=self.budget * C)
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the box with a limited sum."""
+        return FeasibleSet(np.full(ids.size, float(C)), total=self.budget * C)
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ class TwoInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The ball and the sum."""
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the ball with a limited sum."""
         return ball(C, ids.size, total=np.sqrt(self.budget) * C)
 
 
@@ -115,10 +116,10 @@ class OneTwo(Norm):
 
     def __post_init__(self) -> None:
         if not isinstance(self.t, Real) or not 0 < float(self.t) < np.inf:
-            raise ValueError(f"t, the price of the 2-norm in units of the 1-norm, must be a number above 0, not {self.t!r}")
+            raise ValueError(f"t, the weight of the 2-norm against the 1-norm, must be a number above 0, not {self.t!r}")
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The box and the ball."""
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the box and the ball."""
         return ball(self.t * C, ids.size, cap=C)
 
 
@@ -126,8 +127,8 @@ class OneTwo(Norm):
 class Mahalanobis(Norm):
     """(xi' M xi)^(1/2) for a positive definite M: a' M^-1 a <= C^2.
 
-    M is (n, n), or (n,) for a diagonal matrix, n being the rows given to fit. A problem of some of the rows has these rows
-    and columns of M. Its inverse is dense and takes n^2 numbers; a diagonal costs nothing.
+    M is (n, n), or (n,) for a diagonal matrix, with n the number of rows given to fit. A problem of some of the rows uses
+    these rows and columns of M. The inverse of a full matrix takes n^2 numbers; that of a diagonal takes n.
     """
 
     name: ClassVar[str] = "mahalanobis"
@@ -141,10 +142,10 @@ class Mahalanobis(Norm):
                 f"numbers; its shape is {M.shape}"
             )
         if (M <= 0).any() if M.ndim < 2 else not (np.allclose(M, M.T) and np.linalg.eigvalsh(M)[0] > 0):
-            raise ValueError("M must be symmetric and positive definite; add some multiple of the identity, say")
+            raise ValueError("M must be symmetric and positive definite; adding a multiple of the identity makes it so")
 
-    def limits(self, C: float, ids: Array) -> Limits:
-        """The ellipsoid, and the box around it: no a_i can exceed C sqrt(M_ii), and saying so bounds every subproblem."""
+    def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
+        """Return the ellipsoid and the box around it: a_i <= C sqrt(M_ii) follows, and bounds every subproblem."""
         M = np.asarray(self.M, dtype=np.float64)
         if M.ndim and M.shape[0] <= ids.max(initial=-1):
             raise ValueError(
@@ -152,24 +153,14 @@ class Mahalanobis(Norm):
             )
         if M.ndim == 2:
             M = M[np.ix_(ids, ids)]
-            return Limits(C * np.sqrt(M.diagonal()), ellipsoid=Ellipsoid(C, np.linalg.inv(M), float(np.sqrt(M.sum()))))
+            return FeasibleSet(C * np.sqrt(M.diagonal()), ellipsoid=Ellipsoid(C, np.linalg.inv(M), float(np.sqrt(M.sum()))))
         M = M[ids] if M.ndim else np.full(ids.size, M)
-        return Limits(C * np.sqrt(M), ellipsoid=Ellipsoid(C, 1 / M, float(np.sqrt(M.sum()))))
+        return FeasibleSet(C * np.sqrt(M), ellipsoid=Ellipsoid(C, 1 / M, float(np.sqrt(M.sum()))))
 
 
-def ball(radius: float, n: int, *, cap: float = np.inf, total: float = np.inf) -> Limits:
-    """|a|_2 <= radius and more; no a_i can exceed the radius, and saying so bounds every subproblem."""
-    return Limits(np.full(n, float(min(cap, radius))), total, Ellipsoid(radius, np.array(1.0), float(np.sqrt(n))))
-
-
-def checked_budget(budget: Any) -> int:
-    """The budget; ValueError unless it is a count of 2 or more."""
-    if not isinstance(budget, Integral) or isinstance(budget, bool) or int(budget) < 2:
-        raise ValueError(
-            f"budget must be a whole number of 2 support vectors or more, one for each class, not {budget!r}; "
-            "give budget=100, say"
-        )
-    return int(budget)
+def ball(radius: float, n: int, *, cap: float = np.inf, total: float = np.inf) -> FeasibleSet:
+    """Return |a|_2 <= radius with a box and a limited sum: a_i <= radius follows, and bounds every subproblem."""
+    return FeasibleSet(np.full(n, float(min(cap, radius))), total, Ellipsoid(radius, np.array(1.0), float(np.sqrt(n))))
 
 
 NORMS: dict[str, type[Norm]] = {norm.name: norm for norm in (One, Two, OneInf, TwoInf, OneTwo, Mahalanobis)}

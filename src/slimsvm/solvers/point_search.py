@@ -160,7 +160,7 @@ class PointSearch:
         for trial in trials:
             trial.refine(self.model, steps)
         errors = [self.task.error(trial.model) for trial in trials]
-        margin = self.schedule.target_margin * standard_error(errors[0], self.task.judges)
+        margin = self.schedule.target_margin * standard_error(errors[0], self.task.n_validation)
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         search = self
         if best.objective.name != self.objective.name:

@@ -3,8 +3,7 @@
     min  1/2 |w|^2 + C sum_i max(0, |t_i - f(x_i)| - eps)
     max  sum_i t_i (a_i - a*_i) - eps sum_i (a_i + a*_i) - 1/2 (a - a*)'K(a - a*)     0 <= a, a* <= C,  sum_i a_i - a*_i = 0
 
-Written for the 2n variables (a, a*) with the signs s = (+1, -1), this is the dual of classification but for its linear
-part: where that has y - f, to be equal for all rows between their bounds, this has (t - eps, t + eps) - f.
+With 2n variables (a, a*) of signs (+1, -1), this is the problem of `SmoState` with the linear term (t - eps, t + eps).
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Array
-from ..model import Status, no_progress
+from ..model import Status
+from ..progress import no_progress
 from ..rows.protocol import Rows
 from .smo import Rounds, SmoState
 
 
 class PairedRows:
-    """Rows two times over, for problems of two variables a row; no kernel value is computed twice.
+    """Each row twice, for problems with two variables per row; no kernel value is computed twice.
 
-    It offers the part of `Rows` that `SmoState` needs.
+    Implements the part of `Rows` that `SmoState` uses.
     """
 
     def __init__(self, once: Rows) -> None:
@@ -28,16 +28,16 @@ class PairedRows:
         self.n = 2 * once.n
 
     def subset(self, index: Array) -> Rows:
-        """Return the rows of some variables, in which the two of a row are two rows."""
+        """Return the rows of some variables; the two variables of a row become two rows."""
         return self.once.subset(index % self.once.n)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K between the rows of variables."""
+        """Return the kernel values between the rows of variables."""
         n = self.once.n
         return self.once.block(index % n, None if columns is None else columns % n, out=out)
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K @ V for variables, the two of a row added up first."""
+        """Return K @ V for variables, after adding up the two variables of each row."""
         rows, place = np.unique(index % self.once.n, return_inverse=True)
         total = np.zeros((rows.size, V.shape[1]))
         np.add.at(total, place, V)
@@ -45,7 +45,7 @@ class PairedRows:
 
 
 class Tube:
-    """The regression of one output on its targets; each run goes on from where the last one ended."""
+    """The regression of one output on its targets; each run continues from the solution of the last one."""
 
     def __init__(self, rows: Rows, targets: Array, C: float, settings: Rounds) -> None:
         self.targets = targets
@@ -53,7 +53,7 @@ class Tube:
         self.state = SmoState(PairedRows(rows), signs, cap, settings)  # type: ignore[arg-type]
 
     def solve(self, eps: float, limit: float = np.inf) -> Status:
-        """Find the optimum for a tube of that radius, or as near to it as `limit` pair steps get; return how that ended."""
+        """Solve for a tube of radius `eps` in at most `limit` pair steps, and return how the run ended."""
         state = self.state
         state.linear = np.concatenate([self.targets - eps, self.targets + eps])
         state.status = Status.CONVERGED
@@ -62,14 +62,14 @@ class Tube:
 
     @property
     def coef(self) -> Array:
-        """The coefficient of each row, a - a*."""
+        """The coefficients a - a* of the rows."""
         return self.state.signed.reshape(2, -1).sum(axis=0)
 
     @property
     def bias(self) -> float:
-        """The bias, from the rows on the surface of the tube."""
+        """The bias, from the rows on the boundary of the tube."""
         return self.state.bias()
 
     def objective(self) -> float:
-        """Return the value of the dual."""
+        """Return the dual objective."""
         return self.state.objective()

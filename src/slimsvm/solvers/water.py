@@ -1,15 +1,16 @@
-"""Water filling: how far a volume of water rises over rows of heights c, in one basin or in two.
+"""Water filling: the level to which a volume of water rises over rows of heights c, in one basin or in two.
 
-The stochastic batch perceptron maximises its margin after a total slack is shared out so that the worst rows gain most,
-which is water poured over the responses c_i = y_i <w, phi(x_i)> (Cotter, Shalev-Shwartz & Srebro 2012, section 3.2). With
-an unregularised bias the two classes are two basins, joined so that the same weight of rows is under water in each (3.6).
+The stochastic batch perceptron shares out a total slack among the rows so that the smallest margin becomes as large as
+possible. That is water poured over the margins c_i = y_i <w, phi(x_i)> (Cotter, Shalev-Shwartz & Srebro 2012, section 3.2):
+rows under water get slack up to the level. With an unregularised bias each class is a basin of its own, and both basins
+have the same weight of rows under water (3.6).
 
 With a mean level g of the basins, M the weight of all rows under water and S the sum of their weighted heights:
 
-    slack:  M g - S = volume      the paper's problem, volume = n nu
-    cost:   C S g = 1             the slack that belongs to C at the best scale of w
+    SlackWater:  M g - S = volume      the paper's problem, volume = n nu
+    CostWater:   C S g = 1             the slack of the C-SVM at the best scale of w
 
-The second is 1/2 s^2 + C sum_i max(0, 1 - s c_i) at its minimum over s, where the level is 1 / s.
+The second is the minimum of 1/2 s^2 + C sum_i max(0, 1 - s c_i) over s, with the level 1 / s.
 """
 
 from __future__ import annotations
@@ -23,74 +24,75 @@ import numpy as np
 
 from ..kernels import Array
 
-#: rows of the sample that a first guess comes from, and of basins that are sorted as they are
+#: size of the sample for a first guess; basins up to this size are sorted as a whole. A larger sample makes a better guess
 SAMPLE = 512
-#: the part of the spread of heights around a guess in which to look first, for a given guess and a sampled one
+#: width of the first search window as a share of the spread of heights, for a given guess and for a sampled one; a wider
+#: window sorts more rows and has to be widened less often
 NEAR, SAMPLED = 0.04, 0.15
 
 
 class Covered(NamedTuple):
-    """What is under water in all basins: the weight of the rows, and the sum of their weighted heights."""
+    """The rows under water in all basins: their weight, and the sum of their weighted heights."""
 
-    mass: Any  # a number or an array of them
+    mass: Any  # a number or an array of numbers
     heights: Any
 
 
 @dataclass(frozen=True)
-class Surface:
-    """The water's surface: a level for each basin, and what they cover."""
+class WaterSurface:
+    """The surface of the water: the level of each basin, and the rows under water."""
 
     levels: tuple[float, ...]
     covered: Covered
 
     @property
     def level(self) -> float:
-        """The margin after slack: the mean of the levels, since a bias moves one up as far as the other down."""
+        """The margin after slack: the mean of the levels, since a bias raises one level as much as it lowers the other."""
         return float(np.mean(self.levels))
 
     @property
     def volume(self) -> float:
-        """The water in all basins together."""
+        """The volume of water in all basins."""
         return float(self.covered.mass * self.level - self.covered.heights)
 
 
 @dataclass(frozen=True)
-class Slack:
-    """Water of a given volume."""
+class SlackWater:
+    """A given volume of water."""
 
     volume: float
 
     def filled(self, covered: Covered, level: Array) -> Array:
-        """Whether water up to that mean level is enough."""
+        """Return whether water up to a mean level has at least this volume."""
         return covered.mass * level - covered.heights >= self.volume
 
     def level(self, covered: Covered) -> float:
-        """The mean level at which the water covers just that."""
+        """Return the mean level at which exactly these rows are under water."""
         return (self.volume + covered.heights) / covered.mass
 
 
 @dataclass(frozen=True)
-class Cost:
-    """As much water as belongs to the cost C of a margin violation."""
+class CostWater:
+    """The volume of water that corresponds to the cost C of a margin violation."""
 
     C: float
 
     def filled(self, covered: Covered, level: Array) -> Array:
-        """Whether water up to that mean level is enough, which it is not before the heights sum to more than 0."""
+        """Return whether water up to a mean level has at least this volume; never while heights sum to 0 or less."""
         wet = covered.heights > 0
         return np.multiply(self.C * covered.heights, level, out=np.zeros_like(covered.heights), where=wet) >= 1
 
     def level(self, covered: Covered) -> float:
-        """The mean level at which the water covers just that."""
+        """Return the mean level at which exactly these rows are under water."""
         return 1 / (self.C * covered.heights)
 
 
-Amount = Slack | Cost
+Amount = SlackWater | CostWater
 
 
 @dataclass(frozen=True)
 class Basin:
-    """Rows of a basin between `low` and `high`, in rising order; those below are under water, those above are dry."""
+    """The rows of a basin between `low` and `high`, sorted by height; rows below are under water, rows above are dry."""
 
     heights: Array
     weights: Array
@@ -101,28 +103,28 @@ class Basin:
 
     @cached_property
     def masses(self) -> Array:
-        """The weight under water when the water just covers none, one, two, ... of the rows."""
+        """The weight under water when the water covers none, one, two, ... of the rows."""
         return self.mass + np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def heights_at(self, mass: Any) -> Array:
-        """The weighted heights of the lowest rows of that weight."""
+        """Return the sum of the weighted heights of the lowest rows with this total weight."""
         sums = self.sum + np.concatenate([[0.0], np.cumsum(self.weights * self.heights)])
         return np.interp(mass, self.masses, sums)
 
     def least_level(self, mass: Any) -> Array:
-        """The lowest level that covers that weight."""
+        """Return the lowest level that covers this weight."""
         return np.concatenate([[self.low], self.heights])[np.searchsorted(self.masses, mass, "left")]
 
     def greatest_level(self, mass: Array) -> Array:
-        """The highest level that covers no more than that weight."""
+        """Return the highest level that covers no more than this weight."""
         return np.concatenate([self.heights, [self.high]])[np.searchsorted(self.masses, mass, "right") - 1]
 
 
-def fill(basins: Sequence[tuple[Array, Array]], amount: Amount, guess: Sequence[float] | None = None) -> Surface:
-    """The surface over basins of (heights, weights), in linear time: only rows near the levels are sorted.
+def fill(basins: Sequence[tuple[Array, Array]], amount: Amount, guess: Sequence[float] | None = None) -> WaterSurface:
+    """Return the surface over basins of (heights, weights), in linear time: only rows near the levels are sorted.
 
-    Near which levels, `guess` says, the levels of similar heights, or a sample (as in Floyd & Rivest's selection). Where
-    the surface is not among these rows, the search takes in more of them, in the end all.
+    The levels are searched near `guess`, or near those of a sample (as in Floyd & Rivest's selection). If they lie outside
+    the search window, the window is widened, in the end to all rows.
     """
     share = NEAR
     if guess is None and max(heights.size for heights, _ in basins) > SAMPLE:
@@ -137,20 +139,20 @@ def fill(basins: Sequence[tuple[Array, Array]], amount: Amount, guess: Sequence[
 
 
 def _sample(heights: Array, weights: Array) -> tuple[Array, Array]:
-    """Every so many-th row, with the weight of all."""
+    """Return evenly spaced rows, with weights that sum to the weight of all rows."""
     some = slice(None, None, -(-heights.size // SAMPLE))
     return heights[some], weights[some] * (weights.sum() / weights[some].sum())
 
 
 def _window(heights: Array, level: float, share: float) -> tuple[float, float]:
-    """A part of the heights' spread around a level."""
+    """Return a window around a level, as a share of the spread of heights."""
     some = heights[:: -(-heights.size // SAMPLE)]
     reach = share * float(np.abs(some - level).mean())
     return level - reach, level + reach
 
 
 def _between(heights: Array, weights: Array, low: float, high: float) -> Basin:
-    """The rows of a basin from low to high, and the sums of those below."""
+    """Return the rows of a basin from low to high, with the sums over those below."""
     below = heights < low
     rows = np.flatnonzero((heights <= high) & ~below)
     rows = rows[np.argsort(heights[rows])]
@@ -158,8 +160,8 @@ def _between(heights: Array, weights: Array, low: float, high: float) -> Basin:
     return Basin(heights[rows], weights[rows], low, high, float(wet.sum()), float(wet @ heights))
 
 
-def _surface(basins: list[Basin], amount: Amount) -> Surface:
-    """The surface, looked for among the weights at which the water meets another row."""
+def _surface(basins: list[Basin], amount: Amount) -> WaterSurface:
+    """Return the surface, searched among the weights at which the water reaches another row."""
     mass = np.unique(np.concatenate([basin.masses for basin in basins]))
     most = min(basin.masses[-1] for basin in basins)
     mass = mass[(mass >= max(basin.mass for basin in basins)) & (mass <= most) & (mass > 0)]
@@ -171,20 +173,20 @@ def _surface(basins: list[Basin], amount: Amount) -> Surface:
         return _flood(basins, float(most))
     at = int(enough.argmax())
     here = Covered(float(covered.mass[at]), float(covered.heights[at]))
-    # with rows just at a level the water may be met before their whole weight is wet, which changes no level or volume
+    # of rows exactly at a level only a part of their weight may be needed, which changes neither level nor volume
     extra = len(basins) * amount.level(here) - float(least[:, at].sum())
     levels = least[:, at] + _shares(max(extra, 0.0), greatest[:, at] - least[:, at])
-    return Surface(tuple(levels.tolist()), here)
+    return WaterSurface(tuple(levels.tolist()), here)
 
 
-def _flood(basins: list[Basin], most: float) -> Surface:
-    """As much weight under water as the smallest basin has: its own level has no end, others cover their lowest rows."""
+def _flood(basins: list[Basin], most: float) -> WaterSurface:
+    """Return the surface with the whole smallest basin under water: its level is infinite, others cover as much weight."""
     levels = [np.inf if basin.masses[-1] <= most else float(basin.least_level(most)) for basin in basins]
-    return Surface(tuple(levels), Covered(len(basins) * most, sum(float(basin.heights_at(most)) for basin in basins)))
+    return WaterSurface(tuple(levels), Covered(len(basins) * most, sum(float(basin.heights_at(most)) for basin in basins)))
 
 
 def _shares(extra: float, room: Array) -> Array:
-    """How far one or two levels rise when they rise by `extra` together: equally, where both have room."""
+    """Return the rise of one or two levels whose sum rises by `extra`: equal rises if both have room for them."""
     if room.size == 1:
         return np.array([extra])
     first = min(max(extra / 2, extra - room[1]), room[0])

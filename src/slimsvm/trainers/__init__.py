@@ -1,14 +1,17 @@
-"""Trainers: data in, an expansion out. A new one is a class and a line here."""
+"""Trainers make an expansion from data. A new one is a file with a class, and a line here."""
 
 from typing import Any
 
-from .any_norm import AnyNorm, BudgetL1, BudgetL2
+from .any_norm import AnyNorm
 from .bsgd import BSGD
-from .budget_perceptrons import RBP, Forgetron
+from .budget_l1 import BudgetL1
+from .budget_l2 import BudgetL2
+from .forgetron import Forgetron
 from .lp import LP
 from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .ramp import Ramp
+from .rbp import RBP
 from .sbp import SBP
 from .sdca import SDCA
 from .smo import SMO

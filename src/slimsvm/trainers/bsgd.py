@@ -1,4 +1,4 @@
-"""Budgeted stochastic gradient descent: Pegasos with a kernel, and one point fewer whenever there is one too many."""
+"""Budgeted stochastic gradient descent: kernel Pegasos that removes a point whenever it exceeds its budget."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import ClassVar
 from ..kernels import RBF, Array, Kernel
 from ..model import Expansion, Task
 from ..solvers.maintenance import MAINTENANCE
-from .frames.online import Learner, OnlineTrainer, State
+from ..solvers.online import Learner, State
+from .frames.online import OnlineTrainer
 
 
 @dataclass(frozen=True)
 class DescentState(State):
     """A state whose function is v / (lam t) after t rows, v = sum_j k(z_j, .) coef_j.
 
-    Step t of Pegasos, f <- (1 - 1/t) f + 1 / (lam t) k(x, .) t, adds the move to v and does nothing else.
+    Step t of Pegasos, f <- (1 - 1/t) f + 1 / (lam t) k(x, .) move, adds k(x, .) move to v and changes nothing else.
     """
 
     lam: float = 1.0
     maintenance: str = "removal"
 
     def expansion(self, kernel: Kernel) -> Expansion:
-        """The last iterate."""
+        """Return the last iterate."""
         unscaled = super().expansion(kernel)
         return replace(unscaled, coef=unscaled.coef / (self.lam * max(self.seen, 1)))
 
 
 class Descent(Learner):
-    """Budgeted SGD at work, on v."""
+    """The running learner of budgeted SGD, on v."""
 
     start: DescentState
 
-    def bar(self, before: Array) -> Array:
-        """A margin of f up to 1 is one of v up to lam (t - 1); exactly 1 counts, and so does the first row."""
+    def required_margins(self, before: Array) -> Array:
+        """Return lam (t - 1), the margin of v that is a margin of 1 of f; the first row always causes an update."""
         return self.start.lam * before
 
     def update(self, row: int, move: Array) -> None:
-        """Add the move; with a point too many, make room."""
+        """Add the row; remove a point if there are more than the budget."""
         self.seat(self.size, row, move)
         if self.size > self.settings.budget:
             MAINTENANCE[self.start.maintenance](self)
@@ -51,13 +52,13 @@ class BSGD(OnlineTrainer):
         min  lam / 2 |f|^2 + 1/n sum_i w_i max(0, 1 - y_i f(x_i))
 
     and for many classes the loss of Crammer & Singer, 1 - f_class(x) + max f_other(x). `lam` is 1 / (C n) by default,
-    which makes this the objective of the C-SVM, with n the rows of `fit` or of a stream's first batch. The result is the
-    last iterate, without Pegasos' optional projection onto a ball.
+    which makes this the objective of the C-SVM, with n the rows of `fit` or of a stream's first batch. It learns row by row
+    on the host. The result is the last iterate, without Pegasos' optional projection onto a ball.
 
-    `maintenance` makes room: "merging" of two points (rbf kernel alone), "projection" of a point onto the others, or
-    "removal". By default merging for the rbf kernel, the best of them in the paper, and projection for others. Merging
-    keeps h within [0, 1], so that points of opposite signs are not merged into one beyond them: then the smaller one is
-    projected onto the other. Projection inverts the matrix of the points at each move, in O(budget^3).
+    `maintenance` removes a point: by "merging" two points (rbf kernel only), by "projection" of a point onto the others, or
+    by "removal". The default is merging for the rbf kernel, the best of the three in the paper, and projection for other
+    kernels. A merged point lies between the two points; of two points with opposite signs, the smaller one is projected
+    onto the other. Projection inverts the kernel matrix of the points at each update, in O(budget^3).
     """
 
     weighted: ClassVar[bool] = True
@@ -75,12 +76,12 @@ class BSGD(OnlineTrainer):
             raise ValueError(f"unknown maintenance {self.maintenance!r}; there are {sorted(MAINTENANCE)}, or None")
 
     def begin(self, task: Task) -> DescentState:
-        """Fix lam and the maintenance by the first rows and the kernel."""
+        """Return the state before the first row, with lam and the maintenance of the whole run."""
         lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam
         return DescentState(**vars(super().begin(task)), lam=lam, maintenance=self.maintenance_for(task.rows.kernel))
 
     def maintenance_for(self, kernel: Kernel) -> str:
-        """The maintenance chosen, or the best one for the kernel."""
+        """Return the maintenance of the settings, or the best one for the kernel."""
         if self.maintenance == "merging" and not isinstance(kernel, RBF):
             others = sorted(MAINTENANCE.keys() - {"merging"})
             raise ValueError(

@@ -12,25 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Array
+from ..limits import Limits, check_time_limit
 from .frames.per_output import Binary, BinaryTrainer, Solution
-from .frames.sequential import Limits, Walk
+from .frames.sequential import SequentialRun, check_passes
 
 
 @dataclass(frozen=True)
 class Pegasos(BinaryTrainer):
     """Kernel Pegasos (Shalev-Shwartz et al. 2011): a violated margin adds its row, and the weights shrink by 1 - 1/t.
 
-    w_(t+1) = (1 - 1/t) w_t + 1/(lambda t) [y_i <w_t, phi_i> < 1] y_i phi_i, so that w is a count of violations of each
-    row over lambda t. The paper's form draws each row from all of them and takes the last weights:
-    `replace=True, averaged=False`. The defaults differ in two ways. Each pass takes the rows in a new order, which mostly
-    comes closer to the optimum in as many steps; and at the end of a pass the counts over lambda t then are a point within
-    the dual's box, so that the responses give the duality gap without further evaluations. The weights are averaged, those
-    after step t with weight t (Lacoste-Julien, Schmidt & Bach 2012), which steadies the first passes.
+    w_(t+1) = (1 - 1/t) w_t + 1/(lambda t) [y_i <w_t, phi_i> < 1] y_i phi_i, so the coefficient of a row in w is the number
+    of its violations divided by lambda t. The paper draws each row from all rows and returns the last weights:
+    `replace=True, averaged=False`. The defaults differ in two ways. First, each pass takes the rows in a new order. This
+    is mostly more accurate after the same number of steps, and makes the last weights of a pass feasible in the dual, so
+    the responses give the duality gap without more kernel evaluations. Second, the weights are averaged, those after step t
+    with weight t (Lacoste-Julien, Schmidt & Bach 2012), which makes the first passes steadier.
 
-    Ends where the relative duality gap, (primal - dual) / primal, is at most `gap` at the end of a pass (with `replace`
-    the counts mostly leave the box, and no gap is known); after `passes`, of which about C times as many are needed for the
-    same accuracy; after `max_iter` steps; or after `time_limit` seconds for each output. Rows of unequal weight are
-    drawn in proportion to it with `replace`, and count in proportion to it without.
+    The run ends when the relative duality gap, (primal - dual) / primal, is at most `gap` at the end of a pass (with
+    `replace` the gap is mostly unknown, since the weights are not feasible in the dual); after `passes` (the same accuracy
+    needs about C times as many); after `max_iter` steps; or after `time_limit` seconds for each output. With `replace`,
+    rows are drawn in proportion to their weights; without, their violations count in proportion to them.
     """
 
     C: float = 1.0
@@ -42,19 +43,20 @@ class Pegasos(BinaryTrainer):
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        Limits(self.passes, self.max_iter, self.time_limit)
+        check_passes(self.passes)
+        check_time_limit(self.time_limit)
         if not self.gap >= 0:
             raise ValueError(f"gap must be 0 or a share of the primal objective above it, such as 0.01, not {self.gap!r}")
 
     def solve(self, problem: Binary) -> Solution:
-        """Passes over the rows."""
-        walk = Violations(problem, self)
-        status = walk.run(Limits(self.passes, self.max_iter, self.time_limit), self.gap)
-        return Solution(walk.model()[0] * problem.y, 0.0, walk.steps, walk.gap(), status)
+        """Make passes over the rows of one output."""
+        run = Violations(problem, self)
+        status = run.run(self.passes, Limits(self.max_iter, self.time_limit), self.gap)
+        return Solution(run.model()[0] * problem.y, 0.0, run.steps, run.gap(), status)
 
 
-class Violations(Walk):
-    """How often each row was within the margin; the weights are these counts over lambda t."""
+class Violations(SequentialRun):
+    """Counts of the margin violations of each row; the weights are these counts divided by lambda t."""
 
     def __init__(self, problem: Binary, settings: Pegasos) -> None:
         super().__init__(problem, summed=settings.averaged)
@@ -62,25 +64,25 @@ class Violations(Walk):
         self.cap = settings.C * problem.weights
         self.total = float(self.cap.sum())  # 1 / lambda
         self.share = problem.weights / problem.weights.sum()
-        # without replacement a row is as likely as any other, and its share shows in what it counts
-        self.count = np.ones(self.gram.n) if settings.replace else self.gram.n * self.share
+        # without replacement every row comes once a pass, so its weight goes into the count
+        self.count = np.ones(self.rows.n) if settings.replace else self.rows.n * self.share
 
     def order(self) -> Array:
-        """All rows, or as many draws from them."""
-        n = self.gram.n
+        """Return all rows in random order, or n draws with replacement."""
+        n = self.rows.n
         return self.problem.rng.choice(n, n, p=self.share) if self.settings.replace else super().order()
 
     def rule(self, step: int, row: int, margin: float, alpha: float, K_ii: float) -> float:  # noqa: ARG002
-        """Count a margin below 1: the margin of w_t is that of the counts over lambda (t - 1), and w_1 = 0."""
+        """Count a margin below 1. The margin of w_t is that of the counts divided by lambda (t - 1), and w_1 = 0."""
         return alpha + self.count[row] if step == 0 or margin * self.total < step else alpha
 
     def last(self) -> tuple[Array, Array]:
-        """The alpha of the last weights, and their margins on all rows."""
+        """Return the alpha of the last weights, and their margins on all rows."""
         scale = self.total / max(self.steps, 1)
         return scale * self.alpha[:, 0], scale * self.margins()
 
     def model(self) -> tuple[Array, Array]:
-        """The same for the model: the last weights or the average of all, (sum_t t w_(t+1)) / (sum_t t)."""
+        """Return the same for the model: the last weights, or the average (sum_t t w_(t+1)) / (sum_t t)."""
         if not self.settings.averaged:
             return self.last()
         t = max(self.steps, 1)
@@ -88,7 +90,7 @@ class Violations(Walk):
         return scale * self.alpha[:, 1], scale * self.margins(1)
 
     def gap(self) -> float:
-        """(primal - dual) / primal, of the model and of the last counts; infinite where these leave the box."""
+        """Return (primal - dual) / primal of the model and of the last weights; infinity if these are not feasible."""
         alpha, margins = self.last()
         if (alpha > self.cap * (1 + 1e-9)).any():
             return np.inf

@@ -8,19 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array
+from ..limits import Limits
 from .frames.per_output import Binary, BinaryTrainer, Solution
-from .frames.sequential import Limits, Walk
+from .frames.sequential import SequentialRun, check_passes
 
 
 @dataclass(frozen=True)
 class Perceptron(BinaryTrainer):
-    """The perceptron (Rosenblatt 1958): each row on the wrong side, or on the border, is added with its label.
+    """The perceptron (Rosenblatt 1958): each misclassified row is added with its label.
 
-    There is no objective, no C and no bias; on rows that a margin separates the mistakes are at most (R / margin)^2
-    (Novikoff 1962). With `averaged`, the model is the mean of the weights after every step (Freund & Schapire 1999), else
-    the last weights. One pass is what the guarantees on new rows are about; more may overfit where classes overlap.
-    Ends after `passes`, after `max_iter` steps, or at the end of a pass where the last weights are right on every row,
-    since another pass would then make no mistake. Without `shuffle` the rows come in the order given.
+    There is no objective, no C and no bias. On separable rows it makes at most (R / margin)^2 mistakes (Novikoff 1962).
+    With `averaged`, the model is the mean of the weights after every step (Freund & Schapire 1999), else the last weights.
+    The guarantees for new rows hold for one pass; more passes may overfit if classes overlap. The run ends after `passes`,
+    after `max_iter` steps, or at the end of a pass if the last weights classify every row correctly. Without `shuffle` the
+    rows keep the order given.
     """
 
     weighted: ClassVar[bool] = False
@@ -31,31 +32,31 @@ class Perceptron(BinaryTrainer):
     max_iter: int = -1
 
     def __post_init__(self) -> None:
-        Limits(self.passes, self.max_iter)
+        check_passes(self.passes)
 
     def solve(self, problem: Binary) -> Solution:
-        """Passes over the rows."""
-        walk = Mistakes(problem, shuffle=self.shuffle)
-        status = walk.run(Limits(self.passes, self.max_iter), 0.0)
-        alpha = walk.alpha[:, 1] / max(walk.steps, 1) if self.averaged else walk.alpha[:, 0]
-        return Solution(alpha * problem.y, 0.0, walk.steps, walk.gap(), status)
+        """Make passes over the rows of one output."""
+        run = Mistakes(problem, shuffle=self.shuffle)
+        status = run.run(self.passes, Limits(self.max_iter), 0.0)
+        alpha = run.alpha[:, 1] / max(run.steps, 1) if self.averaged else run.alpha[:, 0]
+        return Solution(alpha * problem.y, 0.0, run.steps, run.gap(), status)
 
 
-class Mistakes(Walk):
-    """How often each row was on the wrong side."""
+class Mistakes(SequentialRun):
+    """Counts of the mistakes on each row."""
 
     def __init__(self, problem: Binary, *, shuffle: bool) -> None:
         super().__init__(problem)
         self.shuffle = shuffle
 
     def order(self) -> Array:
-        """Shuffled anew for each pass, or as given."""
-        return super().order() if self.shuffle else np.arange(self.gram.n)
+        """Return the rows in random order, or in the order given."""
+        return super().order() if self.shuffle else np.arange(self.rows.n)
 
     def rule(self, step: int, row: int, margin: float, alpha: float, K_ii: float) -> float:  # noqa: ARG002
-        """One more mistake, or none."""
+        """Count a mistake."""
         return alpha + 1.0 if margin <= 0 else alpha
 
     def gap(self) -> float:
-        """The share of rows that the last weights get wrong."""
+        """Return the share of rows that the last weights misclassify."""
         return float(np.mean(self.margins() <= 0))

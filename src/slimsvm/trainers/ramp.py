@@ -1,14 +1,14 @@
-"""The SVM with the ramp loss, which ignores rows far on the wrong side (Collobert, Sinz, Weston & Bottou 2006).
+"""The SVM with the ramp loss, which gives up on rows far on the wrong side (Collobert, Sinz, Weston & Bottou 2006).
 
     min  1/2 |w|^2 + C sum_i w_i R_s(y_i f(x_i)),     R_s(z) = H_1(z) - H_s(z),   H_t(z) = max(0, t - z)
 
-by the concave-convex procedure (CCCP): each step replaces the concave part -H_s by its tangent, which makes the dual an
-SVM whose box is shifted, solved by SMO from the coefficients of the step before:
+The concave-convex procedure (CCCP) replaces the concave part -H_s by its tangent in each step. The dual of a step is that
+of an SVM with a shifted box, solved by SMO from the coefficients of the step before:
 
     max  sum_i y_i d_i - 1/2 d'K d     -beta_i <= y_i d_i <= C w_i - beta_i,   sum_i d_i = 0,
     beta_i = C w_i where y_i f(x_i) < s, else 0.
 
-A row beyond s has nothing to pay for going further: its coefficient is 0, and it is no support vector.
+The loss of a row with a margin below s is constant: its coefficient is 0, and it is not a support vector.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from functools import partial
 import numpy as np
 
 from ..kernels import Array
-from ..model import Status, no_progress
+from ..limits import Limits
+from ..model import Status
+from ..progress import no_progress
 from ..solvers.smo import SmoState
 from .frames.per_output import Binary, BinaryTrainer, Solution
 from .smo import SMO
 
-#: steps without a lower objective after which rounding is to blame
+#: steps without a lower objective after which the run stops as STALLED; more of them delay that end
 PATIENCE = 10
 
 
@@ -33,13 +35,14 @@ PATIENCE = 10
 class Ramp(BinaryTrainer):
     """Ramp-loss SVM with a bias, by CCCP steps until no row changes its side of `s` (Collobert et al. 2006).
 
-    The paper takes s from -1 (close to the SVM) to 0 (every error is ignored: the fewest support vectors); the default is
-    the middle, and s = -inf the SVM itself. The problem is not convex: the result is a local minimum and depends on the
-    start: the SVM of a random share of the rows, `subset`, as in the paper; the default, all rows, needs no chance.
+    The paper takes s from -1 (close to the SVM) to 0 (the loss of all misclassified rows is constant: fewest support
+    vectors). The default is the middle; s = -inf is the SVM itself. The problem is not convex. The result is a local
+    minimum and depends on the start: the SVM of a random share `subset` of the rows, as in the paper, or by default of all
+    rows, which needs no randomness.
 
-    Exact steps lower the objective until no row changes its side, which takes finitely many. Ours are exact to `tol`: after
-    one that did not lower the objective, rows within `tol` of s keep their beta (at s, each is a tangent). `max_iter`
-    limits the pair steps of each output in all (-1: no limit).
+    Exact steps lower the objective until no row changes its side, after finitely many steps. These steps are exact to
+    `tol`: after one that did not lower the objective, rows within `tol` of s keep their beta (at s, any beta is a tangent).
+    `max_iter` limits the total number of pair steps of each output (-1: no limit).
     """
 
     C: float = 1.0
@@ -57,7 +60,7 @@ class Ramp(BinaryTrainer):
         SMO(working_set=self.working_set)  # for its checks
 
     def small(self) -> int:
-        """As for SMO, which does the work."""
+        """Return the limit of SMO, which solves the steps."""
         return self.smo.small()
 
     @property
@@ -66,64 +69,64 @@ class Ramp(BinaryTrainer):
         return SMO(self.C, self.tol, self.max_iter, self.working_set)
 
     def solve(self, problem: Binary) -> Solution:
-        """CCCP steps on one output."""
-        limit = self.max_iter if self.max_iter >= 0 else np.inf
-        column = self.first(problem, limit)
+        """Run CCCP steps on one output."""
+        limit = Limits(self.max_iter).iterations
+        state = self.first(problem, limit)
         lowest, idle = np.inf, 0
-        while column.status is Status.CONVERGED:
-            objective = ramp_objective(column, self.s)
+        while state.status is Status.CONVERGED:
+            objective = ramp_objective(state, self.s)
             idle = 0 if objective < lowest else idle + 1
             lowest = min(objective, lowest)
-            beta = tangents(column, self.s, self.tol if idle else 0.0)
-            changed = np.count_nonzero(beta != column.shift)
+            beta = tangents(state, self.s, self.tol if idle else 0.0)
+            changed = np.count_nonzero(beta != state.shift)
             problem.report(1.0 - 0.5 * changed / beta.size)
             if idle == PATIENCE:
-                column.status = Status.STALLED
+                state.status = Status.STALLED
             elif not changed:
                 break
             else:
-                column = shifted(column, beta)
-                column.solve(limit, no_progress)
-        return Solution(column.signed, column.bias(), column.steps, column.gap, column.status)
+                state = shifted(state, beta)
+                state.solve(limit, no_progress)
+        return Solution(state.signed, state.bias(), state.steps, state.gap, state.status)
 
     def first(self, problem: Binary, limit: float) -> SmoState:
-        """The SVM of all rows, or the first step from the SVM of some."""
-        column = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo)
+        """Return the SVM of all rows, or the first step after the SVM of a subsample."""
+        state = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo)
         if problem.start is not None:
-            column.begin_from(problem.start)
+            state.begin_from(problem.start)
         if self.subset < 1:
-            column.solve_active(share_of_each_class(problem.y, self.subset, problem.rng), limit)
-            column = shifted(column, tangents(column, self.s, 0.0))
-        column.solve(limit, partial(_first_half, problem.report))
-        return column
+            state.solve_active(share_of_each_class(problem.y, self.subset, problem.rng), limit)
+            state = shifted(state, tangents(state, self.s, 0.0))
+        state.solve(limit, partial(_first_half, problem.report))
+        return state
 
 
 def share_of_each_class(y: Array, share: float, rng: np.random.Generator) -> Array:
-    """Random rows, that share of either class and one at least."""
+    """Return random rows: this share of each class, and at least one row of it."""
     sides = [rng.permutation(np.flatnonzero(y == side)) for side in (-1, 1)]
     return np.sort(np.concatenate([rows[: int(np.ceil(share * rows.size))] for rows in sides]))
 
 
-def margins(column: SmoState) -> Array:
-    """y f(x) of every row, with the bias."""
-    return column.y * (column.responses.values.ravel() + column.bias())
+def margins(state: SmoState) -> Array:
+    """Return y f(x) of every row, with the bias."""
+    return state.y * (state.responses.values.ravel() + state.bias())
 
 
-def ramp_objective(column: SmoState, s: float) -> float:
-    """1/2 |w|^2 + C sum_i w_i R_s(y_i f(x_i))."""
-    z = margins(column)
-    norm = float(column.signed @ column.responses.values.ravel())
-    return 0.5 * norm + float(column.cap @ (np.maximum(1 - z, 0.0) - np.maximum(s - z, 0.0)))
+def ramp_objective(state: SmoState, s: float) -> float:
+    """Return 1/2 |w|^2 + C sum_i w_i R_s(y_i f(x_i))."""
+    z = margins(state)
+    norm = float(state.signed @ state.responses.values.ravel())
+    return 0.5 * norm + float(state.cap @ (np.maximum(1 - z, 0.0) - np.maximum(s - z, 0.0)))
 
 
-def tangents(column: SmoState, s: float, doubt: float) -> Array:
-    """beta_i = C w_i where y_i f(x_i) < s, else 0; rows within `doubt` of s keep theirs."""
-    z = margins(column)
-    return np.where(np.abs(z - s) < doubt, column.shift, np.where(z < s, column.cap, 0.0))
+def tangents(state: SmoState, s: float, doubt: float) -> Array:
+    """Return beta_i = C w_i where y_i f(x_i) < s, else 0; rows within `doubt` of s keep their beta."""
+    z = margins(state)
+    return np.where(np.abs(z - s) < doubt, state.shift, np.where(z < s, state.cap, 0.0))
 
 
 def shifted(before: SmoState, beta: Array) -> SmoState:
-    """The problem of the next step, begun from the solution of the one before; pair steps are counted on."""
+    """Return the problem of the next step, started from the solution and the step count of the one before."""
     after = SmoState(before.rows, before.y, before.cap, before.settings, shift=beta)
     start = into_box(before.signed, before.y, -beta, before.cap - beta, margins(before))
     after.alpha = np.clip(start * before.y + beta, 0.0, before.cap)
@@ -135,10 +138,10 @@ def shifted(before: SmoState, beta: Array) -> SmoState:
 
 
 def into_box(signed: Array, y: Array, low: Array, high: Array, z: Array) -> Array:
-    """Coefficients with low <= y d <= high and sum d = 0, for a box that holds 0.
+    """Return coefficients d with low <= y d <= high and sum d = 0, for a box that contains 0.
 
-    Rows are clipped; what one side then has too much is taken back from the rows with the widest margins z, so that most
-    rows stay at their bounds.
+    The coefficients are clipped first. The excess of one sign is then taken from the rows with the largest margins z, so
+    that most rows stay at their bounds.
     """
     clipped = y * np.clip(y * signed, low, high)
     excess = clipped.sum()

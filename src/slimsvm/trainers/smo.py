@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from ..limits import Limits
 from ..solvers.smo import SmoState
 from .frames.per_output import Binary, BinaryTrainer, Solution
 
@@ -21,16 +20,16 @@ class SMO(BinaryTrainer):
 
     def __post_init__(self) -> None:
         if self.working_set < 2:
-            raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
+            raise ValueError(f"working_set must be at least 2 rows, since a step moves a pair, not {self.working_set!r}")
 
     def small(self) -> int:
-        """Problems of a few working sets leave most threads idle."""
+        """Return a few working sets: smaller problems leave most threads idle."""
         return 4 * self.working_set
 
     def solve(self, problem: Binary) -> Solution:
-        """Rounds of blocks on one output."""
+        """Solve one output."""
         run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
         if problem.start is not None:
             run.begin_from(problem.start)
-        run.solve(self.max_iter if self.max_iter >= 0 else np.inf, problem.report)
+        run.solve(Limits(self.max_iter).iterations, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)

@@ -1,4 +1,4 @@
-"""One output at a time: the frame of every trainer that solves a two-class problem for each column of targets."""
+"""The frame of trainers that solve one two-class problem for each output."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from ...rows.protocol import Rows
 
 @dataclass(frozen=True)
 class Binary:
-    """The two-class problem of one output: the rows that have a part in it."""
+    """The two-class problem of one output, on the rows that take part in it."""
 
     rows: Rows
     y: Array  # (n,) of -1 and +1
     weights: Array  # (n,), above 0
     rng: np.random.Generator
-    start: Array | None  # signed coefficients of an earlier run to begin from
+    start: Array | None  # signed coefficients of an earlier run to start from
     report: Callable[[float], None]  # takes the share done
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a trainer found for one output."""
+    """The result of a trainer for one output."""
 
     dual: Array  # signed coefficients of the problem's rows
     bias: float
     steps: int
-    gap: float  # how far from optimal, in the trainer's own measure
+    gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
 
 
 class BinaryTrainer:
-    """Base of trainers that solve output by output; they have `solve`, and the frozen settings of a dataclass."""
+    """Base of trainers that solve one output at a time: frozen dataclasses that implement `solve`."""
 
     #: whether rows may have weights of their own
     weighted: ClassVar[bool] = True
-    #: whether the outputs share their points by themselves, so that few outputs are better than many
+    #: whether the method itself makes the outputs share their points; then fewer outputs are better
     shared: ClassVar[bool] = False
 
     def solve(self, problem: Binary) -> Solution:
@@ -50,11 +50,11 @@ class BinaryTrainer:
         raise NotImplementedError
 
     def small(self) -> int:
-        """The rows up to which problems are solved side by side, one a thread, instead of threads in each."""
+        """Return the most rows of a problem for which several outputs are solved at once, one in each thread."""
         return 8192
 
     def fit(self, task: Task, start: Array | None = None) -> Fit:
-        """Train every output; `start` holds signed coefficients (n, q) of an earlier run to begin from."""
+        """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
         n, q = task.targets.shape
         rngs = task.rng.spawn(q)
         solved: dict[int, tuple[Array, Solution]] = {}
@@ -80,7 +80,7 @@ class BinaryTrainer:
 
 
 def _assembled(task: Task, solved: list[tuple[Array, Solution]]) -> Fit:
-    """One expansion of all outputs; the points are the rows that any of them uses."""
+    """Return one expansion for all outputs; its points are the rows that any output uses."""
     dual = np.zeros(task.targets.shape)
     for column, (rows, solution) in enumerate(solved):
         dual[rows, column] = solution.dual

@@ -1,7 +1,7 @@
-"""The pair steps of Dekel & Singer, each clipped to the interval that all the constraints leave (their eq. 9 to 13).
+"""The pair steps of Dekel & Singer (2006), each clipped to the interval that all constraints allow (their eq. 9 to 13).
 
-They never leave the feasible set and never lower the objective, but at the surface of the ellipsoid a pair may only move
-inwards: where the pairs that gain would all move outwards the steps end, optimal or not.
+The steps stay in the feasible set and never lower the objective. On the surface of the ellipsoid a pair can only move
+inwards. If every pair with a gain would move outwards, the steps end, even if the point is not optimal.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .ellipsoid import best_multiplier
 from .limited import LimitedState
 from .smo import SmoState
 
-#: the share of the least gain of a free step, tol^2 / 2 / curvature, below which a clipped one is not worth it
+#: share of the least gain of an unclipped step, tol^2 / 2 / curvature, that a step must gain; a larger one ends earlier
 WORTH = 1e-4
-#: a length of this share of the radius is at the surface
+#: share of the radius from which on a point counts as on the surface
 AT_SURFACE = 1 - 1e-9
-#: LIBSVM's floor for the curvature of a pair
+#: smallest curvature of a pair, as in LIBSVM
 FLAT = 1e-12
 
 
-def clipped_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
-    """Pair steps until none gains any more, or `limit` of them."""
+def paper_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
+    """Run pair steps until none gains any more, or `limit` of them."""
     row, diag = kernel_rows(run), run.rows.diagonal()
     run.status = Status.MAX_ITER
     while run.steps < limit:
@@ -37,20 +37,20 @@ def clipped_steps(run: LimitedState, limit: float, report: Callable[[float], Non
         run.steps += 1
         if run.steps % 1000 == 0:
             report(0.5)
-    judge(run)
+    measure_gap(run)
     report(1.0)
 
 
-def judge(run: LimitedState) -> None:
-    """The gap, at the surface with the multiplier that fits best; steps that end at the optimum have converged."""
-    run.mu = best_multiplier(run) if run.length() >= AT_SURFACE * run.limits.ellipsoid.radius else 0.0
+def measure_gap(run: LimitedState) -> None:
+    """Compute the gap, on the surface with the multiplier that fits best, and set the status if it is below `tol`."""
+    run.mu = best_multiplier(run) if run.length() >= AT_SURFACE * run.feasible.ellipsoid.radius else 0.0
     run.gap = run.violation()
     if run.gap <= run.tol:
         run.status = Status.CONVERGED
 
 
 def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
-    """Kernel rows by number: of the whole matrix where it is small, else one by one through the cache."""
+    """Return a function from row numbers to kernel rows: of the whole matrix if that is small, else through the cache."""
     n = run.rows.n
     if n <= run.settings.working_set:
         return run.rows.block(np.arange(n)).__getitem__
@@ -58,45 +58,45 @@ def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
 
 
 def worthwhile_steps(run: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
-    """(i, j, t) for each i that can grow, the most violating first, with the j that gains most; those that gain."""
+    """Yield steps (i, j, t) that gain enough: i by violation, the largest first, each with the j that gains most."""
     grow, shrink = SmoState.bounds(run)
-    reach = Reach(run)
+    longest = StepLengths(run)
     for i in np.argsort(-grow):
         slope = np.maximum(grow[i] - shrink, 0.0)
         if slope.max() <= run.tol:
             return
         curve = np.maximum(diag[i] + diag - 2 * row(i), FLAT)
-        t = np.minimum(slope / curve, reach(i))
+        t = np.minimum(slope / curve, longest(i))
         gain = np.where(slope > run.tol, t * (slope - 0.5 * t * curve), 0.0)
         j = int(gain.argmax())
         if gain[j] > WORTH * 0.5 * run.tol**2 / curve[j]:
             yield int(i), j, float(t[j])
 
 
-class Reach:
-    """How far a pair can move, y_i a_i up and y_j a_j down, for one i and all j."""
+class StepLengths:
+    """The longest steps of pairs, y_i a_i up and y_j a_j down, for one i and all j."""
 
     def __init__(self, run: LimitedState) -> None:
         self.y, self.half_room = run.y, run.room() / 2
-        P = run.limits.ellipsoid.P
+        P = run.feasible.ellipsoid.P
         self.P = P if P.ndim else np.full(run.y.size, P)
         up, down = run.cap - run.alpha, run.alpha
         self.rise, self.fall = np.where(run.y > 0, up, down), np.where(run.y > 0, down, up)
-        self.pull = run.y * run.pull()
-        self.within = min(run.length() ** 2 - run.limits.ellipsoid.radius**2, 0.0)
+        self.gradient = run.y * run.ellipsoid_gradient()
+        self.within = min(run.length() ** 2 - run.feasible.ellipsoid.radius**2, 0.0)
 
     def __call__(self, i: int) -> Array:
-        """The largest t of each j: the box (10), the sum (12), and c t^2 + 2 b t + a'Pa - r^2 <= 0 (13)."""
+        """Return the longest step for each j within the box (10), the sum (12) and c t^2 + 2 b t + a'Pa - r^2 <= 0 (13)."""
         t = np.minimum(self.rise[i], self.fall)
         t = np.where(self.y[i] > self.y, np.minimum(t, self.half_room), t)
-        b, c = self.pull[i] - self.pull, self.bend(i)
+        b, c = self.gradient[i] - self.gradient, self.curvature(i)
         root = np.sqrt(b**2 - c * self.within)
-        # the larger root of the parabola, in the form that subtracts no equal numbers
+        # the larger root of the parabola, in the form without cancellation
         surface = np.where(b > 0, -self.within / np.where(b > 0, b + root, 1.0), (root - b) / c)
         return np.minimum(t, surface)
 
-    def bend(self, i: int) -> Array:
-        """d'Pd for the directions d = y_i e_i - y_j e_j; 1 where j is i, which never moves."""
+    def curvature(self, i: int) -> Array:
+        """Return d'Pd for the directions d = y_i e_i - y_j e_j; 1 for j = i, which never moves."""
         if self.P.ndim == 2:
             c = self.P[i, i] + self.P.diagonal() - 2 * self.y[i] * self.y * self.P[i]
         else:
@@ -106,7 +106,7 @@ class Reach:
 
 
 def move(run: LimitedState, row: Callable[[int], Array], i: int, j: int, t: float) -> None:
-    """One step, and its effect on the responses."""
+    """Make one step and update the responses."""
     for k, signed in ((i, t), (j, -t)):
         run.alpha[k] = np.clip(run.alpha[k] + run.y[k] * signed, 0.0, run.cap[k])
         run.responses.values[:, 0] += signed * row(k)

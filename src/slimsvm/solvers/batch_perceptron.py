@@ -1,0 +1,197 @@
+"""The rounds of the stochastic batch perceptron (Cotter, Shalev-Shwartz & Srebro 2012), kernelised.
+
+    maximise over |w| <= 1, b, and slacks xi >= 0 with sum xi <= n nu:    min over i of  y_i (<w, phi(x_i)> + b) + xi_i
+
+A round pours the slack as water over the margins (`water.fill`), draws rows that are under water and moves w towards them.
+The responses of all rows are kept, so a round costs n kernel evaluations for each row drawn. The predictor is w / level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import Array
+from ..model import Status
+from ..rows.protocol import Rows
+from ..rows.responses import Responses
+from ..rows.threads import one_blas_thread
+from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
+
+#: largest batch as a share of all rows; a larger one gives small problems too few rounds
+LARGEST_BATCH = 1 / 32
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A w of any length: signed coefficients, the responses of all rows, and the water over the heights y f / |w|."""
+
+    coef: Array
+    values: Array
+    heights: list[Array]  # of each basin
+    surface: WaterSurface
+
+    @property
+    def predictor(self) -> tuple[float, float]:
+        """The factor of w in w / (|w| level), and the bias with which both basins have this level."""
+        length, levels = np.sqrt(max(self.coef @ self.values, 0.0)), self.surface.levels
+        if not length or not 0 < self.surface.level < np.inf:
+            return 0.0, 0.0
+        return float(1 / (length * self.surface.level)), float((levels[-1] - levels[0]) / 2 / self.surface.level)
+
+
+class DrawOrder:
+    """The rows of one basin, and the random order in which they are drawn."""
+
+    def __init__(self, rows: Array, y: Array, weights: Array, rng: np.random.Generator) -> None:
+        self.rows, self.rng = rows, rng
+        self.signs, self.weights = y[rows], weights[rows]
+        self.order, self.at = self.rng.permutation(rows.size), 0
+
+    def independent(self, heights: Array, level: float, count: int) -> Array:
+        """Return the places of `count` rows under water, drawn independently."""
+        return self.rng.choice(np.flatnonzero(heights <= level), count)
+
+    def in_turn(self, heights: Array, level: float, count: int) -> Array:
+        """Return the places of the next `count` rows under water in this order, or of all if there are fewer."""
+        found: list[Array] = []
+        missing, left = count, heights.size
+        while missing and left:
+            ahead = self.order[self.at : self.at + min(16 * count, left)]
+            wet = np.flatnonzero(heights[ahead] <= level)[:missing]
+            step = int(wet[-1]) + 1 if wet.size == missing else ahead.size
+            found.append(ahead[wet])
+            missing, left, self.at = missing - wet.size, left - step, self.at + step
+            if self.at == self.order.size:
+                self.order, self.at = self.rng.permutation(self.order), 0
+        return np.concatenate(found)
+
+    def shares(self, places: Array, wet: Array) -> Array:
+        """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
+        return self.signs[places] * self.weights[places] / self.weights[wet].mean()
+
+
+class BatchPerceptron:
+    """The state of a run: the last iterate, the sums over all iterates, and the basins to draw rows from.
+
+    `validation` are rows to leave out of learning. With `bias` each class is a basin. With `root` the steps are those of
+    the paper; otherwise w is the mean of all draws.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        y: Array,
+        weights: Array,
+        rng: np.random.Generator,
+        *,
+        validation: Array,
+        bias: bool,
+        batch: int,
+        root: bool,
+        C: float,
+        nu: float | None,
+    ) -> None:
+        self.y, self.rng, self.root = y, rng, root
+        learned = np.ones(y.size, dtype=bool)
+        learned[validation] = False
+        sides = [np.flatnonzero(learned & (y == sign)) for sign in (1, -1)]
+        self.basins = [DrawOrder(side, y, weights, rng) for side in (sides if bias else [np.concatenate(sides)])]
+        self.learned = sum(float(basin.weights.sum()) for basin in self.basins)
+        self.amount: Amount = CostWater(C) if nu is None else SlackWater(nu * self.learned)
+        self.batch = batch if root else max(min(batch, int(LARGEST_BATCH * y.size)), 1)
+        self.responses = Responses(rows, 1)
+        flood = WaterSurface((np.inf,) * len(self.basins), Covered(self.learned, 0.0))
+        heights = [np.zeros(basin.rows.size) for basin in self.basins]
+        self.last = Iterate(np.zeros(y.size), self.values, heights, flood)
+        self.sums = np.zeros((2, y.size))  # of coefficients and responses, over the iterates
+        self.t = 0
+
+    def run(self, ending: Callable[[], Status | None], report: Callable[[], None]) -> Status:
+        """Run rounds until `ending` returns how the run ends."""
+        with one_blas_thread():  # inner products are faster in one thread
+            while (status := ending()) is None:
+                self.round()
+                report()
+        return status
+
+    @property
+    def values(self) -> Array:
+        """The responses of all rows to the last iterate."""
+        return self.responses.values[:, 0]
+
+    def round(self) -> None:
+        """Draw rows under water, move w towards them, and compute the new water level."""
+        self.t += 1
+        # the first rows matter most, and each one improves the choice of the next: round t draws t rows, up to the batch
+        count = self.batch if self.root else min(self.t, self.batch)
+        rows, step = self.draw(count)
+        step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
+        coef = self.last.coef
+        coef[rows] += step
+        self.responses.add_rows(rows, step[:, None], keep=False)  # rows come back too late for a cache
+        if self.root:
+            length = max(np.sqrt(coef @ self.values), 1.0)
+            coef /= length
+            self.responses.values /= length
+            self.sums += self.t * np.stack([coef, self.values])
+        self.last = self.iterate(coef, self.values)
+
+    def draw(self, count: int) -> tuple[Array, Array]:
+        """Return rows under water, half of them from each of two basins, and the step towards their mean."""
+        rows, steps = [], []
+        k = len(self.basins)
+        counts = self.rng.multinomial(count, [1 / k] * k) if self.root else [-(-count // k)] * k
+        for basin, heights, level, count in zip(
+            self.basins, self.last.heights, self.last.surface.levels, counts, strict=True
+        ):
+            places = (basin.independent if self.root else basin.in_turn)(heights, level, count)
+            rows.append(basin.rows[places])
+            share = count / sum(counts) / max(places.size, 1)
+            steps.append(share * basin.shares(places, heights <= level))
+        unique, place = np.unique(np.concatenate(rows), return_inverse=True)
+        return unique, np.bincount(place, np.concatenate(steps))
+
+    def iterate(self, coef: Array, values: Array) -> Iterate:
+        """Return a w with its water surface, searched near that of the last one."""
+        length = np.sqrt(max(coef @ values, np.finfo(float).tiny))
+        heights = [values[basin.rows] * (basin.signs / length) for basin in self.basins]
+        guess = self.last.surface.levels if np.isfinite(self.last.surface.level) else None
+        filled = [(h, basin.weights) for h, basin in zip(heights, self.basins, strict=True)]
+        return Iterate(coef, values, heights, fill(filled, self.amount, guess))
+
+    @property
+    def under_water(self) -> int:
+        """The number of rows under water."""
+        levels = self.last.surface.levels
+        return sum(int(np.count_nonzero(h <= level)) for h, level in zip(self.last.heights, levels, strict=True))
+
+    def objective(self, surface: WaterSurface) -> float:
+        """Return 1/2 |w|^2 + C sum of losses of the predictor w / level; with nu the length of the predictor, 1 / level."""
+        if not 0 < surface.level < np.inf:
+            return np.inf
+        scale = 1.0 / surface.level
+        return scale if isinstance(self.amount, SlackWater) else 0.5 * scale**2 + self.amount.C * scale * surface.volume
+
+    def result(self) -> Iterate:
+        """Return the iterate to predict with: the average of the paper, or the last one, which is a mean already."""
+        return self.iterate(*self.sums) if self.root else self.last
+
+    def check_slack(self, iterate: Iterate) -> None:
+        """Raise ValueError for a nu without a solution, or with the same solution as any larger nu."""
+        if not isinstance(self.amount, SlackWater):
+            return
+        nu, levels = self.amount.volume / self.learned, iterate.surface.levels
+        basins = list(zip(iterate.heights, self.basins, levels, strict=True))
+        if iterate.surface.level <= 0:
+            short = sum(basin.weights @ np.maximum(-heights, 0.0) for heights, basin, _ in basins) / self.learned
+            raise ValueError(f"nu={nu:.6g} is too little slack to separate these rows; it must be above {short:.3g}")
+        if any((heights <= level).all() for heights, _, level in basins):
+            tops = [heights[heights <= level].max() for heights, _, level in basins]
+            most = sum(b.weights @ np.maximum(top - h, 0.0) for (h, b, _), top in zip(basins, tops, strict=True))
+            raise ValueError(
+                f"nu={nu:.6g} is so much slack that it covers a whole class, and more would change nothing; for these "
+                f"rows it lies between 0 and {most / self.learned:.3g}"
+            )

@@ -1,0 +1,42 @@
+"""`AnyNorm` with a norm that a budget of support vectors defines: the frame of budget-L1 and budget-L2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...solvers.norms import Norm
+from ..any_norm import AnyNorm
+from .per_output import Binary, BinaryTrainer, Solution
+
+
+@dataclass(frozen=True)
+class NormBudget(BinaryTrainer):
+    """`AnyNorm` with a norm of about the `budget` largest slacks; `prune` keeps that many of the largest coefficients."""
+
+    weighted: ClassVar[bool] = False
+    norm: ClassVar[Callable[[Any], Norm]]
+
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = -1
+    budget: int | None = None
+    prune: bool = False
+    working_set: int = 2048
+
+    def __post_init__(self) -> None:
+        self.any_norm(2 if self.budget is None else self.budget)  # checks the settings
+
+    def small(self) -> int:
+        """Return the limit of `AnyNorm`."""
+        return 4 * self.working_set
+
+    def any_norm(self, budget: int | None) -> AnyNorm:
+        """Return the same trainer in the general form."""
+        norm, prune = type(self).norm(budget), budget if self.prune else None
+        return AnyNorm(self.C, self.tol, self.max_iter, norm, prune, working_set=self.working_set)
+
+    def solve(self, problem: Binary) -> Solution:
+        """Solve one output."""
+        return self.any_norm(self.budget).solve(problem)
