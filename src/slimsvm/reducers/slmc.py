@@ -145,13 +145,13 @@ class Hinge:
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return W(Z) and dW/dZ."""
         found, rows = self.optimum(Z), self.task.rows
-        gradient = rows.pullback_among(Z, Z, rows.among(Z), found.coef @ found.coef.T)
+        gradient = rows.pullback_among(Z, Z, rows.among(Z, placed=True), found.coef @ found.coef.T)
         return found.value, gradient - self.against.pullback(found.dual, found.coef)
 
     def optimum(self, Z: Array) -> Optimum:
         """Return the SVM whose inner product of two rows is K_i K_zz^-1 K_j'."""
         self.against.move(Z, np.zeros((Z.shape[0], 0)))
-        root = cholesky(ridged(self.task.rows.among(Z)), lower=True)
+        root = cholesky(ridged(self.task.rows.among(Z, placed=True)), lower=True)
         features = self.against.features(solve_triangular(root, np.eye(Z.shape[0]), lower=True).T)
         fit = self.smo.fit(Task(features, self.task.targets, self.task.weights, self.task.rng), self.dual)
         assert fit.dual is not None

@@ -98,15 +98,15 @@ class GivenRows:
         parts = [self.kernel.diagonal(rows, self.ids[some]) for some, rows in self.given.blocks()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def among(self, A: Matrix, B: Matrix | None = None) -> Array:
-        """Return K(A, B) in float64 for a few points, B = A by default."""
+    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
+        """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are relative to the centre."""
         B = A if B is None else B
         self.meter.add(A.shape[0] * B.shape[0])
         if isinstance(self.kernel, Precomputed):
             return self.kernel(self.given.take(self._places(A)).rows(), B)
         if issparse(A) or issparse(B):
             return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
-        return self.kernel(self.inward(A), self.inward(B))
+        return self.kernel(A, B) if placed else self.kernel(self.inward(A), self.inward(B))
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""

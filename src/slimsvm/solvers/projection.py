@@ -62,7 +62,7 @@ class ProjectedLoss:
         """Return the best coefficients for the points, and K(points, points)."""
         theta = _resized(self.theta, points.shape[0] + 1)
         outputs = self.against.move(points, theta[1:]) + theta[0]
-        among = self.rows.among(points)
+        among = self.rows.among(points, placed=True)
         found = self.problem.fit(self.against, self._regulariser(among), settings, start=theta, outputs=outputs)
         self.theta = found.theta
         return found, among
