@@ -61,7 +61,7 @@ def test_sizes_are_met_or_next_to_it(q, refit):
 
 @pytest.mark.parametrize("size", [1, 2, 6, 12])
 def test_the_tube_of_a_size_is_the_narrowest_up_to_it(size):
-    """On a fine grid of radii, no wider tube has more support vectors than the size; for 1, the next narrower one is near."""
+    """On a fine grid of radii no wider tube has more support vectors; for a size of 1, the next narrower tube is near."""
     _, full = problem()
     rows = HostRows(full.kernel, full.points)
     best, narrower = TubeSearch(rows, full(full.points), 100.0, 1e-4).around(size, Deadline())

@@ -209,6 +209,10 @@ def test_settings_are_checked():
         Slim(steps=0)
     with pytest.raises(ValueError, match="schedule must be a Schedule"):
         Slim(schedule={"memory": 5})
+    with pytest.raises(ValueError, match="window must be a number of at least 0, not -1"):
+        Schedule(window=-1)
+    with pytest.raises(ValueError, match="towards_mean must be"):
+        Schedule(towards_mean=(0.5, "near"))
 
 
 def test_better_than_chosen_points():

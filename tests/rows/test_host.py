@@ -565,3 +565,19 @@ def test_a_few_rows_give_what_tiles_give(kernel_name, make_case):
     tiles = HostRows(case.kernel, case.X[:3]).product(points, coef)
     np.testing.assert_allclose(few, tiles, rtol=1e-12)
     np.testing.assert_allclose(few, case.K[:3, :4] @ coef, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_very_many_features_take_memory_by_those_that_occur(dtype):
+    """300,000,000 features, of which each row has a few; a dense line of points would be 71 GB."""
+    rng, d = np.random.default_rng(0), 300_000_000
+    features = np.concatenate([rng.integers(0, d, 40), [d - 1]])
+    few = rng.normal(size=(30, features.size)) * (rng.random((30, features.size)) < 0.2)
+    order = np.argsort(features)
+    small = csr_array(few[:, order])
+    wide = csr_array((small.data, features[order][small.indices], small.indptr), shape=(30, d))
+    rows = HostRows(RBF(0.3), wide, error=np.inf if dtype == np.float32 else 0.0)
+    K = RBF(0.3)(few, few)
+    np.testing.assert_allclose(rows.block(np.arange(30)), K, atol=1e-6)
+    np.testing.assert_allclose(rows.product(wide[:7], np.ones((7, 1))), K[:, :7].sum(axis=1, keepdims=True), atol=1e-5)
+    np.testing.assert_allclose(rows.product(wide[:1] * 0, np.ones((1, 1))).ravel(), np.exp(-0.3 * (few**2).sum(axis=1)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Real
 
 import numpy as np
 
@@ -83,6 +84,13 @@ class Schedule:
     kmeans_rounds: int = 10
     kmeans_rows: int = 4096
     most_values: int = 1 << 26
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not all(isinstance(number, Real) and 0 <= float(number) < np.inf for number in numbers):
+                raise ValueError(f"{setting.name} must be a number of at least 0, not {value!r}")
 
     def affordable(self, task: Task, size: int) -> Task:
         """Return the task on all rows, or on a subsample that keeps the kernel values to `size` points in memory."""
