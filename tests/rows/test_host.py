@@ -580,4 +580,5 @@ def test_rows_of_very_many_features_take_memory_by_those_that_occur(dtype):
     K = RBF(0.3)(few, few)
     np.testing.assert_allclose(rows.block(np.arange(30)), K, atol=1e-6)
     np.testing.assert_allclose(rows.product(wide[:7], np.ones((7, 1))), K[:, :7].sum(axis=1, keepdims=True), atol=1e-5)
-    np.testing.assert_allclose(rows.product(wide[:1] * 0, np.ones((1, 1))).ravel(), np.exp(-0.3 * (few**2).sum(axis=1)))
+    zero = rows.product(wide[:1] * 0, np.ones((1, 1))).ravel()
+    np.testing.assert_allclose(zero, np.exp(-0.3 * (few**2).sum(axis=1)), atol=1e-6)
