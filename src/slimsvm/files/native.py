@@ -32,6 +32,7 @@ from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS
 from .arrays import checked_csr
@@ -55,6 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
+    "schedule": {"points": Schedule},
 }
 COMMON = ("n_features_in_", "feature_names_in_")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing

@@ -10,6 +10,7 @@ from ..multiclass import CODINGS
 from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..solvers.point_search import Schedule
 from ..solvers.online import State
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
@@ -17,7 +18,16 @@ from ..trainers.forgetron import ForgetronState
 
 _TABLES = (KERNELS, CODINGS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
-_TYPES = [SlimSVC, Expansion, Status, Path, Step, *_STREAMS, *(kind for table in _TABLES for kind in table.values())]
+_TYPES = [
+    SlimSVC,
+    Expansion,
+    Status,
+    Path,
+    Step,
+    Schedule,
+    *_STREAMS,
+    *(kind for table in _TABLES for kind in table.values()),
+]
 
 #: the types of slimsvm that a saved SlimSVC may hold; none of them runs code when loaded
 TRUSTED_TYPES = sorted({f"{kind.__module__}.{kind.__qualname__}" for kind in _TYPES})
