@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slimsvm import SlimSVC, compress
 from slimsvm.files.native import load, save
 from slimsvm.model import Status
+from slimsvm.solvers.online import Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
-from slimsvm.trainers.frames.online import Learner
 
 ONLINE = [name for name, kind in TRAINERS.items() if hasattr(kind, "learn")]
 OFFLINE = sorted(TRAINERS.keys() - set(ONLINE))

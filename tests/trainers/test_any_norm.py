@@ -14,7 +14,7 @@ from slimsvm import SlimSVC, load, save
 from slimsvm.kernels import RBF, Linear, Precomputed
 from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.ellipsoid import Search
+from slimsvm.solvers.ellipsoid import MultiplierSearch
 from slimsvm.solvers.limited import LimitedState
 from slimsvm.solvers.norms import NORMS, Mahalanobis, One, OneInf, OneTwo, Two, TwoInf
 from slimsvm.trainers import SMO, AnyNorm, BudgetL1, BudgetL2
@@ -351,7 +351,7 @@ def test_the_search_finds_the_multiplier_of_a_length_in_few_steps(goal, shift, f
     def length(mu):
         return floor + (1 - floor) * (root + shift) / (mu + shift)
 
-    search, mu = Search(np.exp(7.0)), np.exp(start)
+    search, mu = MultiplierSearch(np.exp(7.0)), np.exp(start)
     for _ in range(25):
         if 1 - 1e-3 <= length(mu) <= 1:
             break
