@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .PHONY: demo test bench lint format clean
 
 demo: .venv/installed
-	$(BIN)/slimsvm demo
+	$(BIN)/slimsvm demo --force
 
 test: .venv/installed-dev lint
 	$(BIN)/mypy

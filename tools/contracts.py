@@ -34,7 +34,7 @@ Made by `python -m tools.contracts` from the outcomes of the contract tests; not
 - An empty cell: the contract is not about this method.
 """
 #: a skip for one of these reasons is about the machine, not about the method
-OF_THE_MACHINE = ("not installed", "could not import")
+OF_THE_MACHINE = ("not installed", "could not import", "no CUDA GPU")
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ class Section:
     argument: str
 
 
+HOMES = "tests/rows/test_homes.py"
 SECTIONS = (
-    Section("Trainers", TRAINERS, ("tests/trainers/test_trainers.py", "tests/trainers/test_threads.py"), "name"),
-    Section("Reducers", REDUCERS, ("tests/reducers/test_reducers.py", "tests/reducers/test_threads.py"), "name"),
+    Section("Trainers", TRAINERS, ("tests/trainers/test_trainers.py", "tests/trainers/test_threads.py", HOMES), "name"),
+    Section("Reducers", REDUCERS, ("tests/reducers/test_reducers.py", "tests/reducers/test_threads.py", HOMES), "name"),
     Section("Exporters", EXPORTERS, ("tests/ship/test_export.py",), "target"),
     Section("Kernels", KERNELS, ("tests/kernels/test_kernels.py",), "kernel_name"),
 )
@@ -113,9 +114,9 @@ class Recorder:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Attach to a contract test what it is about; properties of a test travel between processes."""
         path = item.path.relative_to(self.config.rootpath).as_posix()
-        section = next((section for section in SECTIONS if path in section.files), None)
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if section is None or parameters.get(section.argument) not in section.methods:
+        section = next((s for s in SECTIONS if path in s.files and parameters.get(s.argument) in s.methods), None)
+        if section is None:
             return
         words = item.originalname.removeprefix("test_").replace("_", " ")  # type: ignore[attr-defined]
         mark = item.get_closest_marker("only_for")
@@ -124,7 +125,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the outcome of a contract test."""
-        properties = dict(report.user_properties)
+        properties: dict[str, Any] = dict(report.user_properties)
         if "contract" not in properties or not (report.when == "call" or report.skipped):
             return
         title, contract, method = properties["contract"]
@@ -162,5 +163,5 @@ def _all_tests(config: pytest.Config) -> bool:
 
 
 if __name__ == "__main__":
-    files = [str(ROOT / file) for section in SECTIONS for file in section.files]
+    files = list(dict.fromkeys(str(ROOT / file) for section in SECTIONS for file in section.files))
     sys.exit(pytest.main(["--write-contracts", "--numprocesses", "auto", *files]))

@@ -365,6 +365,10 @@ SPARSE_WRONG = {
     "lanes": ([1.0], [0], [0, 1], core.SPARSE_LANES + 1),
     "end": ([1.0], [0], [0, 2], core.SPARSE_LANES),
     "features": ([1.0, 1.0], [0], [0, 2], core.SPARSE_LANES),
+    "first start": ([1.0], [0], [-1, 1], core.SPARSE_LANES),
+    "descending starts": ([1.0], [0], [1, 0], core.SPARSE_LANES),
+    "feature beyond": ([1.0], [2], [0, 1], core.SPARSE_LANES),
+    "negative feature": ([1.0], [-1], [0, 1], core.SPARSE_LANES),
 }
 
 
@@ -372,7 +376,7 @@ SPARSE_WRONG = {
 def test_sparse_dot_refuses_arrays_that_do_not_fit(name):
     data, features, starts, lanes = SPARSE_WRONG[name]
     arrays = np.array(data, np.float32), np.array(features, np.int32), np.array(starts, np.int32)
-    with pytest.raises(ValueError, match=r"elements|rows end at entry"):
+    with pytest.raises(ValueError, match=r"elements|rows end at entry|starts do not ascend"):
         core.sparse_dot(*arrays, f32(2, lanes), f32(1, core.SPARSE_LANES))
 
 
@@ -392,3 +396,22 @@ def test_expansion_of_no_points_is_the_bias_and_shapes_are_checked():
     np.testing.assert_array_equal(out, [[0.5], [0.5]])
     with pytest.raises(ValueError, match="equal lengths"):
         core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, np.ones((4, 2)), np.ones((4, 1)), bias, out)
+
+
+def test_sparse_dot_refuses_starts_that_leave_their_array_and_come_back():
+    data, features, starts = np.ones(1, np.float32), np.zeros(1, np.int32), np.array([0, 10**8, 0], np.int32)
+    with pytest.raises(ValueError, match="starts do not ascend"):
+        core.sparse_dot(data, features, starts, f32(2, core.SPARSE_LANES), f32(2, core.SPARSE_LANES))
+
+
+@pytest.mark.parametrize("form", [-1, 6])
+def test_expansion_refuses_a_kernel_that_is_not_there(form):
+    with pytest.raises(ValueError, match="no kernel has the number"):
+        core.expansion(form, 1.0, 0.0, 1, np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), np.ones((1, 1)))
+
+
+def test_expansion_of_an_endless_degree_ends():
+    out = np.empty((1, 1))
+    one = np.ones((1, 1))
+    core.expansion(SPECS["poly"].form, 1.0, 0.0, 2**62, one, one, one, np.zeros(1), out)
+    assert out == 1

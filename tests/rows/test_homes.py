@@ -20,6 +20,8 @@ from slimsvm.trainers import SMO, TRAINERS
 
 KERNEL = RBF(0.5)
 SIZES = [2, 5]
+#: settings of methods that would take seconds
+QUICK = {"sbp": {"max_iter": 20}, "slim": {"steps": 5}}
 DEVICES = ["array_api_strict", *(["torch:cpu", "cuda"] if find_spec("torch") else [])]
 
 
@@ -71,13 +73,14 @@ class Result:
 def trained(name, home, problem):
     kind = TRAINERS[name]
     task = make_task(home, problem)
-    fit = kind(**({"budget": 20} if "budget" in kind.__dataclass_fields__ else {})).fit(task)
+    budget = {"budget": 20} if "budget" in kind.__dataclass_fields__ else {}
+    fit = kind(**budget, **QUICK.get(name, {})).fit(task)
     return Result([fit.model(data(problem)[0])], fit.status, task.rows.meter.evaluations)
 
 
 def reduced(name, home, problem):
     task = make_task(home, problem)
-    path = REDUCERS[name]().path(task, SIZES, full_model(problem))
+    path = REDUCERS[name](**QUICK.get(name, {})).path(task, SIZES, full_model(problem))
     return Result([step.model(data(problem)[0]) for step in path.steps], path.status, task.rows.meter.evaluations)
 
 

@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: end in silence
             return 0
-        except (ValueError, OSError, MemoryError, ArithmeticError, RecursionError) as error:
+        except (ValueError, OSError, ImportError, MemoryError, ArithmeticError, RecursionError) as error:
             return fail(message_of(error), 1)
         except Exception as error:
             return _usage_error(error)
@@ -165,7 +165,7 @@ def train(
     cache_mb: Annotated[
         float, typer.Option("--cache-mb", parser=positive, metavar="FLOAT", help="Memory for kernel rows, in MiB.")
     ] = 512,
-    device: Device = None,
+    device: Device = "cpu",
     seed: Seed = 0,
     target: Target = None,
     split: Split = "train",
@@ -199,7 +199,7 @@ def train(
         class_weight="balanced" if balanced else None,
         cache_mb=cache_mb,
         random_state=seed,
-        **given(device=device),
+        device=device,
     )
     scaler = make_scaler(scale, issparse(X))
     with progress() as report:
@@ -218,7 +218,7 @@ def compress(
     tolerance: Tolerance = None,
     reducer: Reducer = "slim",
     time_limit: TimeLimit = None,
-    device: Device = None,
+    device: Device = "cpu",
     seed: Seed = 0,
     target: Target = None,
     split: Split = "train",
@@ -239,9 +239,9 @@ def compress(
 
     big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)
     tests = read_test_rows(test, target, X.shape[1])
-    settings = given(device=device) | {"reducer": make_reducer(reducer, time_limit), "random_state": seed}
+    method = make_reducer(reducer, time_limit)
     with progress() as report:
-        small = compress_reporting(big, X, y, budget=budget, tolerance=tolerance, report=report, **settings)
+        small = compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device)
     save(small, output)
     show_model(output, small, accuracies(small, X, y, tests))
 

@@ -141,6 +141,18 @@ def share_of_errors(text: str | float) -> float:
     raise typer.BadParameter(f"{short(text)} is not a share of errors from 0 up to 1, such as 0.005")
 
 
+def device_of(text: str) -> str:
+    """Return the name of a device on which rows can be held here."""
+    from ..rows.homes import HOMES, resolve_device
+
+    try:
+        device = resolve_device(text)
+        HOMES[device.partition(":")[0]](device)
+    except (ValueError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from error
+    return text
+
+
 def whole(least: int, most: int) -> Callable[[str | int], int]:
     """Return a parser that takes a whole number within bounds."""
 
@@ -197,7 +209,7 @@ TimeLimit = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None, typer.Option("--device", help="Where to compute: cpu, cuda, mps, auto, or torch:cpu. The default is cpu.")
+    str, typer.Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
 ]
 Seed = Annotated[
     int,

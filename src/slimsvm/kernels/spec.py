@@ -56,8 +56,10 @@ class Parameter:
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is a number within the bounds, which NaN is not."""
-        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        return number and bool(self.low < value < self.high)
+        if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        number: Any = value if isinstance(value, Integral) else float(value)  # ints may be beyond float64
+        return bool(self.low < number < self.high)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Newton:
         return x, du, dt, dS, (target - self.Z * dS) / self.S
 
     def step(self) -> tuple[Array, Array, Array, Array, float, float]:
-        """Return Mehrotra's predictor-corrector step: changes of (c, b), u, t and Z, and the step lengths of (u, t) and Z."""
+        """Return Mehrotra's predictor-corrector step: changes of (c, b), u, t and Z, and the lengths for (u, t) and Z."""
         S, Z = self.S, self.Z
         *_, dS, dZ = self.direction(-S * Z)
         mean = S @ Z / S.size

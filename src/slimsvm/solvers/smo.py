@@ -93,7 +93,7 @@ class SmoState:
         return self.linear - self.responses.values.ravel()
 
     def bounds(self) -> tuple[Array, Array]:
-        """Return v of rows whose coefficient can grow (else -inf), and v of those whose coefficient can shrink (else inf)."""
+        """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
         rise, fall = self.alpha < self.cap, self.alpha > 0
         positive, v = self.y > 0, self.v
         return (
