@@ -7,11 +7,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .PHONY: demo test bench lint format clean
 
 demo: .venv/installed
-	$(BIN)/slimsvm demo
+	$(BIN)/slimsvm demo --force
 
 test: .venv/installed-dev lint
 	$(BIN)/mypy
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
@@ -27,9 +27,10 @@ bench: .venv/installed-bench
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
 
+# What builds packages without isolation: this one by meson, micromlgen (a rival in `make bench`) by setuptools.
 .venv/bin/meson:
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet meson-python Cython ninja
+	$(BIN)/pip install --quiet meson-python Cython ninja setuptools wheel
 
 # An editable install: Python changes are seen at once, the compiled part is rebuilt on import.
 .venv/installed: .venv/bin/meson pyproject.toml

@@ -1,4 +1,4 @@
-"""SlimSVC(budget=128) from rows to small model against SVC.fit, with the test errors of both."""
+"""Compare SlimSVC(budget=128), from the rows to the small model, with SVC.fit: seconds and test errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slimsvm.rows.threads import thread_count
 
 
 def main() -> None:
-    """a8a, three seeds: the rows held out to choose by differ with the seed."""
+    """Run a8a with three seeds; the validation rows differ with the seed."""
     p = problem("a8a")
     settings: dict[str, Any] = {"gamma": p.gamma, "C": p.C}
     models = {f"seed{seed}": SlimSVC(128, random_state=seed, **settings) for seed in range(3)}

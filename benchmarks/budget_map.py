@@ -1,7 +1,7 @@
-"""Test errors of budget-L1 and budget-L2 over the budget B and the weights kept s (Dekel & Singer 2006, figure 1).
+"""Map the test errors of budget-L1 and budget-L2 over the budget B and the weights kept s (Dekel & Singer 2006, figure 1).
 
 python -m benchmarks.budget_map                    the paper's settings; heat maps in results/budget_map.png
-python -m benchmarks.budget_map --problems 4       a quick look
+python -m benchmarks.budget_map --problems 4       a quick run
 
 The exact optimum has many free support vectors, all at the same margin (a tie in Theorem 2), whatever the budget, and does
 not survive the loss of some. Steps that end early, --tol 1, leave about B of them.
@@ -43,14 +43,14 @@ class Settings:
     tol: float = 1e-3
 
     def trainer(self, norm: str, budget: int) -> BinaryTrainer:
-        """C falls with the budget so that the weight of the norm stays about the same."""
+        """Return a trainer; C falls with the budget so that the weight of the norm stays about the same."""
         if norm == "l1":
             return BudgetL1(self.cost / budget, self.tol, budget=budget)
         return BudgetL2(self.cost / np.sqrt(budget), self.tol, budget=budget)
 
 
 def draws(problems: int) -> Iterator[Draw]:
-    """Five digits against five, random rows of both parts of MNIST."""
+    """Yield problems of five digits against five: random training and test rows of MNIST."""
     stored = arrays("mnist")
     X, digits, X_test, digits_test = (stored[name] for name in ("X_train", "y_train", "X_test", "y_test"))
     for seed in range(problems):
@@ -62,7 +62,7 @@ def draws(problems: int) -> Iterator[Draw]:
 
 
 def errors(draw: Draw, settings: Settings) -> dict[str, np.ndarray]:
-    """Test errors of one problem by norm: a row for each budget, a column for each number of weights kept."""
+    """Return the test errors of one problem by norm: a row for each budget, a column for each number of weights kept."""
     X, y, X_test, y_test = draw
     X, X_test = X.astype(np.float64), X_test.astype(np.float64)
     scale = np.linalg.norm(X, axis=1).mean()
@@ -74,7 +74,7 @@ def errors(draw: Draw, settings: Settings) -> dict[str, np.ndarray]:
 
 
 def errors_of(norm: str, settings: Settings, task: Task, K_test: np.ndarray, y_test: np.ndarray) -> np.ndarray:
-    """Each budget starts from the solution of the last."""
+    """Return the errors of one norm; each budget starts from the solution of the one before."""
     out, start = [], None
     for budget in SIZES:
         fit = settings.trainer(norm, int(budget)).fit(task, start)
@@ -85,7 +85,7 @@ def errors_of(norm: str, settings: Settings, task: Task, K_test: np.ndarray, y_t
 
 
 def pruned_errors(dual: np.ndarray, bias: float, K_test: np.ndarray, y_test: np.ndarray) -> np.ndarray:
-    """Test errors with the s largest weights, for all s in one pass: sums of STEP weights each, added up."""
+    """Return the test errors with the s largest weights, for all s in one pass: cumulative sums of STEP weights each."""
     order = np.argsort(-np.abs(dual), kind="stable")
     weights = dual[order].astype(np.float32).reshape(-1, 1, STEP)
     sums = weights @ K_test[order].reshape(SIZES.size, STEP, -1)
@@ -94,7 +94,7 @@ def pruned_errors(dual: np.ndarray, bias: float, K_test: np.ndarray, y_test: np.
 
 
 def draw_maps(rows: list[dict[str, Any]], file: Path) -> None:
-    """One heat map for each norm, from the rows printed."""
+    """Draw one heat map for each norm from the printed rows."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -119,7 +119,7 @@ def draw_maps(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """The options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=50, help="random problems to average over (50)")
     parser.add_argument("--folder", type=Path, default=Path("results"), help="where budget_map.png goes (results)")

@@ -1,15 +1,15 @@
-"""Test error against kernel evaluations, trainer by trainer (after Cotter, Shalev-Shwartz & Srebro 2012, figure 2).
+"""Measure test error against kernel evaluations for each trainer (Cotter, Shalev-Shwartz & Srebro 2012, figure 2).
 
 python -m benchmarks.evaluations --plot docs/evaluations.svg > evaluations.jsonl      (needs the extra: slimsvm[plots])
 python -m benchmarks.evaluations --rows evaluations.jsonl --plot docs/evaluations.svg      (the picture alone)
 
-Each point is a training of its own, from the start, with twice the steps of the one before. No kernel rows are cached, so
-that evaluations mean the same for all trainers. lambda = 1/n, which is C = 1; the kernel is the paper's on mnist8
+Each point is a separate training run with twice the steps of the one before. No kernel rows are cached, so that evaluations
+mean the same for all trainers. lambda = 1/n, which is C = 1; the kernel is the paper's on mnist8
 (2 sigma^2 = 25) and reuters_moneyfx (0.5), and 2 sigma^2 = 20 on a9a, where our text of the paper has lost its own.
 Of these trainers only smo has a bias here, since pegasos, sdca and perceptron have none.
 
-All responses are kept up to date here, so that a row whose margin is wide enough costs Pegasos and SDCA nothing. The paper
-counts n evaluations for each of their steps, which is `paper_evaluations`.
+All responses are kept up to date here, so a row with a sufficient margin costs Pegasos and SDCA nothing. The paper counts n
+evaluations for each of their steps: `paper_evaluations`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ NO_CACHE = 1e-9
 
 
 def contender(label: str) -> Any:
-    """The trainer behind a label, which goes on until max_iter or its tol."""
+    """Return the trainer of a label, which runs until max_iter or its tol."""
     name, settings, _ = CONTENDERS[label]
     fields = {field.name for field in dataclasses.fields(TRAINERS[name])}
     return TRAINERS[name](**{key: value for key, value in (ENDLESS | settings).items() if key in fields})
 
 
 def train(p: Problem, label: str, steps: int) -> tuple[SlimSVC, dict[str, Any]]:
-    """A model after so many steps, and its row."""
+    """Return a model after so many steps, and its row."""
     settings: dict[str, Any] = {"gamma": p.gamma, "C": p.C, "cache_mb": NO_CACHE, "random_state": 0}
     start = perf_counter()
     model = SlimSVC(trainer=contender(label), max_iter=steps, **settings).fit(p.X, p.y)
@@ -82,7 +82,7 @@ def train(p: Problem, label: str, steps: int) -> tuple[SlimSVC, dict[str, Any]]:
 
 
 def ladder(p: Problem, label: str, seconds: float, most: float) -> Iterator[dict[str, Any]]:
-    """Rows with twice the steps each, until the trainer ends by itself, or the next would take too long or too much."""
+    """Yield rows with twice the steps each, until the trainer converges or the next run would pass a limit."""
     deadline, steps = perf_counter() + seconds, CONTENDERS[label][2]
     while True:
         start = perf_counter()
@@ -95,7 +95,7 @@ def ladder(p: Problem, label: str, seconds: float, most: float) -> Iterator[dict
 
 
 def measure(data: list[str], labels: list[str], seconds: float, most: float) -> list[dict[str, Any]]:
-    """The rows of all ladders, printed as they come; each ladder has an equal share of the time still left."""
+    """Return the rows of all ladders, printed as they come; each ladder gets an equal share of the remaining time."""
     rows, deadline, left = [], perf_counter() + seconds, len(data) * len(labels)
     for name in data:
         p = problem(name)
@@ -108,7 +108,7 @@ def measure(data: list[str], labels: list[str], seconds: float, most: float) -> 
 
 
 def plot(rows: list[dict[str, Any]], output: str) -> None:
-    """A column of panels for each data set: evaluations as made, and as the paper counts them."""
+    """Draw a column of panels for each data set: evaluations as made, and as the paper counts them."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
@@ -127,7 +127,7 @@ def plot(rows: list[dict[str, Any]], output: str) -> None:
 
 
 def draw(rows: list[dict[str, Any]], key: str, axes: Any) -> None:
-    """One panel, up to the error of a constant; dotted where all pairs of rows would have been evaluated once."""
+    """Draw one panel, up to the error of a constant; the dotted line is one evaluation of all pairs of rows."""
     for number, label in enumerate(dict.fromkeys(row["trainer"] for row in rows)):
         points = [(row[key], 100 * row["test_error"]) for row in rows if row["trainer"] == label]
         style = "o--" if "," in label else "o-"
@@ -141,7 +141,7 @@ def draw(rows: list[dict[str, Any]], key: str, axes: Any) -> None:
 
 
 def main() -> None:
-    """Measure, or read rows measured before; then draw them where a file for that is named."""
+    """Measure, or read earlier rows; then draw them where --plot names a file."""
     known = [label for label, (name, *_) in CONTENDERS.items() if name in TRAINERS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))

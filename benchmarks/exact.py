@@ -1,4 +1,4 @@
-"""The exact model against SVC and scikit-learn-intelex: same optimum, time of fit, time of prediction on all test rows."""
+"""Compare the exact model with SVC and scikit-learn-intelex: optimum, seconds of fit and of prediction on all test rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slimsvm.rows.threads import thread_count
 
 
 def intelex() -> Any:
-    """scikit-learn-intelex's SVC, or None where it is not installed."""
+    """Return scikit-learn-intelex's SVC, or None where it is not installed."""
     try:
         import sklearnex.svm
     except ImportError:
@@ -26,7 +26,7 @@ def intelex() -> Any:
 
 
 def contenders(p: Problem) -> dict[str, Any]:
-    """Unfitted models with equal settings."""
+    """Return unfitted models with equal settings."""
     settings: dict[str, Any] = {"gamma": p.gamma, "C": p.C, "tol": 1e-3}
     models = {"slimsvm": SlimSVC(**settings), "svc": SVC(**settings, cache_size=2000)}
     if intelex() is not None:
@@ -35,7 +35,7 @@ def contenders(p: Problem) -> dict[str, Any]:
 
 
 def dual_objective(p: Problem, X: Any, dual: np.ndarray) -> float:
-    """sum a - 1/2 a'Qa from signed coefficients and their rows, with exact float64 kernel values."""
+    """Return sum a - 1/2 a'Qa of signed coefficients and their rows, with float64 kernel values."""
     X = X.toarray() if issparse(X) else np.asarray(X)
     norms = np.einsum("ij,ij->i", X, X)
     values = np.concatenate(
@@ -48,7 +48,7 @@ def dual_objective(p: Problem, X: Any, dual: np.ndarray) -> float:
 
 
 def optimum(p: Problem, models: dict[str, Any]) -> None:
-    """Same objective and decision values; also against an SVC solved to 1e-5, since SVC's own tol is 1e-3."""
+    """Compare objectives and decision values, also with an SVC solved to 1e-5, since SVC's own tol is 1e-3."""
     precise = SVC(gamma=p.gamma, C=p.C, tol=1e-5, cache_size=2000).fit(p.X, p.y)
     outputs = {name: model.decision_function(p.X_test) for name, model in (models | {"precise": precise}).items()}
     objectives = {}
@@ -89,7 +89,7 @@ def compare(p: Problem, *, check_optimum: bool) -> None:
 
 
 def main() -> None:
-    """a8a and ijcnn1 in full, letter for speed."""
+    """Compare objectives on a8a and ijcnn1, and speed on these and letter."""
     warnings.simplefilter("ignore")
     for name in ("a8a", "ijcnn1", "letter"):
         compare(problem(name), check_optimum=name != "letter")

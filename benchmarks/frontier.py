@@ -1,14 +1,14 @@
-"""Test error against size, reducer by reducer: every name in REDUCERS on the same full model, trained once by SVC.
+"""Measure test error against size for every reducer, on the same full model, trained once by SVC.
 
 python -m benchmarks.frontier > frontier.jsonl                                 all data sets and reducers: hours
 python -m benchmarks.frontier --data a8a --methods slim,slant-aggressive       some of them
-python -m benchmarks.frontier --data a8a --rows 2000 --budget 16               a quick look
+python -m benchmarks.frontier --data a8a --rows 2000 --budget 16               a quick run
 
-One call makes the whole path of a method. The model of each size is the one that a budget of that size would have got from
-this path, chosen on held-out training rows; the house method, which takes most trouble with the size that is asked for, is
-run to each size. Methods that need a full model are given SVC's, and their seconds do not count
-its training; the others are run from the labels alone, and the house method both ways. Lines with a `target` say what the
-house method is to reach; the last line says where it is behind the best of the others.
+One run makes the whole path of a method. The model of each size is the one that this path gives for a budget of that size,
+chosen on validation rows. slim spends most of its time on the largest size, so it is run once for each size. Methods that
+need a full model get SVC's, and their seconds do not include its training; the others are trained from the labels alone,
+and slim both ways. Lines with a `target` say what slim should reach; the last line says where it is behind the best of the
+others.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Target:
-    """A test error in percent that the house method is to reach at a size, in so many times the seconds of SVC.fit."""
+    """A test error in percent that slim should reach at a size, within `share` times the seconds of SVC.fit."""
 
     size: int
     error: float
     share: float | None = None
 
 
-#: data sets with no targets are checks on fresh data
+#: data sets without targets were not used when slim was designed
 TARGETS: dict[str, tuple[Target, ...]] = {
     "a8a": (Target(4, 14.80, 1.0), Target(16, 14.70, 1.0)),
     "ijcnn1_35k": (Target(16, 2.3, 4.0), Target(64, 1.95, 4.0), Target(128, 1.8, 4.0), Target(512, 1.45)),
@@ -60,32 +60,32 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Full:
-    """SVC's model of a problem, and how long it took."""
+    """SVC's model of a problem, and the seconds of its training."""
 
     svc: SVC
     seconds: float
 
     @classmethod
     def of(cls, p: Problem) -> Full:
-        """Train it."""
+        """Train the model."""
         svc = SVC(C=p.C, gamma=p.gamma, cache_size=2000)
         start = perf_counter()
         return cls(svc.fit(p.X, p.y), perf_counter() - start)
 
 
 def ways(names: Sequence[str]) -> list[str]:
-    """What is run: each reducer, and the house method a second time where it can do without a full model."""
+    """Return what is run: each reducer, and slim a second time from the labels alone."""
     both = [HOUSE + FROM_LABELS] if HOUSE in names and not REDUCERS[HOUSE].needs_model else []
     return [*names, *both]
 
 
 def follows(label: str) -> bool:
-    """Whether that is run on the full model."""
+    """Return whether a method is run on the full model."""
     return label == HOUSE or (label in REDUCERS and REDUCERS[label].needs_model)
 
 
 def shrunk(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> tuple[SlimSVC, float]:
-    """The estimator with the path of a method to that budget, and the seconds it took."""
+    """Return the estimator with the path of a method to a budget, and the seconds it took."""
     kind = REDUCERS[label.removesuffix(FROM_LABELS)]
     settings: dict[str, Any] = {"reducer": kind(time_limit=time_limit), "random_state": seed}
     start = perf_counter()
@@ -97,12 +97,12 @@ def shrunk(p: Problem, full: Full, label: str, budget: int, seed: int, time_limi
 
 
 def test_error(p: Problem, model: SlimSVC, outputs: np.ndarray) -> float:
-    """The share of test rows with these outputs that are put into another class."""
+    """Return the share of test rows that these outputs classify wrongly."""
     return float(np.mean(model.classes_[model.coding_.decode(outputs)] != p.y_test))
 
 
 def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> Iterator[Row]:
-    """A row for each size on the path of a method, or one that says why there is none."""
+    """Yield a row for each size on the path of a method, or one row that says why there is no path."""
     common: Row = {"benchmark": "frontier", "data": p.name, "method": label, "seed": seed, "threads": thread_count()}
     common["follows"] = "full model" if follows(label) else "labels"
     try:
@@ -133,7 +133,7 @@ def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_l
 
 
 def measured(p: Problem, full: Full, labels: Sequence[str], given: argparse.Namespace) -> list[Row]:
-    """The rows of all methods, printed as they come; the house method runs to every size."""
+    """Return the rows of all methods, printed as they come; slim runs once for each size."""
     rows = []
     for label in labels:
         for budget in [given.budget, *(size for size in SIZES if size < given.budget and label == HOUSE)]:
@@ -145,13 +145,13 @@ def measured(p: Problem, full: Full, labels: Sequence[str], given: argparse.Name
 
 
 def mean_of(rows: Sequence[Row], name: str, **wanted: Any) -> float | None:
-    """The mean over seeds of a figure of the rows that have these values; None where there are none."""
+    """Return the mean over seeds of a figure of the rows with these values; None where there are no such rows."""
     values = [row[name] for row in rows if name in row and all(row.get(key) == value for key, value in wanted.items())]
     return float(np.mean(values)) if values else None
 
 
 def print_targets(data: str, rows: Sequence[Row]) -> None:
-    """A line for each target, which is held against the path that ends at its size."""
+    """Print a line for each target, with the result of the path that ends at its size."""
     for target in TARGETS.get(data, ()):
         wanted = {"data": data, "method": HOUSE, "size": target.size, "path_to": target.size}
         error, share = (mean_of(rows, name, **wanted) for name in ("test_error", "share_of_svc_fit"))
@@ -169,7 +169,7 @@ def print_targets(data: str, rows: Sequence[Row]) -> None:
 
 
 def behind(data: str, rows: Sequence[Row], budget: int, test_rows: int) -> Iterator[Row]:
-    """Sizes at which the best of the others is ahead by more than 0.1 points and half a standard error of the test set."""
+    """Yield the sizes at which the best of the others is ahead by more than 0.1 points and half a standard error."""
     others = sorted({row["method"] for row in rows} - {HOUSE, HOUSE + FROM_LABELS})
     for size in SIZES:
         ours = mean_of(rows, "test_error", data=data, method=HOUSE, size=size, path_to=size)
@@ -184,7 +184,7 @@ def behind(data: str, rows: Sequence[Row], budget: int, test_rows: int) -> Itera
 
 
 def compare(name: str, given: argparse.Namespace) -> list[Row]:
-    """All lines of one data set; the sizes at which the house method is behind."""
+    """Print all lines of one data set; return the sizes at which slim is behind."""
     p = problem(name)
     if given.rows:
         p = shortened(p, given.rows)
@@ -204,7 +204,7 @@ def compare(name: str, given: argparse.Namespace) -> list[Row]:
 
 
 def names_of(table: Sequence[str]) -> Any:
-    """A parser of names from a table, with commas between them."""
+    """Return a parser of names from a table, separated by commas."""
 
     def parse(text: str) -> list[str]:
         names = text.split(",")
@@ -217,7 +217,7 @@ def names_of(table: Sequence[str]) -> Any:
 
 
 def arguments() -> argparse.Namespace:
-    """The options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=names_of(tuple(TARGETS)), default=list(TARGETS), help=f"of {', '.join(TARGETS)}")
     parser.add_argument("--methods", type=names_of(tuple(REDUCERS)), default=list(REDUCERS), help="of REDUCERS (all)")
@@ -229,7 +229,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Each data set in turn, then where the house method is behind."""
+    """Run each data set, then print where slim is behind."""
     warnings.simplefilter("ignore", ConvergenceWarning)  # rows say how paths ended
     warnings.filterwarnings("ignore", "budget=.* is not below", UserWarning)
     given = arguments()

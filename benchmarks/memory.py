@@ -1,4 +1,4 @@
-"""The memory of training on 100,000 x 50 rows, against cache_mb plus four times the data."""
+"""Measure the memory of training on 100,000 x 50 rows, against a limit of cache_mb plus four times the data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from slimsvm import SlimSVC
 
 
 def peak() -> float:
-    """The most memory this process has had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def made_rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two noisy classes whose border is curved."""
+    """Return two noisy classes with a curved boundary."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     margin = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=n)
@@ -24,7 +24,7 @@ def made_rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Fit the exact model and print how much memory that took on top of the data."""
+    """Fit the exact model and print the memory it took, the data included."""
     X, y = made_rows(100_000, 50)
     data_mb, before = X.nbytes / 2**20, peak()
     model = SlimSVC(cache_mb=512).fit(X, y)

@@ -1,4 +1,4 @@
-"""Rows a second of each online learner: budget 100, 50 features, from a stream in batches of 1,000 rows."""
+"""Measure rows per second of each online learner: budget 100, 50 features, a stream in batches of 1,000 rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TARGET = 20_000
 
 
 def learners() -> dict[str, Any]:
-    """Trainers by name; lam is that of C = 1 for the whole stream."""
+    """Return trainers by name; lam is that of C = 1 for the whole stream."""
     sgd = {f"bsgd {name}": BSGD(lam=1 / ROWS, maintenance=name) for name in MAINTENANCE}
     return {"forgetron": Forgetron(), "rbp": RBP(), **sgd}
 
 
 def stream(trainer: Any, X: np.ndarray, y: np.ndarray) -> SlimSVC:
-    """One pass over the rows by partial_fit."""
+    """Return a model after one pass over the rows by partial_fit."""
     slim = SlimSVC(BUDGET, trainer=trainer, random_state=0)
     for start in range(0, ROWS, BATCH):
         slim.partial_fit(X[start : start + BATCH], y[start : start + BATCH], classes=[0, 1])
@@ -33,7 +33,7 @@ def stream(trainer: Any, X: np.ndarray, y: np.ndarray) -> SlimSVC:
 
 
 def main() -> None:
-    """A line for each learner; `moves` are the rows that changed the model, which are what costs."""
+    """Print a line for each learner; `moves` is the share of rows that changed the model, which take most of the time."""
     X, y = make_classification(2 * ROWS, FEATURES, n_informative=20, flip_y=0.05, random_state=0)
     contenders = {name: partial(stream, trainer, X[:ROWS], y[:ROWS]) for name, trainer in learners().items()}
     seconds, models = interleaved(contenders, dict.fromkeys(contenders, 5))

@@ -1,4 +1,4 @@
-"""The problems that benchmarks run on: data, kernel width and cost, as the papers have them."""
+"""The problems that benchmarks run on: data, gamma and C, as in the papers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _sh
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows as a user would give them to any of the libraries, with one kernel and one cost."""
+    """Rows as a user would give them to any of the libraries, with gamma and C."""
 
     name: str
     X: Any
@@ -35,7 +35,7 @@ class Problem:
 
 
 def shades(X: np.ndarray) -> np.ndarray:
-    """Grey values from 0 to 1."""
+    """Return grey values from 0 to 1."""
     return (X / 255).astype(np.float32)
 
 
@@ -63,12 +63,12 @@ FIRST_ROWS = {"ijcnn1_35k": ("ijcnn1", 35_000)}
 
 
 def folder() -> Path:
-    """Where the data is: SLIMSVM_DATA, or shared/data beside the project."""
+    """Return the folder of the data: SLIMSVM_DATA, or shared/data beside the project."""
     return Path(os.environ.get("SLIMSVM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def arrays(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a data set as they are stored; ends the program with advice where they are missing."""
+    """Return the stored arrays of a data set; end the program with advice where they are missing."""
     file = folder() / f"{name}.npz"
     if not file.exists():
         sys.exit(MISSING.format(file=file.name, folder=folder()))
@@ -77,7 +77,7 @@ def arrays(name: str) -> dict[str, np.ndarray]:
 
 
 def problem(name: str) -> Problem:
-    """The problem of that name."""
+    """Return the problem of that name."""
     gamma, C, sparse, scaler = SETTINGS[name]
     data, wanted = ONE_CLASS.get(name, (name, None))
     data, first = FIRST_ROWS.get(name, (data, None))
@@ -94,12 +94,12 @@ def problem(name: str) -> Problem:
 
 
 def shortened(p: Problem, count: int) -> Problem:
-    """The problem with its first training rows alone, for quick looks."""
+    """Return the problem with its first training rows only, for quick runs."""
     return replace(p, X=p.X[:count], y=p.y[:count])
 
 
 def rows(stored: dict[str, np.ndarray], name: str) -> Any:
-    """A dense array, or the CSR array whose pieces are stored."""
+    """Return a dense array, or the CSR array whose pieces are stored."""
     if name in stored:
         return stored[name].astype(np.float64)
     pieces = (stored[f"{name}_data"].astype(np.float64), stored[f"{name}_indices"], stored[f"{name}_indptr"])

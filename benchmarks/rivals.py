@@ -1,4 +1,4 @@
-"""The same small model in the hands of others: scikit-learn's own SVC, m2cgen, micromlgen and skl2onnx."""
+"""The same small model in other libraries: scikit-learn's SVC, m2cgen, micromlgen and skl2onnx."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from slimsvm.importers.pairs import layout_of
 from slimsvm.ship.artefact import Artefact
+from slimsvm.ship.pairs import layout_of
 
 #: seconds that a generator and its compiler get each
 PATIENCE = 60
 
 
 def svc_like(artefact: Artefact) -> SVC:
-    """A fitted SVC that computes an artefact of the rbf kernel: its points, in LIBSVM's layout."""
+    """Return a fitted SVC that computes an artefact of the rbf kernel: its points, in LIBSVM's layout."""
     layout, k = layout_of(artefact), artefact.classes.size
     points = np.ascontiguousarray(artefact.points[layout.index])
     rng = np.random.default_rng(0)
@@ -42,13 +42,13 @@ def svc_like(artefact: Artefact) -> SVC:
 
 
 def section_bytes(compiled: Path) -> int:
-    """Code and constants of an object file."""
+    """Return the bytes of code and constants in an object file."""
     done = subprocess.run(["size", "-A", compiled], capture_output=True, text=True, check=True)
     return sum(int(size) for size in re.findall(r"^\.(?:text|rodata)\S*\s+(\d+)", done.stdout, re.MULTILINE))
 
 
 def code_bytes(source: bytes, *compiler: str, ending: str = ".c") -> int:
-    """Code and constants of a source, compiled for size, by gcc unless told."""
+    """Return the bytes of code and constants of a source, compiled for size, by gcc unless another compiler is given."""
     with tempfile.TemporaryDirectory() as folder:
         path, compiled = Path(folder) / f"model{ending}", Path(folder) / "model.o"
         path.write_bytes(source)
@@ -57,7 +57,7 @@ def code_bytes(source: bytes, *compiler: str, ending: str = ".c") -> int:
 
 
 def _run_patiently(command: list[str]) -> None:
-    """Run a command; when it takes too long its own children end with it."""
+    """Run a command; end it and its children when it takes too long."""
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             code = process.wait(PATIENCE)
@@ -69,14 +69,14 @@ def _run_patiently(command: list[str]) -> None:
 
 
 def m2cgen_bytes(svc: SVC) -> int:
-    """The model by m2cgen."""
+    """Return the bytes of the model by m2cgen."""
     import m2cgen
 
     return code_bytes(m2cgen.export_to_c(svc).encode())
 
 
 def micromlgen_bytes(svc: SVC) -> int:
-    """The model by micromlgen, whose header for Arduino wants an stdarg.h first."""
+    """Return the bytes of the model by micromlgen, whose Arduino header needs stdarg.h first."""
     import micromlgen
 
     text = "#include <stdarg.h>\n#include <stdint.h>\n#include <math.h>\n" + micromlgen.port(svc)
@@ -85,7 +85,7 @@ def micromlgen_bytes(svc: SVC) -> int:
 
 
 def skl2onnx_model(svc: SVC) -> bytes:
-    """The model by skl2onnx."""
+    """Return the model by skl2onnx."""
     from skl2onnx import to_onnx
 
     rows = np.zeros((1, svc.n_features_in_), np.float32)
@@ -93,7 +93,7 @@ def skl2onnx_model(svc: SVC) -> bytes:
 
 
 def attempt(make: Callable[[SVC], int], svc: SVC) -> int | str:
-    """What a rival makes of it, or how it failed."""
+    """Return the bytes of a rival's model, or how it failed."""
     signal.signal(signal.SIGALRM, _out_of_time)
     signal.alarm(2 * PATIENCE)
     try:

@@ -1,4 +1,4 @@
-"""How seconds grow with rows: the path to 64 support vectors with SlimSVC's own settings, and training before it.
+"""Measure how seconds grow with rows: training, and the path to 64 support vectors with SlimSVC's default settings.
 
 The exponent is the slope of log seconds against log rows. A second part sets SlimSVC(16, trainer=None), which trains no
 full model, against SVC.fit.
@@ -24,7 +24,7 @@ REPEATS = 2
 
 
 def seconds_of(p: Problem) -> dict[str, float]:
-    """Seconds of training the full model and of the path from it."""
+    """Return the seconds of training the full model and of the path from it."""
     full = SlimSVC(C=p.C, gamma=p.gamma)
     path = partial(compress, full, p.X, p.y, budget=BUDGET, random_state=0)
     contenders: dict[str, Callable[[], Any]] = {"train": partial(full.fit, p.X, p.y), "path": path}
@@ -32,7 +32,7 @@ def seconds_of(p: Problem) -> dict[str, float]:
 
 
 def scaling(name: str) -> None:
-    """Lines for ever more rows of one problem, then the exponents."""
+    """Print lines for more and more rows of one problem, then the exponents."""
     p, common = problem(name), {"benchmark": "scaling", "data": name, "reducer": SlimSVC().reducer}
     found: dict[str, list[float]] = {"train": [], "path": []}
     for count in ROWS:
@@ -44,7 +44,7 @@ def scaling(name: str) -> None:
 
 
 def straight(name: str, budget: int = 16) -> None:
-    """A small model without a full one against SVC.fit."""
+    """Compare a small model without a full one with SVC.fit."""
     p, common = problem(name), {"benchmark": "scaling", "data": name, "threads": thread_count()}
     settings: dict[str, Any] = {"C": p.C, "gamma": p.gamma}
     slim, svc = SlimSVC(budget, trainer=None, random_state=0, **settings), SVC(cache_size=2000, **settings)
@@ -67,7 +67,7 @@ def straight(name: str, budget: int = 16) -> None:
 
 
 def main() -> None:
-    """ijcnn1 and covtype; then a8a without a full model."""
+    """Run ijcnn1 and covtype; then a8a without a full model."""
     for name in ("ijcnn1", "covtype"):
         scaling(name)
     straight("a8a")

@@ -1,4 +1,4 @@
-"""Exported models: agreement with Python on whole test sets, bytes and latency, next to what others make of them."""
+"""Measure exported models: agreement with Python on whole test sets, bytes and latency, beside those of other exporters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 import slimsvm
 from benchmarks.problems import Problem, problem
 from benchmarks.rivals import RIVALS, attempt, code_bytes, skl2onnx_model, svc_like
-from benchmarks.targets import Outcome, missing, onnx_session, run_c, run_js, run_libsvm, run_onnx
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC, export, runtime
 from slimsvm.ship.artefact import Artefact
@@ -25,6 +24,7 @@ from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.onnx import ONNXExporter
 from slimsvm.ship.source import artefact_of
+from tools.targets import Outcome, missing, onnx_session, run_c, run_js, run_libsvm, run_onnx
 
 #: problem -> budget, and training rows of the model at most (few where the reducer takes long); test sets are whole
 MODELS = {"a8a": (16, None), "ijcnn1": (128, None), "letter": (520, 3_000), "mnist": (500, 3_000)}
@@ -56,7 +56,7 @@ int main(void)
 
 
 def trained(p: Problem, budget: int, most: int | None) -> SlimSVC:
-    """The small model of a problem, trained once."""
+    """Return the small model of a problem, trained once."""
     KEPT.mkdir(exist_ok=True)
     path = KEPT / f"ship-{p.name}-{budget}.slim"
     if not path.exists():
@@ -66,12 +66,12 @@ def trained(p: Problem, budget: int, most: int | None) -> SlimSVC:
 
 
 def dense(X: Any) -> np.ndarray:
-    """Rows as a dense array, as exported models take them."""
+    """Return rows as a dense array, as exported models take them."""
     return X.toarray() if issparse(X) else X
 
 
 def outcomes(model: SlimSVC, X: np.ndarray, seen: np.ndarray, folder: Path) -> dict[str, Callable[[], Outcome]]:
-    """Every target with a way to run it on all rows; `seen` are rows that tell integers their range."""
+    """Return for each target a call that runs it on all rows; `seen` are rows that set the range of integers."""
     a = artefact_of(model)
     runs: dict[str, Callable[[], Outcome]] = {}
     for precision in BITS:
@@ -92,7 +92,7 @@ def outcomes(model: SlimSVC, X: np.ndarray, seen: np.ndarray, folder: Path) -> d
 
 
 def agreement(p: Problem, model: SlimSVC, folder: Path) -> None:
-    """Scores and labels of every target on the whole test set against Python's."""
+    """Compare scores and labels of every target with Python's on the whole test set."""
     X, outputs = dense(p.X_test), model.model_(p.X_test)
     labels, largest = model.predict(p.X_test), np.abs(outputs).max()
     error = np.mean(labels != p.y_test)
@@ -120,7 +120,7 @@ def agreement(p: Problem, model: SlimSVC, folder: Path) -> None:
 
 
 def sizes(p: Problem, model: SlimSVC, seen: np.ndarray) -> None:
-    """Code and constants of the C model, and what others make of the same model."""
+    """Print the bytes of code and constants of the C model, and those of other exporters."""
     a = artefact_of(model)
     exporters = {name: CExporter(name, rows=None if name == "float32" else seen) for name in BITS}
     code = {name: exporter.render(a, "model")[".c"] for name, exporter in exporters.items()}
@@ -142,7 +142,7 @@ def sizes(p: Problem, model: SlimSVC, seen: np.ndarray) -> None:
 
 
 def c_seconds(a: Artefact, X: np.ndarray, precision: str) -> float:
-    """The time of one row in compiled C."""
+    """Return the seconds of one row in compiled C."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for ending, text in CExporter(precision).render(a, "model").items():
@@ -156,7 +156,7 @@ def c_seconds(a: Artefact, X: np.ndarray, precision: str) -> float:
 
 
 def latency(p: Problem, model: SlimSVC) -> None:
-    """One row, one core, everywhere; all in turn, the best of several."""
+    """Print the time of one row on one core for every target; each in turn, the best of several."""
     X = np.ascontiguousarray(dense(p.X_test)[:64])
     model.model_ = replace(model.model_, points=dense(model.model_.points))
     a = artefact_of(model)
@@ -187,7 +187,7 @@ def latency(p: Problem, model: SlimSVC) -> None:
 
 
 def _count(call: Callable[[], Any]) -> int:
-    """Calls that take about 20 ms."""
+    """Return how many calls take about 20 ms."""
     start = time.perf_counter()
     call()
     return int(np.clip(0.02 / (time.perf_counter() - start), 1, 500))
@@ -202,7 +202,7 @@ def _repeated(call: Callable[[], Any], count: int) -> Callable[[], None]:
 
 
 def large(folder: Path) -> None:
-    """A full model of 20,000 support vectors: the time of each export."""
+    """Print the seconds of each export of a full model with 20,000 support vectors."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 123))
     model = SlimSVC(C=1.0).fit(X, X[:, 0] > 0)
@@ -216,7 +216,7 @@ def large(folder: Path) -> None:
 
 
 def main() -> None:
-    """Every problem, then latency at 64 x 123, then the large model."""
+    """Run every problem, then latency at 64 x 123, then the large model."""
     warnings.simplefilter("ignore")
     for name, (budget, most) in MODELS.items():
         p = problem(name)

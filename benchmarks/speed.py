@@ -1,4 +1,4 @@
-"""How soon the stochastic batch perceptron is as good as SVC, to within 0.15 points of test error, against SVC.fit.
+"""Measure when the stochastic batch perceptron is within 0.15 points of the test error of SVC, against the time of SVC.fit.
 
 Runs of 50, 100, 200, ... rounds, each from the start, until one is good enough: its time is printed as a share of the time
 of SVC.fit. A run that stops by itself, on an error of held-out training rows that no longer falls, is printed too.
@@ -25,7 +25,7 @@ MARGIN, TARGET = 0.0015, 1 / 8
 
 
 def timed(p: Problem, model: Any) -> tuple[float, float]:
-    """Seconds of fit, and the test error."""
+    """Return the seconds of fit, and the test error."""
     start = perf_counter()
     model.fit(p.X, p.y)
     seconds = perf_counter() - start
@@ -33,7 +33,7 @@ def timed(p: Problem, model: Any) -> tuple[float, float]:
 
 
 def runs(p: Problem, good: float) -> Iterator[tuple[str, float, float, SlimSVC]]:
-    """The run that stops by itself, then ever longer ones until one has a test error of at most `good`."""
+    """Yield the run with early stopping, then longer and longer ones until one has a test error of at most `good`."""
     model = SlimSVC(trainer=SBP(early_stopping=True), C=p.C, gamma=p.gamma, random_state=0)
     yield "early stopping", *timed(p, model), model
     for rounds in (50 * 2**k for k in range(8)):
@@ -45,7 +45,7 @@ def runs(p: Problem, good: float) -> Iterator[tuple[str, float, float, SlimSVC]]
 
 
 def compare(p: Problem) -> None:
-    """The lines of one problem."""
+    """Print the lines of one problem."""
     svc_seconds, svc_error = timed(p, SVC(C=p.C, gamma=p.gamma, cache_size=2000))
     common = {"benchmark": "speed", "data": p.name, "threads": thread_count()}
     line(**common, model="svc", seconds=svc_seconds, test_error=svc_error)
@@ -66,7 +66,7 @@ def compare(p: Problem) -> None:
 
 
 def main() -> None:
-    """a8a and mnist, 8 against the rest."""
+    """Run a8a and mnist (8 against the rest)."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     for name in ("a8a", "mnist8"):
         compare(problem(name))

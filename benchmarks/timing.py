@@ -1,4 +1,4 @@
-"""Timing side by side: every contender in turn, several times over, the best of each."""
+"""Time contenders side by side: each in turn, several times, the best of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 def interleaved(
     contenders: Mapping[str, Callable[[], Any]], repeats: Mapping[str, int]
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The best time of each contender and its last result; in round r those run that have more than r repeats."""
+    """Return the best time of each contender and its last result; round r runs those with more than r repeats."""
     best: dict[str, float] = {}
     results: dict[str, Any] = {}
     for number in range(max(repeats.values())):

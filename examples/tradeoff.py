@@ -1,4 +1,4 @@
-"""The trade-off picture of the README: test error against the number of support vectors, on digits.
+"""Draw the picture of the README: test error against the number of support vectors, on handwritten digits.
 
 python examples/tradeoff.py docs/tradeoff.svg      (needs the extra: pip install "slimsvm[plots]")
 """
@@ -15,12 +15,12 @@ from sklearn.model_selection import train_test_split
 
 from slimsvm import SlimSVC
 
-#: the house method, and others of REDUCERS to compare it with
+#: the reducers compared, and their colours
 SHOWN = {"slim": "tab:blue", "reduced-set": "tab:green", "spsvm": "tab:orange", "slant-aggressive": "0.5"}
 
 
 def main(output: str) -> None:
-    """Fit once for each reducer; the path holds models of all sizes."""
+    """Fit once for each reducer, whose path holds models of all sizes, and write the picture."""
     X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
     full = SlimSVC(C=10).fit(X, y)
 

@@ -1,9 +1,11 @@
 """What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
 
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
 import hypothesis
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -13,14 +15,23 @@ from slimsvm.model import Holdout, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.base import Reducer
-from slimsvm.rows import host_against, precision, tiles
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.coefficients import CoefficientFit
-from slimsvm.solvers.demands import demands
+from slimsvm.solvers.basis import EXACT, squared_hinge
+from slimsvm.solvers.newton import tie_ridge
+from tools.contracts import Recorder
 
 # the same examples in every run: a failure is then a change, not chance
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--write-contracts", action="store_true", help="write docs/contracts.md from what the tests found")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Recorder(config))
+
 
 GAMMA, DEGREE, COEF0 = 0.3, 3, 0.5
 
@@ -63,6 +74,23 @@ def naive_level(heights, weights, volume):
     raise AssertionError
 
 
+@pytest.fixture
+def excused(record_property):
+    """excused(reason): a contract test passes, but this method is excused from the contract (docs/contracts.md)."""
+    return lambda reason: record_property("excused", reason)
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """threads(count): let what is built from now on use so many threads, whatever the machine has."""
+
+    def use(count):
+        monkeypatch.setattr(joblib, "cpu_count", lambda: count)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+
+    return use
+
+
 @pytest.fixture(params=KERNELS)
 def kernel_name(request):
     return request.param
@@ -81,17 +109,28 @@ def form(request):
 
 
 @pytest.fixture
-def float32_always(monkeypatch):
-    """Float32 tiles for the smallest work too, however large the bound on their error."""
-    monkeypatch.setattr(precision, "SMALL_WORK", 0)
-    for module in (precision, tiles, host_against):
-        monkeypatch.setattr(module, "FLOAT32_ERROR", np.inf)
+def in_rows(monkeypatch):
+    """in_rows(name, value): set a constant in every module of slimsvm.rows that has it."""
+
+    def use(name, value):
+        for module in [module for path, module in sys.modules.items() if path.startswith("slimsvm.rows")]:
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+
+    return use
 
 
 @pytest.fixture
-def float64_always(monkeypatch):
+def float32_always(in_rows):
+    """Float32 tiles for the smallest work too, however large the bound on their error."""
+    in_rows("SMALL_WORK", 0)
+    in_rows("FLOAT32_ERROR", np.inf)
+
+
+@pytest.fixture
+def float64_always(in_rows):
     """No float32 tiles, however large the work."""
-    monkeypatch.setattr(precision, "SMALL_WORK", np.inf)
+    in_rows("SMALL_WORK", np.inf)
 
 
 @pytest.fixture
@@ -133,11 +172,9 @@ class FirstRows(Reducer):
     def models(self, task, sizes, model, deadline):  # noqa: ARG002
         for size in sizes:
             rows = np.arange(min(size, task.rows.n))
-            fit = CoefficientFit(
-                task.rows.block(np.arange(task.rows.n), rows), task.targets, demands(task, None), task.weights
-            )
-            outputs = task.targets.shape[1]
-            yield task.expansion(rows, *fit.solve(np.zeros((rows.size, outputs)), np.zeros(outputs))), "first rows"
+            against = task.rows.against(task.rows.take(rows))
+            found = squared_hinge(task).fit(against, tie_ridge(against, task.weights), EXACT)
+            yield task.expansion(rows, found.coef, found.bias), "first rows"
             if rows.size < size:
                 return
 

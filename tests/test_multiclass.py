@@ -1,5 +1,8 @@
 """Codings: labels to targets and outputs back to labels."""
 
+import tracemalloc
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,7 +93,31 @@ def test_votes_are_pairs_won(k):
     np.testing.assert_array_equal(coding.decode(outputs), votes.argmax(axis=1))
 
 
-@pytest.mark.parametrize("load", [load_digits, load_iris])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_columns_are_pairs_in_the_order_of_libsvm(k):
+    signs = np.zeros((k, k * (k - 1) // 2))
+    for column, (i, j) in enumerate(combinations(range(k), 2)):
+        signs[i, column], signs[j, column] = (1.0, -1.0) if k > 2 else (-1.0, 1.0)
+    np.testing.assert_array_equal(OneVsOne(k).signs, signs)
+    outputs = np.random.default_rng(k).normal(size=(50, signs.shape[1]))
+    np.testing.assert_array_equal(OneVsOne(k).owner(outputs), (outputs @ signs.T).argmax(axis=1))
+
+
+def test_five_hundred_classes_need_no_table_of_classes_and_pairs():
+    """The memory is that of the outputs, and some copies of one class's columns."""
+    coding = OneVsOne(500, break_ties=True)
+    labels = np.array([3, 499, 0, 250])
+    table = 500 * coding.outputs * 8
+    tracemalloc.start()
+    outputs = coding.encode(labels)
+    np.testing.assert_array_equal(coding.decode(outputs), labels)
+    np.testing.assert_array_equal(coding.owner(outputs), labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < table / 50
+
+
+@pytest.mark.parametrize("load", [load_digits, load_iris], ids=["digits", "iris"])
 def test_one_against_one_is_svcs(load):
     X, y = load(return_X_y=True)
     learn, test = slice(0, None, 3), slice(1, None, 3)

@@ -32,6 +32,31 @@ def test_a_path_lists_its_models_sizes_and_errors():
     assert len(some) == 2
 
 
+def test_a_path_is_indexed_like_a_list():
+    some = path((1, 0.4), (3, 0.2), (5, 0.1))
+    assert some[0] is some.steps[0]
+    assert some[-1].size == 5
+    assert [one.size for one in some[1:]] == [3, 5]
+    with pytest.raises(IndexError):
+        some[3]
+
+
+def test_a_printed_path_is_a_short_table():
+    some = Path((step(1, 0.4, "eta=0.5"), step(12, 0.25)), Status.BUDGET, n_validation=40)
+    assert repr(some).splitlines() == [
+        "Path of 2 models on 40 validation rows; stopped at the budget of support vectors",
+        "  size  error     settings",
+        "     1  0.4       eta=0.5",
+        "    12  0.25",
+    ]
+    assert repr(some[0]) == "Step(size=1, error=0.4, settings='eta=0.5')"
+    long = path(*((size, 0.5) for size in range(1, 101)))
+    lines = repr(long).splitlines()
+    assert len(lines) == 15
+    assert lines[8] == "   ...  (88 more)"
+    assert [int(line.split()[0]) for line in lines[9:]] == [95, 96, 97, 98, 99, 100]
+
+
 @given(errors=steps, budget=st.integers(0, 45))
 def test_best_is_the_lowest_error_within_the_budget_and_the_largest_of_equals(errors, budget):
     some = path(*sorted(errors.items()))
@@ -112,12 +137,12 @@ def test_a_size_next_to_the_budget_is_left_out():
 
 def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
     some = tuple(step(size, error) for size, error in ((10, 0.10), (20, 0.11), (40, 0.20)))
-    assert Path(some, Status.BUDGET, judges=100).best(40).size == 20  # a standard error is 0.03
-    assert Path(some, Status.BUDGET, judges=100_000).best(40).size == 10
+    assert Path(some, Status.BUDGET, n_validation=100).best(40).size == 20  # a standard error is 0.03
+    assert Path(some, Status.BUDGET, n_validation=100_000).best(40).size == 10
     assert Path(some, Status.BUDGET).best(40).size == 10
 
 
 def test_the_second_path_is_preferred_only_where_it_is_clearly_better():
-    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, judges=100)
-    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, judges=100)
+    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, n_validation=100)
+    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, n_validation=100)
     assert [(one.size, one.error) for one in prefer(first, second)] == [(1, 0.10), (2, 0.20), (4, 0.05)]

@@ -1,20 +1,20 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators.svc import SlimSVC, compress
+    from . import reducers, trainers
+    from .estimators import SlimSVC, compress
     from .files.models import load
     from .files.native import save
     from .ship.export import export
     from .ship.runtime import runtime
 
-__version__ = version("slimsvm")
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "runtime", "save"]
+__version__: str
+__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
 
-#: where each name lives; imported when it is first used, since a deployed `runtime` has no need of scikit-learn
+#: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
     "SlimSVC": "estimators",
     "compress": "estimators",
@@ -23,9 +23,16 @@ HOMES = {
     "runtime": "ship.runtime",
     "save": "files.native",
 }
+MODULES = ("reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than all else that the command line starts with
+
+        return version("slimsvm")
+    if name in MODULES:
+        return import_module(f".{name}", __name__)
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)

@@ -63,23 +63,28 @@ class Expansion:
         return 4 * (self.size * self.points.shape[1] + self.coef.size + self.bias.size)
 
     def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
-        """The outputs for each row, (n, q)."""
+        """Return the outputs for each row, (n, q)."""
+        if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.points.shape[1]:
+            raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
         return kernel_product(self.kernel, X, self.points, self.coef, meter or Meter()) + self.bias
+
+    def on(self, rows: Rows) -> Array:
+        """Return the outputs for rows in their home, (n, q)."""
+        return rows.product(self.points, self.coef) + self.bias
 
 
 @dataclass(frozen=True)
 class Holdout:
-    """Rows kept back to judge models on: never seen by the method that makes them."""
+    """The validation rows, which the method that makes the models does not see."""
 
     rows: Rows
     labels: Array  # class numbers
     weights: Array
     decode: Callable[[Array], Array]
 
-    def error(self, model: Expansion) -> float:
-        """The weighted share of rows that the model puts into another class."""
-        outputs = self.rows.product(model.points, model.coef) + model.bias
-        return float(np.average(self.decode(outputs) != self.labels, weights=self.weights))
+    def validation_error(self, model: Expansion) -> float:
+        """Return the weighted share of rows that the model puts into another class."""
+        return float(np.average(self.decode(model.on(self.rows)) != self.labels, weights=self.weights))
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,12 @@ class Task:
     report: Callable[[str, float], None] = silent
 
     def error(self, model: Expansion) -> float:
-        """The held-out error of a model; not a number where no rows are held out."""
-        return self.holdout.error(model) if self.holdout else float("nan")
+        """Return the validation error of a model; not a number without validation rows."""
+        return self.holdout.validation_error(model) if self.holdout else float("nan")
 
     @property
-    def judges(self) -> int:
-        """The number of rows held out."""
+    def n_validation(self) -> int:
+        """The number of validation rows."""
         return self.holdout.labels.size if self.holdout else 0
 
     def sample(self, most: int) -> Array:

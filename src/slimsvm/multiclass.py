@@ -1,12 +1,12 @@
-"""Labels to columns of targets and outputs back to labels.
+"""From labels to columns of targets, and from outputs back to labels.
 
 Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, in every coding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """One column per class, +1 for its rows; the largest output wins."""
+    """One column per class, +1 for its rows; the largest output is predicted."""
 
     name: ClassVar[str] = "ovr"
     n_classes: int
@@ -27,29 +27,31 @@ class OneVsRest:
         return self.n_classes if self.n_classes > 2 else 1
 
     def encode(self, labels: Array) -> Array:
-        """Targets (n, q) of -1 and +1."""
+        """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
         return np.where(labels[:, None] == own, 1.0, -1.0)
 
     def scores(self, outputs: Array) -> Array:
-        """One score per class, or one in all for two classes, as scikit-learn's decision_function has them."""
+        """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:
-        """The class of each row."""
+        """Return the class of each row."""
         return outputs.argmax(axis=1) if self.outputs > 1 else (outputs.ravel() > 0).astype(np.intp)
 
     def owner(self, coef: Array) -> Array:
-        """The class that each point speaks for, by its coefficients (m, q)."""
+        """Return the class that the coefficients (m, q) of each point favour most."""
         return self.decode(coef)
 
 
 @dataclass(frozen=True)
 class OneVsOne:
-    """One column per pair of classes i < j, as in LIBSVM; the class with the most votes wins, the first one of equals.
+    """One column per pair of classes i < j, as in LIBSVM; the class with the most votes is predicted, the first of equals.
 
     A column is positive for class i and 0 for rows of other classes; with two classes it is positive for class 1.
-    With `break_ties` outputs part those that are equal in votes, as SVC's parameter of that name has it.
+    With `break_ties` the sums of outputs decide between equal votes, as with SVC's parameter of that name.
+
+    The methods loop over classes: a table of all classes by all pairs would have k^3 / 2 entries.
     """
 
     name: ClassVar[str] = "ovo"
@@ -63,36 +65,54 @@ class OneVsOne:
 
     @property
     def signs(self) -> Array:
-        """(k, q): +1, -1 or 0 as a column is for, against or not about a class."""
-        signs = np.zeros((self.n_classes, self.outputs))
-        for column, (i, j) in enumerate(combinations(range(self.n_classes), 2)):
-            signs[i, column], signs[j, column] = 1.0, -1.0
-        return signs if self.n_classes > 2 else -signs
+        """(k, q): +1, -1 or 0 as a column is for, against or not about a class; for exporters, whose classes are few."""
+        return self.encode(np.arange(self.n_classes))
+
+    def _blocks(self) -> Iterator[tuple[int, slice]]:
+        """Yield each class i but the last with its columns, those of the pairs (i, i + 1), (i, i + 2), ..."""
+        start = 0
+        for i in range(self.n_classes - 1):
+            stop = start + self.n_classes - 1 - i
+            yield i, slice(start, stop)
+            start = stop
 
     def encode(self, labels: Array) -> Array:
-        """Targets (n, q) of -1, 0 and +1."""
-        return self.signs[labels]
+        """Return targets (n, q) of -1, 0 and +1."""
+        targets, sign = np.zeros((labels.size, self.outputs)), 1.0 if self.n_classes > 2 else -1.0
+        for i, columns in self._blocks():
+            later = np.flatnonzero(labels > i)
+            targets[later, columns.start + labels[later] - i - 1] = -sign
+            targets[labels == i, columns] = sign
+        return targets
+
+    def _sums(self, values: Array) -> Array:
+        """Return for each class the sum of the columns for it less the sum of those against it, (n, k)."""
+        sums = np.zeros((values.shape[0], self.n_classes))
+        for i, columns in self._blocks():
+            sums[:, i] += values[:, columns].sum(axis=1)
+            sums[:, i + 1 :] -= values[:, columns]
+        return sums if self.n_classes > 2 else -sums
 
     def votes(self, outputs: Array) -> Array:
-        """The number of columns won by each class (n, k); an output of 0 goes to the column's negative class."""
-        return np.where(outputs > 0, 1.0, -1.0) @ self.signs.T / 2 + (self.n_classes - 1) / 2
+        """Return the number of columns won by each class (n, k); an output of 0 is for the column's negative class."""
+        return (self._sums(np.where(outputs > 0, np.int8(1), np.int8(-1))) + self.n_classes - 1) / 2
 
     def scores(self, outputs: Array) -> Array:
-        """Votes, with the sum of outputs squeezed below half a vote to part equals, as SVC has them."""
+        """Return votes, plus sums of outputs squeezed to less than half a vote to decide between equals, as SVC does."""
         if self.n_classes == 2:
             return outputs.ravel()
-        confidence = outputs @ self.signs.T
+        confidence = self._sums(outputs)
         return self.votes(outputs) + confidence / (3 * (np.abs(confidence) + 1))
 
     def decode(self, outputs: Array) -> Array:
-        """The class of each row."""
+        """Return the class of each row."""
         if self.break_ties and self.n_classes > 2:
             return self.scores(outputs).argmax(axis=1)
         return self.votes(outputs).argmax(axis=1)
 
     def owner(self, coef: Array) -> Array:
-        """The class that each point speaks for, by its coefficients (m, q)."""
-        return (coef @ self.signs.T).argmax(axis=1)
+        """Return the class that the coefficients (m, q) of each point favour most."""
+        return self._sums(coef).argmax(axis=1)
 
 
 CODINGS = {coding.name: coding for coding in (OneVsRest, OneVsOne)}

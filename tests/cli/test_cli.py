@@ -2,9 +2,9 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -16,8 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
+from slimsvm import estimators
 from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
+from slimsvm.cli import parse
+from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
 from slimsvm.reducers import REDUCERS
 from slimsvm.ship.export import EXPORTERS
@@ -72,7 +75,7 @@ def test_compress_shrinks_a_slim_file_and_a_trusted_pickle(files, tmp_path, caps
     data = str(files / "both.npz")
     assert cli.run(["train", data, "-o", str(big), "--scale", "minmax"]) == 0
     for model, trust in ((big, []), (files / "svc.joblib", ["--trust"])):
-        assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "12", "--test", data, *trust]) == 0
+        assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "12", "--test", data, "--force", *trust]) == 0
         assert "accuracy on test rows" in capsys.readouterr().out
         assert slimsvm.load(small)[-1].support_vectors_.shape[0] <= 12
 
@@ -119,7 +122,7 @@ def test_export_writes_each_target(small, tmp_path, capsys, target):
     assert cli.run(words) == 0
     assert capsys.readouterr().out.startswith(f"{output} ({output.stat().st_size:,} bytes)\n")
     written = output.read_bytes()
-    assert cli.run(["export", str(model), "-o", str(output)]) == 1
+    assert cli.run(["export", str(model), "-o", str(output)]) == 2
     assert "--force" in capsys.readouterr().err
     assert cli.run(["export", str(model), "-o", str(output), "--force"]) == 0
     assert output.read_bytes() == written
@@ -165,7 +168,7 @@ def test_train_without_a_trainer_goes_straight_to_a_small_model(files, tmp_path,
     model = slimsvm.load(tmp_path / "m.slim")[-1]
     assert (model.trainer, model.n_iter_) == (None, 0)
     assert model.support_vectors_.shape[0] <= 9
-    assert cli.run([*words, "--reducer", "slant", "-b", "9"]) == 1
+    assert cli.run([*words, "--reducer", "slant", "-b", "9", "--force"]) == 2
     assert "first-rows" in capsys.readouterr().err
 
 
@@ -208,35 +211,67 @@ def test_ctrl_c_while_shrinking_saves_the_best_so_far_with_a_note(shrinking, mon
     ("arguments", "code", "words"),
     [
         (["train", "{folder}/missing.csv"], 1, ["missing.csv", "No such file"]),
-        (["train", "{folder}/train.csv", "--budget", "0"], 1, ["budget", "0"]),
-        (["train", "{folder}/train.csv", "--budget", "many"], 1, ["--budget", "many"]),
-        (["train", "{folder}/train.csv", "--gamma", "-1"], 1, ["gamma", "-1"]),
-        (["train", "{folder}/train.csv", "--gamma", "wide"], 1, ["--gamma", "wide"]),
-        (["train", "{folder}/train.csv", "-C", "0"], 1, ["C must be", "0"]),
-        (
-            ["train", "{folder}/train.csv", "--kernel", "fourier"],
-            1,
-            ["fourier", *cli.FILE_KERNELS],
-        ),
-        (["train", "{folder}/train.csv", "--reducer", "magic"], 1, ["magic", *REDUCERS]),
-        (["train", "{folder}/train.csv", "--trainer", "magic"], 1, ["magic", *TRAINERS]),
-        (["train", "{folder}/train.csv", "--trainer", "none", "-b", "0.5"], 1, ["trainer=None", "full model"]),
-        (["train", "{folder}/train.csv", "--time-limit", "0"], 1, ["time_limit", "seconds", "0"]),
+        (["train", "{folder}/train.csv", "--budget", "0"], 2, ["--budget", "'0'"]),
+        (["train", "{folder}/train.csv", "--budget", "many"], 2, ["--budget", "many"]),
+        (["train", "{folder}/train.csv", "--budget", "1_0"], 2, ["--budget", "1_0"]),
+        (["train", "{folder}/train.csv", "--budget", "1e30"], 2, ["--budget", "1e30"]),
+        (["train", "{folder}/train.csv", "--budget", "9" * 5000], 2, ["--budget", "999..."]),
+        (["train", "{folder}/train.csv", "--budget", "nan"], 2, ["--budget", "nan"]),
+        (["train", "{folder}/train.csv", "--tolerance", "1"], 2, ["--tolerance", "'1'", "0.005"]),
+        (["train", "{folder}/train.csv", "--gamma", "-1"], 2, ["--gamma", "-1"]),
+        (["train", "{folder}/train.csv", "--gamma", "wide"], 2, ["--gamma", "wide"]),
+        (["train", "{folder}/train.csv", "--gamma", "inf"], 2, ["--gamma", "inf"]),
+        (["train", "{folder}/train.csv", "-C", "0"], 2, ["-C", "'0'", "above 0"]),
+        (["train", "{folder}/train.csv", "-C", "1_0"], 2, ["-C", "1_0"]),
+        (["train", "{folder}/train.csv", "--tol", "nan"], 2, ["--tol", "nan"]),
+        (["train", "{folder}/train.csv", "--coef0", "inf"], 2, ["--coef0", "inf"]),
+        (["train", "{folder}/train.csv", "--degree", "-1"], 2, ["--degree", "-1"]),
+        (["train", "{folder}/train.csv", "--degree", "1001"], 2, ["--degree", "1000"]),
+        (["train", "{folder}/train.csv", "--max-iter", "1" + "0" * 30], 2, ["--max-iter", "whole number"]),
+        (["train", "{folder}/train.csv", "--seed", "-1"], 2, ["--seed", "-1"]),
+        (["train", "{folder}/train.csv", "--seed", "1" + "0" * 30], 2, ["--seed", "4294967295"]),
+        (["train", "{folder}/train.csv", "--seed", "9" * 5000], 2, ["--seed", "4294967295"]),
+        (["train", "{folder}/train.csv", "--cache-mb", "0"], 2, ["--cache-mb", "'0'"]),
+        (["train", "{folder}/train.csv", "--kernel", "fourier"], 2, ["--kernel", "fourier", *parse.kernel_names()]),
+        (["train", "{folder}/train.csv", "--kernel", "precomputed"], 2, ["--kernel", *parse.kernel_names()]),
+        (["train", "{folder}/train.csv", "--reducer", "magic"], 2, ["--reducer", "magic", *REDUCERS]),
+        (["train", "{folder}/train.csv", "--trainer", "magic"], 2, ["--trainer", "magic", *TRAINERS, "none"]),
+        (["train", "{folder}/train.csv", "--scale", "much"], 2, ["--scale", "much", "minmax"]),
+        (["train", "{folder}/train.libsvm", "--scale", "minmax"], 2, ["--scale", "sparse", "maxabs"]),
+        (["train", "{folder}/both.npz", "--split", "all"], 2, ["--split", "all", "test"]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "-b", "0.5"], 2, ["--trainer none", "--budget 16"]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "-t", "0.1"], 2, ["--tolerance", "--budget alone"]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "--reducer", "lars", "-b", "9"], 2, ["lars", "slim"]),
+        (["train", "{folder}/train.csv", "--trainer", "bsgd"], 2, ["--trainer bsgd", "--budget 100"]),
+        (["train", "{folder}/train.csv", "--trainer", "rbp", "-b", "1"], 2, ["--trainer rbp", "--budget 100"]),
+        (["train", "{folder}/train.csv", "--kernel", "chi2", "-b", "9"], 2, ["--reducer", "slim", "chi2", "slant"]),
+        (["train", "{folder}/train.csv", "--time-limit", "0"], 2, ["--time-limit", "'0'"]),
         (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
+        (["train", "{folder}/train.csv", "--target", "9" * 5000], 1, ["no column"]),
+        (["train", "{folder}/train.libsvm", "--target", "y"], 1, ["--target 'y'", "CSV"]),
+        (["train", "{folder}/train.csv", "--device", "gpu"], 2, ["--device", "gpu", "cuda", "auto"]),
+        (["train", "{folder}/train.csv", "--device", "cuda:99"], 2, ["--device", "cuda:99"]),
+        (["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "9", "--device", "gpu"], 2, ["--device", "cuda"]),
         (["predict", "{folder}/train.csv", "{folder}/train.csv"], 1, ["train.csv"]),
         (["info", "{folder}/nowhere.slim"], 1, ["nowhere.slim"]),
-        (["compress", "{folder}/svc.joblib", "{folder}/train.csv"], 1, ["--trust"]),
-        (["export", "{folder}/small.slim", "-t", "cobol", "-o", "m.c"], 1, ["cobol", *EXPORTERS]),
-        (["export", "{folder}/small.slim", "-o", "m.txt"], 1, ["m.txt", *EXPORTERS]),
-        (["export", "{folder}/small.slim", "-o", "no/m.c"], 1, ["no/m.c"]),
-        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int4"], 1, ["int4", "int8"]),
+        (["compress", "{folder}/small.slim", "{folder}/train.csv"], 2, ["--budget 50", "--tolerance 0.005"]),
+        (["compress", "{folder}/svc.joblib", "{folder}/train.csv", "-b", "9"], 2, ["--trust"]),
+        (["predict", "{folder}/svc.joblib", "{folder}/train.csv"], 2, ["--trust"]),
+        (["info", "{folder}/svc.joblib"], 2, ["--trust"]),
+        (["info", "{folder}/nowhere.pkl", "--trust"], 1, ["nowhere.pkl", "No such file"]),
+        (["export", "{folder}/small.slim", "-t", "cobol", "-o", "m.c"], 2, ["--target", "cobol", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "m.txt"], 2, ["m.txt", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-o", "no/m.c"], 2, ["no/m.c"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int4"], 2, ["int4", "int8"]),
+        (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0"], 2, ["--limit", "'0'"]),
         (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0.1"], 1, ["saturate", "0.1"]),
-        (["export", "{folder}/small.slim", "-o", "m.mjs", "--flavor", "svm"], 1, ["flavor"]),
+        (["export", "{folder}/small.slim", "-o", "m.mjs", "--flavor", "svm"], 2, ["flavor"]),
         (["export", "{folder}/nowhere.slim", "-t", "c"], 1, ["nowhere.slim"]),
-        (["export", "{folder}/svc.joblib", "-o", "m.c"], 1, ["--trust"]),
+        (["export", "{folder}/svc.joblib", "-o", "m.c"], 2, ["--trust"]),
         (["train"], 2, ["DATA"]),
         (["shrink"], 2, ["shrink"]),
     ],
+    ids=lambda value: " ".join(word[-12:] for word in value) if isinstance(value, list) else None,
 )
 @pytest.mark.usefixtures("small")
 def test_errors_are_one_line_with_an_exit_code(files, tmp_path, monkeypatch, capsys, arguments, code, words):
@@ -255,15 +290,164 @@ def test_a_budget_beyond_the_model_is_said_in_one_line(tmp_path, capsys):
     np.savez(tmp_path / "iris.npz", X=X, y=y)
     assert cli.run(["train", str(tmp_path / "iris.npz"), "-o", str(tmp_path / "m.slim"), "-b", "5000"]) == 0
     (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith("slimsvm: warning: budget=5000 is not below")
+    assert warning.startswith("slimsvm: warning: --budget 5000 is not below")
 
 
-def test_an_unwritable_output_leaves_nothing_behind(files, tmp_path, capsys):
-    target = tmp_path / "no" / "such" / "folder" / "m.slim"
-    assert cli.run(["train", str(files / "train.csv"), "-o", str(target), "-b", "5"]) == 1
+#: the commands that write a file, with all but their output; {folder} has the data
+WRITERS = {
+    "demo": ["demo", "-b", "2"],
+    "train": ["train", "{folder}/train.csv", "-b", "5"],
+    "compress": ["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "3"],
+    "predict": ["predict", "{folder}/small.slim", "{folder}/train.csv", "--target", "-1"],
+    "export": ["export", "{folder}/small.slim", "-t", "json"],
+}
+
+
+@pytest.fixture(params=WRITERS)
+def writer(request, files, small):  # noqa: ARG001
+    return [word.format(folder=files) for word in WRITERS[request.param]]
+
+
+@pytest.mark.parametrize(
+    "place", ["", ".", "no/such/folder/m.slim", "file/m.slim"], ids=["empty", "folder", "nowhere", "file"]
+)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(writer, place, tmp_path, monkeypatch, capsys):
+    def work(*_, **__):
+        raise AssertionError("began to work")
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    for module, name in (
+        (estimators, "fit_reporting"),
+        (estimators, "compress_reporting"),
+        (datasets, "read_data"),
+        (models, "load"),
+    ):
+        monkeypatch.setattr(module, name, work)
+    assert cli.run([*writer, "-o", place]) == 2
     (error,) = capsys.readouterr().err.splitlines()
-    assert str(target) in error
-    assert list(tmp_path.iterdir()) == []
+    assert "--output" in error
+    assert str(Path(place)) in error
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_are_replaced_by_force_alone(writer, tmp_path, capsys):
+    output = tmp_path / "output.json"
+    output.write_text("mine")
+    assert cli.run([*writer, "-o", str(output)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "--force" in error
+    assert str(output) in error
+    assert output.read_text() == "mine"
+    assert cli.run([*writer, "-o", str(output), "--force"]) == 0
+    assert output.read_bytes()[:4] != b"mine"
+
+
+def test_no_file_of_an_export_is_replaced_without_force(small, tmp_path, capsys):
+    (tmp_path / "m.h").write_text("mine")
+    assert cli.run(["export", str(small), "-o", str(tmp_path / "m.c")]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "m.h" in error
+    assert "--force" in error
+    assert "force=" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["m.h"]
+
+
+HOSTILE = ["[/a]", "[red]b[/red]", "c\x1b[2J\x07", "d\u202e\u200b", "[link=x]e"]
+
+
+def test_labels_are_shown_as_they_are_but_for_control_characters(tmp_path, capsys):
+    rows = [f"{number},{number % 7},{HOSTILE[number % 5]}" for number in range(50)]
+    (tmp_path / "[rows].csv").write_text("\n".join(rows))
+    model = tmp_path / "[bold]m.slim"
+    assert cli.run(["train", str(tmp_path / "[rows].csv"), "-o", str(model)]) == 0
+    assert cli.run(["info", str(model)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(f"{model} (") == 2
+    for label in ("[/a]", "[red]b[/red]", "c[2J", "d", "[link=x]e"):
+        assert len(re.findall(rf"classes.*{re.escape(label)}", shown)) == 2
+    assert [char for char in shown if not char.isprintable() and char != "\n"] == []
+
+
+def test_predicted_labels_are_exact_in_a_pipe_and_safe_on_a_terminal(tmp_path, capsys, monkeypatch):
+    rows = [f"{number},{number % 7},{HOSTILE[2 * (number % 2)]}" for number in range(50)]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    model = tmp_path / "m.slim"
+    assert cli.run(["train", str(tmp_path / "rows.csv"), "-o", str(model), "-C", "1000"]) == 0
+    words = ["predict", str(model), str(tmp_path / "rows.csv"), "--target", "-1"]
+    capsys.readouterr()
+    assert cli.run(words) == 0
+    assert set(capsys.readouterr().out.split("\n")[:-1]) == {HOSTILE[0], HOSTILE[2]}
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert cli.run(words) == 0
+    assert set(capsys.readouterr().out.split("\n")[:-1]) == {"[/a]", "c[2J"}
+
+
+def test_errors_have_no_control_characters(tmp_path, capsys):
+    assert cli.run(["info", str(tmp_path / "a\x1b[2J\n.slim")]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.isprintable()
+
+
+@pytest.mark.parametrize("device", ["cpu", "array_api_strict"])
+def test_the_device_is_passed_on(device, shrinking):
+    command, output = shrinking
+    given = [] if device == "cpu" else ["--device", device]
+    assert cli.run([*command, *given]) == 0
+    assert slimsvm.load(output)[-1].device == device
+
+
+def test_info_and_predict_take_a_trusted_pickle(files, capsys):
+    assert cli.run(["info", str(files / "svc.joblib"), "--trust"]) == 0
+    out = capsys.readouterr().out
+    for word in ("rbf", "StandardScaler", "support vectors", "multiply-adds per prediction"):
+        assert word in out
+    assert cli.run(["predict", str(files / "svc.joblib"), str(files / "both.npz"), "--trust"]) == 0
+    expected = joblib.load(files / "svc.joblib").predict(np.load(files / "both.npz")["X_test"])
+    np.testing.assert_array_equal(np.array(capsys.readouterr().out.split(), dtype=int), expected)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x80\x04K\x01", b"\x80\x04K\x01.", b"cno.module\nname\n.", b"\xff" * 9], ids=ascii
+)
+@pytest.mark.parametrize("command", ["info", "predict", "export"])
+def test_a_pickle_that_holds_no_model_is_one_line(command, content, files, tmp_path, capsys):
+    (tmp_path / "m.pkl").write_bytes(content)
+    more = {"info": [], "predict": [str(files / "train.csv")], "export": ["-t", "json"]}[command]
+    assert cli.run([command, str(tmp_path / "m.pkl"), *more, "--trust"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("slimsvm: error: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OverflowError("too large"), ZeroDivisionError(), RecursionError(), MemoryError(), ImportError("get it")],
+    ids=ascii,
+)
+def test_what_cannot_be_computed_is_one_line(error, files, tmp_path, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(estimators, "fit_reporting", fail)
+    assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (str(error) or type(error).__name__) in line
+
+
+def test_a_bug_keeps_its_traceback(files, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr(estimators, "fit_reporting", fail)
+    with pytest.raises(AttributeError, match="a bug"):
+        cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")])
+
+
+def test_a_table_without_column_names_has_no_empty_line(small, capsys):
+    assert cli.run(["info", str(small)]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert str(small) in first
+    assert second.split()[0] == "kernel"
 
 
 def test_a_failed_save_names_the_file_asked_for(tmp_path):
@@ -277,17 +461,10 @@ def test_interrupt_ends_with_130_and_no_file(files, tmp_path, monkeypatch, capsy
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "fit_reporting", interrupted)
+    monkeypatch.setattr(estimators, "fit_reporting", interrupted)
     assert cli.run(["train", str(files / "train.csv"), "-o", str(tmp_path / "m.slim")]) == 130
     assert "interrupted" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pipe_sees_only_results():
-    command = [sys.executable, "-c", "from slimsvm.cli import main; main()", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"slimsvm {slimsvm.__version__}\n"
-    assert done.stderr == ""
 
 
 def test_a_terminal_sees_progress(files, tmp_path, monkeypatch, capsys):

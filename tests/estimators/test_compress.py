@@ -1,5 +1,6 @@
 """compress: any fitted SVC, NuSVC or SlimSVC as a small model, and the full one unchanged."""
 
+import copy
 import pickle
 from functools import partial
 from itertools import product
@@ -8,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, rbf_kernel
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -19,8 +20,9 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 
 from slimsvm import SlimSVC, compress
 from slimsvm.kernels import Chi2, Laplacian
+from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection import Shrinking
+from slimsvm.selection import Selection
 
 
 def own_kernel(A, B):
@@ -221,8 +223,8 @@ def test_a_random_state_makes_results_repeatable(data):
 def test_a_class_without_rows_keeps_its_outputs_and_does_not_hinder_holding_out(absent, data, monkeypatch):
     X, y = data[5]
     some = y != absent
-    splits, split = [], Shrinking.split
-    monkeypatch.setattr(Shrinking, "split", lambda self: splits.append(split(self)) or splits[-1])
+    splits, split = [], Selection.split
+    monkeypatch.setattr(Selection, "split", lambda self: splits.append(split(self)) or splits[-1])
     small = compress(SVC().fit(X, y), X[some], y[some], budget=20, random_state=0)
     np.testing.assert_array_equal(small.classes_, np.arange(5))
     assert small.score(X[some], y[some]) > 0.8
@@ -275,6 +277,120 @@ def test_the_model_given_is_left_unchanged(kind, settings, data):
     assert pickle.dumps(model) == before
     np.testing.assert_array_equal(model.decision_function(X), outputs)
     np.testing.assert_array_equal(X, rows)
+
+
+@pytest.mark.parametrize("budget", [None, 8])
+def test_status_and_steps_are_there(budget, data):
+    X, y = data[3]
+    small = compress(SVC().fit(X, y), X, y, budget=budget, random_state=0)
+    assert small.n_iter_ == 0
+    assert small.status_ is (Status.CONVERGED if budget is None else small.path_.status)
+
+
+def test_a_whole_model_has_the_status_of_its_training(data):
+    X, y = data[3]
+    with pytest.warns(ConvergenceWarning):
+        svc = SVC(max_iter=1).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        slim = SlimSVC(max_iter=1).fit(X, y)
+    for model in (svc, slim):
+        assert compress(model, X, y).status_ is Status.MAX_ITER
+
+
+# Weights
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Ten rows of a hundred are of class 1, and overlap with the others; one half is to train on."""
+    X, y = make_classification(3000, weights=[0.95], flip_y=0.1, class_sep=0.7, random_state=0)
+    return X[::2], y[::2], X[1::2], y[1::2]
+
+
+def recall(model, X, y):
+    return (model.predict(X[y == 1]) == 1).mean()
+
+
+@pytest.mark.parametrize("kind", [SVC, partial(NuSVC, nu=0.15), SlimSVC], ids=["SVC", "NuSVC", "SlimSVC"])
+def test_the_recall_of_a_balanced_model_survives(kind, rare):
+    X, y, X_test, y_test = rare
+    model = kind(class_weight="balanced").fit(X, y)
+    small = compress(model, X, y, budget=20, random_state=0)
+    assert recall(model, X_test, y_test) > 0.2
+    assert recall(small, X_test, y_test) > 0.9 * recall(model, X_test, y_test)
+
+
+def test_class_weights_are_row_weights(rare):
+    X, y, *_ = rare
+    shrink = partial(compress, X=X, y=y, budget=6, reducer="slant-aggressive", random_state=0)
+    weighted = SVC(class_weight={0: 1.0, 1: 12.0}).fit(X, y)
+    plain = copy.copy(weighted).set_params(class_weight=None)
+    by_class, by_row = shrink(weighted), shrink(plain, sample_weight=np.where(y, 12.0, 1.0))
+    np.testing.assert_allclose(by_row.decision_function(X), by_class.decision_function(X), atol=1e-9)
+    assert by_row.path_.errors == by_class.path_.errors
+    assert by_row.path_.errors != shrink(plain).path_.errors
+
+
+def test_balanced_weights_are_those_of_the_rows_given(data):
+    """A class without rows, which "balanced" has no weight for, is no hindrance."""
+    X, y = data[5]
+    some = y != 2
+    small = compress(SVC(class_weight="balanced").fit(X, y), X[some], y[some], budget=20, random_state=0)
+    assert small.score(X[some], y[some]) > 0.8
+
+
+def test_rows_of_weight_zero_are_absent(data):
+    X, y = data[2]
+    model, here = SVC().fit(X, y), np.arange(y.size) % 3 > 0
+    shrink = partial(compress, model, budget=6, reducer="slant-aggressive", random_state=0)
+    weighted, some = shrink(X=X, y=y, sample_weight=here.astype(float)), shrink(X=X[here], y=y[here])
+    np.testing.assert_allclose(weighted.decision_function(X), some.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [(np.full(360, -1.0), "0 or more"), (np.ones(3), "sample_weight"), (np.zeros(360), "zero|classes")],
+    ids=["negative", "too few", "all zero"],
+)
+def test_weights_without_a_meaning_are_refused(weights, words, data):
+    X, y = data[2]
+    with pytest.raises(ValueError, match=words):
+        compress(SVC().fit(X, y), X, y, budget=5, sample_weight=weights)
+
+
+# Names of features
+
+
+@pytest.fixture(scope="module")
+def frame():
+    pytest.importorskip("pandas")
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.mark.parametrize("kind", [SVC, NuSVC, SlimSVC])
+def test_reordered_columns_are_refused(kind, frame):
+    X, y = frame
+    model = kind().fit(X, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        compress(model, X[X.columns[::-1]], y, budget=5)
+    small = compress(model, X, y, budget=5, reducer="slant-aggressive", random_state=0)
+    np.testing.assert_array_equal(small.feature_names_in_, X.columns)
+    with pytest.raises(ValueError, match="feature names should match"):
+        small.predict(X[X.columns[::-1]])
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["svc", "pipeline"])
+def test_missing_names_are_warned_of_once_a_call_and_kept(scaled, frame):
+    X, y = frame
+    model = (make_pipeline(StandardScaler(), SVC()) if scaled else SVC()).fit(X, y)
+    with pytest.warns(UserWarning, match="does not have valid feature names") as caught:
+        small = compress(model, X.to_numpy(), y, budget=5, reducer="slant-aggressive", random_state=0)
+    assert len(caught) == 1
+    np.testing.assert_array_equal(small.feature_names_in_, X.columns)
+    with pytest.warns(UserWarning, match="does not have valid feature names") as caught:
+        small.predict(X.to_numpy())
+    assert len(caught) == 1
+    small.predict(X)  # a warning would be an error
 
 
 # Pipelines
@@ -343,7 +459,7 @@ def test_things_that_are_no_estimators_are_refused(model, data):
 def test_rows_of_another_width_are_refused(kind, data):
     X, y = data[2]
     model = kind().fit(X, y)
-    with pytest.raises(ValueError, match="X has 7 features, but the model was trained on 30"):
+    with pytest.raises(ValueError, match="X has 7 features, but SlimSVC is expecting 30 features"):
         compress(model, X[:, :7], y, budget=5)
 
 
@@ -399,8 +515,8 @@ def test_a_precomputed_matrix_of_other_rows_is_refused(data):
 
 
 def test_the_memory_for_kernel_rows_is_that_of_the_model(data, monkeypatch):
-    given, gram = [], Shrinking.home
-    monkeypatch.setattr(Shrinking, "home", lambda self, *rows: given.append(self.cache_mb) or gram(self, *rows))
+    given, rows_of = [], Selection.rows
+    monkeypatch.setattr(Selection, "rows", lambda self, *rows: given.append(self.cache_mb) or rows_of(self, *rows))
     X, y = data[2]
     compress(SlimSVC(cache_mb=7).fit(X, y), X, y, budget=5, random_state=0)
     assert 7 in given

@@ -1,7 +1,11 @@
 """SlimSVC as a user meets it: scikit-learn's contract, budgets, attributes, and what it says to bad input."""
 
+import doctest
+import subprocess
+import sys
 from dataclasses import fields
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -16,14 +20,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import slimsvm
 from slimsvm import SlimSVC, compress
 from slimsvm import limits as deadline
+from slimsvm.estimators.methods import make_reducer, make_trainer
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slant import Slant
-from slimsvm.selection import HOLDOUT, Shrinking
+from slimsvm.reducers.slim import Slim
+from slimsvm.selection import Selection
 from slimsvm.trainers import SMO, TRAINERS
 
 EXACT = 1e-6
@@ -115,15 +122,33 @@ def test_a_budget_that_the_full_model_fits_warns_and_keeps_it(budget, moons):
 
 
 def held_out_error_of_full(X, y, seed, **settings):
-    """The full model's error on the rows that judge, from a model that has not seen them."""
+    """The full model's validation error, from a model that has not seen the validation rows."""
     given = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     labels = np.unique(y, return_inverse=True)[1]
-    rows = Shrinking(X, labels, np.ones(y.size), None, None, None, given, np.arange(y.size))
+    rows = Selection(X, labels, np.ones(y.size), None, None, None, given, np.arange(y.size))
     learn, judge = rows.split()
-    assert judge.size == pytest.approx(HOLDOUT * y.size, abs=1)
+    assert judge.size == pytest.approx(SlimSVC().validation_fraction * y.size, abs=1)
     assert not np.isin(judge, learn).any()
     part = SVC(tol=EXACT, gamma=1 / (X.shape[1] * X.var()), **settings).fit(X[learn], y[learn])
     return 1 - part.score(X[judge], y[judge])
+
+
+@pytest.mark.parametrize(("fraction", "rows"), [(0.2, 60), (0.5, 150), (0.8, 240)])
+def test_the_validation_fraction_is_the_share_of_rows_that_models_are_compared_on(fraction, rows, moons):
+    slim = SlimSVC(2, reducer="prune", validation_fraction=fraction, random_state=0).fit(*moons)
+    assert slim.path_.n_validation == rows
+    small = compress(SVC().fit(*moons), *moons, budget=2, reducer="prune", validation_fraction=fraction, random_state=0)
+    assert small.path_.n_validation == rows
+
+
+@pytest.mark.parametrize(("fraction", "needed"), [(0.2, 5), (0.5, 2), (0.7, 4), (0.1, 10)])
+def test_a_class_that_can_spare_no_rows_is_validated_on_the_training_rows(fraction, needed):
+    for count in (needed - 1, needed):
+        labels = np.repeat([0, 1, 2], [count, 3 * count, 40])
+        rows = Selection(None, labels, None, None, None, None, 0, None, validation_fraction=fraction)
+        train, validation = rows.split()
+        assert bool(np.intersect1d(train, validation).size) == (count < needed)
+        assert set(labels[train]) == set(labels[validation]) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.02, 0.2])
@@ -270,21 +295,67 @@ def test_methods_may_be_names_or_instances(trainer, reducer, moons):
     np.testing.assert_array_equal(named.decision_function(X), built.decision_function(X))
 
 
-def test_an_instance_keeps_its_own_settings_but_for_those_of_the_estimator(moons):
+#: values that no method and no estimator has by default
+OWN, ESTIMATORS = {"C": 7.0, "tol": 0.03, "max_iter": 5}, {"C": 3.0, "tol": 0.02, "max_iter": 9}
+
+
+@pytest.mark.parametrize("setting", OWN)
+@pytest.mark.parametrize(
+    ("what", "name"), [*(("trainer", name) for name in TRAINERS), *(("reducer", name) for name in REDUCERS)]
+)
+def test_an_instance_keeps_its_own_settings_and_takes_the_others(what, name, setting):
+    kind, make = TABLES[what][name], {"trainer": make_trainer, "reducer": make_reducer}[what]
+    shared = {field.name for field in fields(kind)} & OWN.keys()
+    own = {setting: OWN[setting]} if setting in shared else {}
+    method = make(SlimSVC(10, **{what: kind(**own)}, **ESTIMATORS))
+    assert {key: getattr(method, key) for key in shared} == {key: (ESTIMATORS | own)[key] for key in shared}
+
+
+def test_a_trainer_keeps_its_own_number_of_steps(moons):
+    with pytest.warns(ConvergenceWarning, match="SMO stopped at max_iter"):
+        slim = SlimSVC(trainer=SMO(max_iter=3)).fit(*moons)
+    assert slim.n_iter_ == 3
+    assert slim.trainer == SMO(max_iter=3)
+
+
+def test_a_trainers_own_cost_and_tol_are_followed(moons):
     X, y = moons
-    trainer, reducer = SMO(C=1e-3, tol=1.0, working_set=16), Slant(eta=0.25, eps=0.3, bias="learned", refit=False)
-    slim = SlimSVC(8, C=5.0, trainer=trainer, reducer=reducer, tol=EXACT, random_state=0).fit(X, y)
-    assert trainer == SMO(C=1e-3, tol=1.0, working_set=16)
-    assert slim.trainer is trainer
-    assert {step.settings for step in slim.path_} == {"eta=0.25, eps=0.3, bias=learned"}
-    full = SlimSVC(C=5.0, trainer=trainer, tol=EXACT).fit(X, y)
+    trainer = SMO(C=5.0, tol=EXACT, working_set=16)
+    full = SlimSVC(C=0.1, tol=0.1, trainer=trainer).fit(X, y)
     np.testing.assert_allclose(full.decision_function(X), SVC(C=5.0, tol=EXACT).fit(X, y).decision_function(X), atol=1e-4)
+
+
+def test_a_reducers_own_settings_are_followed(moons):
+    X, y = moons
+    own, same = (
+        SlimSVC(5, trainer=None, random_state=0, **settings).fit(X, y)
+        for settings in ({"reducer": Slim(C=100.0)}, {"C": 100.0})
+    )
+    other = SlimSVC(5, trainer=None, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(own.decision_function(X), same.decision_function(X))
+    assert not np.allclose(own.decision_function(X), other.decision_function(X))
+    slant = SlimSVC(8, reducer=Slant(eta=0.25, eps=0.3, bias="learned", refit=False), random_state=0).fit(X, y)
+    assert {step.settings for step in slant.path_} == {"eta=0.25, eps=0.3, bias=learned"}
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ({"trainer": SMO(C=-1.0)}, "C of the trainer must be a number above 0"),
+        ({"trainer": SMO(tol=0.0)}, "tol of the trainer must be a number above 0"),
+        ({"trainer": SMO(max_iter=-2)}, "max_iter of the trainer must be a whole number"),
+    ],
+    ids=["C", "tol", "max_iter"],
+)
+def test_settings_of_an_instance_are_checked(method, words, moons):
+    with pytest.raises(ValueError, match=words):
+        SlimSVC(5, **method).fit(*moons)
 
 
 def test_parameters_are_kept_as_given_and_cloned():
     given = {"budget": 0.3, "tolerance": 0.3, "kernel": "poly", "gamma": "auto", "C": 2, "degree": 2, "coef0": 1}
     given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
-    given |= {"cache_mb": 10, "random_state": 7}
+    given |= {"cache_mb": 10, "validation_fraction": 0.3, "device": "cpu", "random_state": 7}
     slim = SlimSVC(**given)
     assert slim.get_params() == given
     copy = clone(slim)
@@ -595,9 +666,14 @@ Y2 = [0, 1, 0, 1, 0, 1]
         ({"degree": -1}, "degree must be"),
         ({"degree": 2.5}, "degree must be"),
         ({"coef0": float("nan")}, "coef0 must be"),
+        ({"validation_fraction": 0.0}, "validation_fraction must be"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"validation_fraction": "some"}, "validation_fraction must be"),
+        ({"validation_fraction": float("nan")}, "validation_fraction must be"),
+        ({"device": "abacus"}, "device 'abacus'"),
         ({"kernel": "chi2", "gamma": 1.0, "shift": -5.0}, "MinMaxScaler"),
         ({"kernel": "precomputed"}, "must be square"),
-        ({"kernel": lambda A, B: np.ones((A.shape[0], 1))}, "it must return"),  # noqa: ARG005
+        pytest.param({"kernel": lambda A, B: np.ones((A.shape[0], 1))}, "it must return", id="kernel of one column"),  # noqa: ARG005
     ],
     ids=str,
 )
@@ -617,7 +693,7 @@ def test_a_setting_without_a_meaning_is_refused_and_named(settings, words):
         ({"trainer": SMO}, "trainer"),
         ({"reducer": object()}, "reducer"),
     ],
-    ids=lambda value: str(value)[:30],
+    ids=["gamma", "coef0", "kernel", "trainer", "reducer"],
 )
 def test_a_setting_of_the_wrong_type_is_refused_and_named(settings, words):
     with pytest.raises((ValueError, TypeError), match=words):
@@ -674,6 +750,17 @@ def test_weights_that_leave_nothing_to_learn_are_refused(weights, words):
         SlimSVC().fit(X2, Y2, sample_weight=weights)
 
 
+@pytest.mark.parametrize("settings", [{}, {"budget": 2}], ids=["full", "budget"])
+@pytest.mark.parametrize(
+    ("C", "weights"),
+    [(1e-200, [1e-200] * 6), (1e-300, [1.0] * 5 + [1e-10]), (1e300, [1e10] * 6)],
+    ids=["all underflow", "one underflows", "overflow"],
+)
+def test_a_cost_beyond_the_range_of_floats_is_refused(C, weights, settings):
+    with pytest.raises(ValueError, match=r"C times the weight of a row is between .*beyond the range of float64"):
+        SlimSVC(C=C, gamma=1.0, **settings).fit(X2, Y2, sample_weight=weights)
+
+
 def test_rows_of_another_width_are_refused_at_prediction(moons):
     slim = SlimSVC(5, random_state=0).fit(*moons)
     for method in (slim.predict, slim.decision_function, slim.predict_randomized):
@@ -710,3 +797,52 @@ def test_rows_not_valid_at_a_glance_are_still_refused():
             model.decision_function(rows)
     with pytest.raises(NotFittedError):
         SlimSVC().predict(X[:1])
+
+
+# Devices
+
+
+@pytest.mark.parametrize("budget", [None, 4])
+def test_fit_and_predict_use_the_home_of_the_device(budget, moons):
+    pytest.importorskip("array_api_strict")
+    X, y = moons
+    host, other = (
+        SlimSVC(budget, trainer="smo" if budget is None else None, device=device, tol=EXACT, random_state=0).fit(X, y)
+        for device in ("cpu", "array_api_strict")
+    )
+    np.testing.assert_allclose(other.decision_function(X), host.decision_function(X), atol=1e-3)
+    assert other.n_kernel_evals_ > 0
+    other.device = "abacus"
+    with pytest.raises(ValueError, match="device 'abacus'"):
+        other.predict(X)
+
+
+def test_compress_uses_the_home_of_the_device(moons):
+    pytest.importorskip("array_api_strict")
+    X, y = moons
+    full = SVC().fit(X, y)
+    host, other = (compress(full, X, y, budget=4, device=device, random_state=0) for device in ("cpu", "array_api_strict"))
+    assert other.device == "array_api_strict"
+    np.testing.assert_allclose(other.decision_function(X), host.decision_function(X), atol=1e-2)
+    with pytest.raises(ValueError, match="device 'abacus'"):
+        compress(full, X, y, device="abacus")
+
+
+# The documentation
+
+
+@pytest.mark.parametrize(
+    "module", ["slimsvm.estimators.svc", "slimsvm.estimators.compress", "slimsvm.path"], ids=lambda name: name
+)
+def test_examples_of_docstrings_run(module):
+    failed, tried = doctest.testmod(import_module(module))
+    assert tried > 0
+    assert failed == 0
+
+
+def test_tables_of_methods_are_attributes_of_the_package():
+    """In a fresh interpreter: nothing else has imported them there."""
+    words = "import slimsvm; print(*slimsvm.trainers.TRAINERS, *slimsvm.reducers.REDUCERS)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == [*TRAINERS, *REDUCERS]
+    assert {"trainers", "reducers"} <= set(dir(slimsvm))

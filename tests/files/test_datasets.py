@@ -2,6 +2,7 @@
 
 import io
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics.pairwise import manhattan_distances
 
 from slimsvm.files.datasets import read_data
 
@@ -73,12 +75,16 @@ def test_csv_in_all_its_forms(name, tmp_path):
         (["1.0", "2e0", "3"], np.array([1, 2, 3])),
         (["0.5", "1", "2"], np.array([0.5, 1.0, 2.0])),
         (["1", "2", "b"], np.array(["1", "2", "b"])),
+        (["1_1", "11", "12"], np.array(["1_1", "11", "12"])),
+        (["1_1", "1_2", "1_1"], np.array(["1_1", "1_2", "1_1"])),
+        (["١", "1", "2"], np.array(["١", "1", "2"])),
         (["nan", "b", "b"], np.array(["nan", "b", "b"])),
         (
             ["12345678901234567890", "12345678901234567891", "1"],
             np.array(["12345678901234567890", "12345678901234567891", "1"]),
         ),
     ],
+    ids=lambda value: ascii(",".join(value)) if isinstance(value, list) else "",
 )
 def test_labels_are_whole_numbers_else_numbers_else_strings(labels, expected, tmp_path):
     lines = [f"{a},{b},{label}" for (a, b), label in zip(ROWS, labels, strict=True)]
@@ -127,6 +133,8 @@ def test_csv_without_labels(header, tmp_path):
         ("x,y\n", ["no rows"], {}),
         ("1\n2\n", ["one column only"], {}),
         ("1,2,a\n3,oops,b\n", ["line 2, column 1", "'oops'"], {}),
+        ("1,2,a\n3,1_1,b\n", ["line 2, column 1", "'1_1'"], {}),
+        ("1,2,a\n3,١,b\n", ["line 2, column 1", "'١'"], {}),
         ("oops,2,a\n3,4,b\n", ["line 1, column 0", "'oops'"], {}),
         ("a,1,oops\nb,2,3\n", ["line 1, column 2", "'oops'"], {"target": 0}),
         ("1,2,a\n3,,b\n", ["line 2, column 1", "no value"], {}),
@@ -253,8 +261,19 @@ Y = np.arange(3)
         (PIECES | {"X_data": [np.nan, *PIECES["X_data"][1:]], "y": Y}, ["X has nan at [0, 0]"], {}),
         (PIECES | {"X_indices": PIECES["X_indices"] + 9, "y": Y}, ["indices"], {}),
         (PIECES | {"X_indices": PIECES["X_indices"] * 1.0, "y": Y}, ["whole numbers"], {}),
-        (PIECES | {"X_indptr": PIECES["X_indptr"][:-1], "y": Y}, ["index pointer"], {}),
+        (PIECES | {"X_indptr": PIECES["X_indptr"][:-1], "y": Y}, ["indptr"], {}),
         (PIECES | {"X_shape": np.array([3, 2, 1]), "y": Y}, ["shape"], {}),
+        (
+            {
+                "X_data": np.empty(0),
+                "X_indices": np.empty(0, int),
+                "X_indptr": [0, 10**8, 0],
+                "X_shape": [2, 5],
+                "y": Y[:2],
+            },
+            ["indptr", "ascend"],
+            {},
+        ),
         (PIECES | {"X_shape": np.array([-3, 2]), "y": Y}, [], {}),
     ],
 )
@@ -290,6 +309,33 @@ def test_libsvm_comments_queries_and_blank_lines(tmp_path):
     np.testing.assert_array_equal(y, [1, 0.5])
 
 
+def test_an_underscore_in_a_comment_is_no_problem(tmp_path):
+    _, y = read_data(write(tmp_path, "data.txt", "# my_rows\n+1 1:1 # a_b\n2 2:2\n"))
+    np.testing.assert_array_equal(y, [1, 2])
+
+
+def test_memory_goes_by_the_entries_and_not_by_the_number_of_features(tmp_path):
+    path = write(tmp_path, "wide.txt", "1 1:1\n2 300000000:1\n")
+    read_data(path)  # imports and caches are made
+    tracemalloc.start()
+    X, _ = read_data(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert X.shape == (2, 300_000_000)
+    assert X.nnz == 2
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("form", ["libsvm", "npz"])
+def test_sparse_rows_have_the_indices_that_scikit_learn_takes(form, tmp_path):
+    pieces = sparse_pieces(csr_array(np.array(ROWS)), "X")
+    pieces["X_indices"] = pieces["X_indices"].astype(np.int64)
+    path = write(tmp_path, "a.txt", "1 1:1\n2 2:2\n") if form == "libsvm" else archive(tmp_path, **pieces, y=np.arange(3))
+    X, _ = read_data(path)
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    assert manhattan_distances(X, X).shape == (X.shape[0],) * 2
+
+
 def test_libsvm_rows_are_as_wide_as_the_model(tmp_path):
     path = write(tmp_path, "data.txt", "1 1:1\n2 2:2\n")
     assert read_data(path)[0].shape == (2, 2)
@@ -317,6 +363,15 @@ def test_libsvm_rows_are_as_wide_as_the_model(tmp_path):
         ("1 1:2\n1 -3:1\n", ["line 2", "'-3:1'"], {}),
         ("1 1:2\n1 a:1\n", ["line 2", "'a:1'"], {}),
         ("1 99999999999:1\n", ["line 1", "99999999999"], {}),
+        (f"1 {2**31}:1\n", ["line 1", "2147483648", "2147483647"], {}),
+        (f"1 {2**32 + 1}:1\n", ["line 1", "4294967297"], {}),
+        (f"1 {10**30}:1\n", ["line 1", "1000", "2147483647"], {}),
+        (f"1 {10**30}:1\n", ["line 1", "1000", "5 features"], {"n_features": 5}),
+        ("1 1:1 " + "9" * 5000 + ":1\n", ["line 1", "999...", "2147483647"], {}),
+        ("9" * 5000 + " 1:1\n", ["line 1", "999..."], {}),
+        ("1_1 1:2\n11 1:3\n", ["line 1", "'1_1'"], {}),
+        ("1 1:2\n1 1:2 1_1:3\n", ["line 2", "'1_1:3'"], {}),
+        ("1 1:2\n1 1:1_1\n", ["line 2", "'1:1_1'"], {}),
         ("1 99999999999999999999999:1\n", ["line 1", "2147483647"], {}),
         ("1 1:2\n1 7:1\n", ["line 2", "index 7", "5 features"], {"n_features": 5}),
         ("1,2,a\n3,4,b\n", ["line 1"], {}),

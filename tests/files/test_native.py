@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import os
+import stat
 import struct
 import warnings
 import zlib
@@ -22,9 +23,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
-from slimsvm.files import container
+from slimsvm.estimators.svc import classifier_of
+from slimsvm.files import container, native
 from slimsvm.files.native import load, save
-from slimsvm.model import Status
+from slimsvm.importers.sklearn import Imported
+from slimsvm.kernels import RBF, Poly
+from slimsvm.model import Expansion, Status
+from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.trainers import TRAINERS
 
@@ -40,6 +45,7 @@ LABELS = {
 SCALERS = [
     StandardScaler(),
     StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
     StandardScaler(with_mean=False, with_std=False),
     MinMaxScaler(feature_range=(-1, 1), clip=True),
     MaxAbsScaler(),
@@ -99,9 +105,9 @@ def test_a_small_model_comes_back_without_its_path(tmp_path):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
 @pytest.mark.usefixtures("float32_always")
 def test_a_compressed_svc_comes_back(kernel, tmp_path):
-    """One column per pair of classes, no n_iter_, and NumPy numbers in the kernel, which round otherwise than Python's."""
+    """One column per pair of classes, no steps, and NumPy numbers in the kernel, which round otherwise than Python's."""
     model = compress(SVC(kernel=kernel).fit(X_IRIS, Y_IRIS), X_IRIS, Y_IRIS)
-    assert not hasattr(model, "n_iter_")
+    assert model.n_iter_ == 0
     assert_same(there_and_back(model, tmp_path), model, X_IRIS)
 
 
@@ -411,7 +417,7 @@ HOSTILE = {
     "a kernel for a coding": (lambda header: fitted(header).update(coding_=kernel(header)), "coding"),
     "no model": (lambda header: fitted(header).pop("model_"), "model_"),
     "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
-    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "index pointer"),
+    "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "indptr"),
     "dense points": (lambda header: model(header).update(points=model(header)["points"]["data"]), "features"),
     "mixed up pieces": (lambda header: model(header)["points"].update(indptr=model(header)["points"]["data"]), ""),
     "another status": (lambda header: fitted(header).update(status_={"status": "FINE"}), "FINE"),
@@ -501,3 +507,177 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         save(SlimSVC().fit(X_IRIS, Y_IRIS), tmp_path)
     with pytest.raises(ValueError, match="not a file"):
         save(SlimSVC().fit(X_IRIS, Y_IRIS), os.devnull)
+
+
+# Files that were made to do harm. Reproducers of the safety review.
+
+
+def made(expansion, features, path, classes=(0, 1), **pieces):
+    """Save a classifier of two classes with that function, and other pieces of its sparse points."""
+    writer = native._Writer()
+    svc = classifier_of(Imported(expansion, OneVsRest(2), np.array(classes), features, {}))
+    entry = native._dump_estimator(svc, writer, "")
+    writer.arrays |= {f"model_.points.{name}": np.array(piece, np.int32) for name, piece in pieces.items()}
+    path.write_bytes(b"".join(container.pack_file({"slimsvm": "0", "model": entry}, writer.arrays)))
+    return path
+
+
+def expansion_of(points, kernel=None):
+    kernel = RBF(1.0) if kernel is None else kernel
+    return Expansion(kernel, points, np.ones((points.shape[0], 1)), np.zeros(1))
+
+
+STARTS = {"beyond and back": [0, 10**8, 0], "descending": [0, 1, 0], "from 1": [1, 1, 1], "too far": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("starts", STARTS.values(), ids=STARTS.keys())
+def test_sparse_points_whose_starts_are_wrong_are_refused(starts, tmp_path):
+    points = csr_array(([1.0], [0], [0, 1, 1]), shape=(2, 5))
+    with pytest.raises(ValueError, match=r"cannot load.*indptr"):
+        load(made(expansion_of(points), 5, tmp_path / "e.slim", indptr=starts))
+
+
+@pytest.mark.parametrize("column", [-1, 5])
+def test_sparse_points_with_features_that_are_not_there_are_refused(column, tmp_path):
+    points = csr_array(([1.0], [0], [0, 1, 1]), shape=(2, 5))
+    with pytest.raises(ValueError, match=r"cannot load.*outside its 5 columns"):
+        load(made(expansion_of(points), 5, tmp_path / "e.slim", indices=[column]))
+
+
+KERNELS_OF_HARM = {
+    "endless degree": (Poly(1.0, 0.0, 2**62), "degree"),
+    "negative degree": (Poly(1.0, 0.0, -1), "degree"),
+    "infinite gamma": (RBF(np.inf), "inf"),
+    "gamma of nan": (RBF(np.nan), "nan"),
+    "negative gamma": (RBF(-1.0), "gamma"),
+}
+
+
+@pytest.mark.parametrize(("kernel", "word"), KERNELS_OF_HARM.values(), ids=KERNELS_OF_HARM.keys())
+def test_kernel_parameters_outside_their_bounds_are_refused(kernel, word, tmp_path):
+    header, rest = header_and_rest(made(expansion_of(np.ones((2, 3))), 3, tmp_path / "e.slim"))
+    header["model"]["fitted"]["model_"]["fields"]["kernel"].update(name=kernel.name, fields=vars(kernel))
+    (tmp_path / "e.slim").write_bytes(with_header(header, rest))
+    with pytest.raises(ValueError, match=word):
+        load(tmp_path / "e.slim")
+    model = classifier_of(Imported(expansion_of(np.ones((2, 3)), kernel), OneVsRest(2), np.array([0, 1]), 3, {}))
+    with pytest.raises(ValueError, match=f"cannot save.*{word}"):
+        save(model, tmp_path / "other.slim")
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("part", ["points", "coef", "bias"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(form, part, value, tmp_path):
+    parts = {"points": np.eye(3), "coef": np.ones((3, 1)), "bias": np.zeros(1)}
+    parts[part].flat[0] = value
+    model = Expansion(RBF(1.0), form(parts["points"]), parts["coef"], parts["bias"])
+    with pytest.raises(ValueError, match="finite"):
+        load(made(model, 3, tmp_path / "e.slim"))
+    svc = classifier_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
+    with pytest.raises(ValueError, match=r"cannot save.*finite"):
+        save(svc, tmp_path / "other.slim")
+
+
+def test_classes_that_are_no_numbers_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="classes"):
+        load(made(expansion_of(np.eye(2)), 2, tmp_path / "e.slim", classes=(0.0, np.nan)))
+
+
+def test_more_features_than_can_be_numbered_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="features"):
+        load(made(expansion_of(np.empty((0, 2**33))), 2**33, tmp_path / "e.slim"))
+
+
+def test_a_pipeline_comes_back_without_its_memory(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), SlimSVC(), memory=str(tmp_path / "cache")).fit(X_IRIS, Y_IRIS)
+    save(pipeline, tmp_path / "m.slim")
+    assert load(tmp_path / "m.slim").memory is None
+    header, rest = header_and_rest(tmp_path / "m.slim")
+    header["model"]["params"]["memory"] = str(tmp_path / "pickles")
+    (tmp_path / "m.slim").write_bytes(with_header(header, rest))
+    loaded = load(tmp_path / "m.slim")
+    assert loaded.memory is None
+    loaded.fit(X_IRIS, Y_IRIS)
+    assert not (tmp_path / "pickles").exists()
+
+
+SCALERS_OF_HARM = {
+    "no scale": lambda entry: entry["fitted"].update(scale_=None),
+    "nothing at all": lambda entry: entry["fitted"].update(scale_=None, mean_=None, var_=None, n_samples_seen_=None),
+    "other settings": lambda entry: (entry["params"].update(with_mean=True), entry["fitted"].update(mean_=None)),
+}
+
+
+@pytest.mark.parametrize("change", SCALERS_OF_HARM.values(), ids=SCALERS_OF_HARM.keys())
+def test_a_scaler_without_its_numbers_is_refused(change, tmp_path):
+    save(make_pipeline(StandardScaler(), SlimSVC()).fit(X_IRIS, Y_IRIS), tmp_path / "m.slim")
+    header, rest = header_and_rest(tmp_path / "m.slim")
+    change(header["model"]["steps"][0][1])
+    (tmp_path / "m.slim").write_bytes(with_header(header, rest))
+    with pytest.raises(ValueError, match="StandardScaler"):
+        load(tmp_path / "m.slim")
+
+
+def test_deep_nesting_is_named(saved, scratch):
+    header, rest = header_and_rest(saved)
+    text = json.dumps(header).encode().replace(b'"C": 1.0', b'"C": ' + b"[" * 10**5 + b"]" * 10**5)
+    assert "nested too deeply" in refuse(scratch, with_header(text, rest))
+
+
+def test_messages_are_short(saved, scratch):
+    header, rest = header_and_rest(saved)
+    header["model"]["steps"] = [header["model"]["steps"] * 9] * 9
+    message = refuse(scratch, with_header(header, rest))
+    assert len(message) < 400
+    assert "\n" not in message
+
+
+# How files are replaced.
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
+    path = tmp_path / "model.slim"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    save(SlimSVC().fit(X_IRIS, Y_IRIS), path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() != b"old"
+
+
+def test_the_folder_is_synced_after_the_file_is_in_place(tmp_path, monkeypatch):
+    calls, replace, sync = [], os.replace, os.fsync
+    monkeypatch.setattr(os, "replace", lambda *names: calls.append("replace") or replace(*names))
+    monkeypatch.setattr(
+        os, "fsync", lambda file: calls.append((stat.S_ISDIR(os.fstat(file).st_mode) and "folder") or "file") or sync(file)
+    )
+    container.write_whole(tmp_path / "a", [b"new"])
+    assert calls == ["file", "replace", "folder"]
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("old", [True, False], ids=["replaced", "new"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_of_two_files_both_are_replaced_or_none(old, error, links, tmp_path, monkeypatch):
+    paths = [tmp_path / "m.c", tmp_path / "m.h"]
+    for path in paths if old else []:
+        path.write_bytes(b"old")
+    replace, count = os.replace, iter(range(9))
+
+    def fail_once(*names):
+        if next(count) == 1:
+            raise error("no space left")
+        replace(*names)
+
+    def no_link(*_):
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "replace", fail_once)
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(error):
+        container.write_together({path: [b"new"] for path in paths})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == ({"m.c": b"old", "m.h": b"old"} if old else {})
+    container.write_together({path: [b"new"] for path in paths})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"m.c": b"new", "m.h": b"new"}

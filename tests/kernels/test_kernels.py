@@ -21,6 +21,7 @@ from slimsvm.kernels import (
     resolve_gamma,
     squared_norms,
 )
+from slimsvm.model import Expansion
 
 
 def test_a_kernel_equals_its_formula(kernel_name, make_case):
@@ -87,7 +88,7 @@ def test_amplification_bounds_the_slope_in_the_inner_product(kernel_name, make_c
         assert np.abs(moved - case.K).max() <= e * case.kernel.amplification(a.max()) * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("degree", range(6))
+@pytest.mark.parametrize("degree", [*range(6), 7, 12, 31])
 def test_poly_of_any_degree_is_a_power(degree):
     A = np.random.default_rng(1).normal(size=(7, 4))
     kernel = Poly(0.7, -0.2, degree)
@@ -200,3 +201,33 @@ def test_precomputed_points_are_column_numbers():
     np.testing.assert_array_equal(points, [[7], [3]])
     S = np.random.default_rng(8).random((4, 9))
     np.testing.assert_array_equal(Precomputed()(S, points), S[:, [7, 3]])
+
+
+@pytest.mark.parametrize("degree", [2**62, 2**62 + 1])
+def test_poly_of_an_endless_degree_ends(degree):
+    G = np.array([[1.0, -1.0, 0.5]])
+    np.testing.assert_array_equal(Poly(1.0, 0.0, degree).tail(G.copy(), G, G), [[1.0, (-1.0) ** (degree % 2), 0.0]])
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_poly_of_a_small_degree_has_the_bits_of_repeated_products(degree):
+    G = np.random.default_rng(0).normal(size=(40, 30))
+    expected = np.ones_like(G)
+    for _ in range(degree):
+        expected = expected * G
+    np.testing.assert_array_equal(Poly(1.0, 0.0, degree).tail(G.copy(), G, G), expected)
+
+
+@pytest.mark.parametrize("degree", [40, 2**62])
+def test_amplification_beyond_float64_is_infinite(degree):
+    assert Poly(1.0, 0.0, degree).amplification(1e8) == np.inf
+
+
+@pytest.mark.parametrize("n", [1, 4000], ids=["small batch", "large batch"])
+def test_chi2_refuses_negative_rows_in_batches_of_every_size(n):
+    X = np.random.default_rng(0).random((n, 9))
+    model = Expansion(KERNELS["chi2"](1.0), np.ones((200, 9)), np.ones((200, 1)), np.zeros(1))
+    model(X)
+    X[-1, -1] = -0.1
+    with pytest.raises(ValueError, match=r"[Nn]egative values"):
+        model(X)

@@ -44,7 +44,7 @@ def test_models_come_in_order_of_size_and_the_better_of_two_counts(task):
     assert path.sizes == [1, 2, 4]
     assert path.errors == [0.0, 0.0, 1.0]
     assert [step.settings for step in path] == ["turn 3", "turn 1", "turn 0"]
-    assert path.judges == 20
+    assert path.n_validation == 20
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_models_come_in_order_of_size_and_the_better_of_two_counts(task):
         (Scripted((1, 2), Status.CONVERGED), Status.CONVERGED),
         (Scripted((1, 2), raises=KeyboardInterrupt()), Status.INTERRUPTED),
     ],
-    ids=str,
+    ids=["largest size found", "no more models", "says so itself", "Ctrl-C"],
 )
 def test_a_path_says_how_it_ended(reducer, status, task):
     assert reducer.path(task, [1, 2, 4]).status is status
@@ -116,7 +116,7 @@ def test_a_reducer_that_follows_a_full_model_needs_one(task):
         ({"selects": False}, {"linear", "callable"}),
         ({"selects": False, "needs_gradients": True}, {"linear"}),
     ],
-    ids=str,
+    ids=["selects", "makes points", "moves points"],
 )
 def test_what_a_method_needs_says_which_kernels_it_takes(attributes, taken):
     kind = type("Kind", (Scripted,), attributes)

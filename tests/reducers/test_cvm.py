@@ -1,5 +1,7 @@
 """CVM: the loss of gradient support vectors falls from that of LARS, and where it ends is a place of no slope."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -10,10 +12,9 @@ from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
 from slimsvm.multiclass import OneVsRest
-from slimsvm.reducers.cvm import CVM, OPTIMIZERS, ROWS, moved, squares
+from slimsvm.reducers.cvm import CVM, OPTIMIZERS, ROWS, OutputLoss, moved
 from slimsvm.reducers.lars import Lars
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.moving import MovingLoss
 from slimsvm.trainers import SMO
 
 SIZES = [1, 2, 5, 10]
@@ -49,24 +50,45 @@ def test_the_loss_is_never_above_that_of_the_lars_start(name, optimizer, make_ca
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_ends_well_below_its_start_and_where_the_loss_is_flat(rows, classes):
     task, full = problem(RBF(0.5), classes, weights=np.random.default_rng(0).random)
-    X, weights = (task.rows.X, task.weights) if rows == "all" else (full.points, 1.0)
+    X, weights = (task.rows.given.rows(), task.weights) if rows == "all" else (full.points, 1.0)
     start = Lars(refit=False).path(task, [4], full).models[0]
     end = CVM(rows=rows, refit=False, max_steps=3000).path(task, [4], full).models[0]
     assert loss(end, full, X, weights) < 0.2 * loss(start, full, X, weights)
-    gram = task.rows if rows == "all" else HostRows(full.kernel, full.points)
-    moving = MovingLoss(gram, squares(gram, full, np.ones(gram.n) * weights))
-    first, last = (moving(moving.inward(model.points), model.coef, model.bias) for model in (start, end))
-    steepest = max(np.abs(first.points).max(), np.abs(first.coef).max())
-    assert max(np.abs(last.points).max(), np.abs(last.coef).max()) < 0.02 * steepest
+    followed = task.rows if rows == "all" else HostRows(full.kernel, full.points)
+    moving = OutputLoss(followed, full, np.ones(followed.n) * weights)
+    steepest = [max(np.abs(slope).max() for slope in slopes(moving, model)) for model in (start, end)]
+    assert steepest[1] < 0.02 * steepest[0]
+
+
+def slopes(loss, model):
+    """The derivatives of the loss by points and coefficients."""
+    return loss(loss.rows.inward(model.points), model.coef)[1:]
 
 
 def test_the_loss_is_a_share_of_what_the_bias_alone_has():
     task, full = problem(RBF(1.0), 3)
-    moving = MovingLoss(task.rows, squares(task.rows, full, np.full(task.rows.n, 3.0)))
-    nothing = moving(moving.inward(full.points[:1]), np.zeros((1, 3)), full.bias)
-    assert nothing.value == pytest.approx(1.0)
-    everything = moving(moving.inward(full.points), full.coef, full.bias)
-    assert everything.value == pytest.approx(0.0, abs=1e-12)
+    moving = OutputLoss(task.rows, full, np.full(task.rows.n, 3.0))
+    nothing, _, _ = moving(task.rows.inward(full.points[:1]), np.zeros((1, 3)))
+    assert nothing == pytest.approx(1.0)
+    everything, _, _ = moving(task.rows.inward(full.points), full.coef)
+    assert everything == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_gradient_is_that_of_finite_differences(classes):
+    task, full = problem(RBF(0.5), classes, weights=np.random.default_rng(0).random)
+    moving = OutputLoss(task.rows, full, task.weights)
+    Z, coef = task.rows.inward(full.points[:3]), full.coef[:3] + 0.1
+    _, by_points, by_coef = moving(Z, coef)
+    for place in [(0, 0), (2, 1)]:
+        step = np.zeros_like(Z)
+        step[place] = 1e-6
+        difference = (moving(Z + step, coef)[0] - moving(Z - step, coef)[0]) / 2e-6
+        assert by_points[place] == pytest.approx(difference, rel=1e-4, abs=1e-7)
+    step = np.zeros_like(coef)
+    step[1, 0] = 1e-6
+    difference = (moving(Z, coef + step)[0] - moving(Z, coef - step)[0]) / 2e-6
+    assert by_coef[1, 0] == pytest.approx(difference, rel=1e-4, abs=1e-7)
 
 
 @pytest.mark.parametrize("refit", [True, False])
@@ -75,7 +97,7 @@ def test_sparse_rows_give_what_dense_rows_give(refit, classes):
     """Points of sparse rows become dense when they move."""
     dense_task, full = problem(RBF(1.0), classes, csr_array)
     sparse = CVM(refit=refit, max_steps=5).path(dense_task, [1, 3], full).models
-    X = dense_task.rows.X.toarray()
+    X = dense_task.rows.given.rows().toarray()
     task = Task(HostRows(RBF(1.0), X), dense_task.targets, dense_task.weights)
     dense = CVM(refit=refit, max_steps=5).path(
         task, [1, 3], Expansion(full.kernel, full.points.toarray(), full.coef, full.bias)
@@ -106,25 +128,25 @@ def test_a_time_limit_ends_the_steps():
     path = CVM(time_limit=1e-9, refit=False).path(task, [4, 8], full)
     assert path.status is Status.TIME_LIMIT
     assert path.sizes == [1]
-    gram = HostRows(full.kernel, full.points)
+    rows = HostRows(full.kernel, full.points)
     start = Lars(refit=False).path(task, [4], full).models[0]
-    _, steps = moved(start, MovingLoss(gram, squares(gram, full, np.ones(gram.n))), "lbfgs", 100, Deadline(1e-9))
+    _, steps = moved(start, OutputLoss(rows, full, np.ones(rows.n)), OPTIMIZERS["lbfgs"], Deadline(1e-9))
     assert steps <= 1
 
 
 def test_a_loss_that_would_rise_leaves_the_start():
     """A slope that points uphill: no step gains anything."""
     task, full = problem(RBF(1.0))
-    honest = squares(task.rows, full, np.ones(task.rows.n))
 
-    def uphill(rows, outputs):
-        value, slopes = honest(rows, outputs)
-        return value, -slopes
+    class Uphill(OutputLoss):
+        def __call__(self, points, coef):
+            value, *slopes = super().__call__(points, coef)
+            return value, *(-slope for slope in slopes)
 
     start = Lars(refit=False).path(task, [4], full).models[0]
-    for optimizer in OPTIMIZERS:
-        end, _ = moved(start, MovingLoss(task.rows, uphill), optimizer, 10, Deadline())
-        assert loss(end, full, task.rows.X) <= loss(start, full, task.rows.X) * (1 + 1e-9)
+    for optimizer in OPTIMIZERS.values():
+        end, _ = moved(start, Uphill(task.rows, full, np.ones(task.rows.n)), replace(optimizer, steps=10), Deadline())
+        assert loss(end, full, task.rows.given.rows()) <= loss(start, full, task.rows.given.rows()) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,16 @@ from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO
 
 #: with so many steps as the kernel has dimensions to spare
-KERNELS = [(RBF(1.0), 12), (RBF(20.0), 12), (Poly(0.5, 1.0, 4), 8)]
+KERNELS = [
+    pytest.param(RBF(1.0), 12, id="rbf-1"),
+    pytest.param(RBF(20.0), 12, id="rbf-20"),
+    pytest.param(Poly(0.5, 1.0, 4), 8, id="poly"),
+]
 
 
-def two_classes(kernel, n=150, cache_mb=512.0):
+def two_classes(kernel, n=150):
     X, labels = make_moons(n, noise=0.25, random_state=0)
-    task = Task(HostRows(kernel, X, cache_mb=cache_mb), OneVsRest(2).encode(labels), np.ones(n))
+    task = Task(HostRows(kernel, X), OneVsRest(2).encode(labels), np.ones(n))
     return task, SMO(1.0).fit(task).model
 
 
@@ -69,13 +73,15 @@ def naive_lars(G, c, steps):
     return path, active
 
 
-@pytest.mark.parametrize("cache_mb", [512.0, 0.0], ids=["matrix", "tiles"])
-@pytest.mark.parametrize(("kernel", "steps"), KERNELS, ids=str)
-def test_stops_are_those_of_lars_written_out(kernel, steps, cache_mb):
-    task, model = two_classes(kernel, cache_mb=cache_mb)
+@pytest.mark.parametrize("kept_values", [10**6, 0], ids=["kept", "evaluated"])
+@pytest.mark.parametrize(("kernel", "steps"), KERNELS)
+def test_stops_are_those_of_lars_written_out(kernel, steps, kept_values):
+    task, model = two_classes(kernel)
     ((G, c),) = explicit(model)
     path, active = naive_lars(G, c, steps)
-    stops = list(lars(Support.of(task, model), steps))
+    support = Support.of(task, model, kept_values)
+    assert (support.kept is None) == (kept_values == 0)
+    stops = list(lars(support, steps))
     assert [stop.index.size for stop in stops] == list(range(1, steps + 1))
     assert stops[-1].index.tolist() == active[:steps]
     for stop, beta in zip(stops, path, strict=True):
@@ -180,13 +186,13 @@ def test_the_paper_keeps_the_bias_and_a_refit_does_not():
 
 def test_a_precomputed_kernel_chooses_the_same_rows_among_those_it_has():
     task, model = two_classes(RBF(1.0))
-    K = RBF(1.0)(task.rows.X, task.rows.X)
-    rows = np.array([int((point == task.rows.X).all(axis=1).argmax()) for point in model.points])
+    K = RBF(1.0)(task.rows.given.rows(), task.rows.given.rows())
+    rows = np.array([int((point == task.rows.given.rows()).all(axis=1).argmax()) for point in model.points])
     whole_task = Task(HostRows(Precomputed(), K), task.targets, task.weights)
     numbers = Expansion(Precomputed(), rows[:, None], model.coef, model.bias)
     expected = Lars(refit=False).path(task, [10], model).models[0]
     found = Lars(refit=False).path(whole_task, [10], numbers).models[0]
-    np.testing.assert_array_equal(task.rows.X[found.points.ravel()], expected.points)
+    np.testing.assert_array_equal(task.rows.given.rows()[found.points.ravel()], expected.points)
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
     others = np.setdiff1d(np.arange(K.shape[0]), rows)
     alone = Task(HostRows(Precomputed(), K[others], ids=others), task.targets[others], task.weights[others])

@@ -59,22 +59,22 @@ def test_several_outputs_share_their_landmarks_and_have_each_its_own_svm(landmar
     model = Nystroem(landmarks=landmarks).path(iris, [10]).models[-1]
     assert model.coef.shape == (10, 3)
     theirs = TheirNystroem(n_components=10, random_state=0, kernel="rbf", gamma=0.5).fit(model.points)
-    features = theirs.transform(iris.rows.X)
+    features = theirs.transform(iris.rows.given.rows())
     for column in range(3):
         svm = LinearSVC(dual=False, tol=1e-10).fit(features, iris.targets[:, column], sample_weight=iris.weights)
-        np.testing.assert_allclose(model(iris.rows.X)[:, column], svm.decision_function(features), atol=2e-5)
+        np.testing.assert_allclose(model(iris.rows.given.rows())[:, column], svm.decision_function(features), atol=2e-5)
 
 
 def test_a_precomputed_kernel_has_random_landmarks(iris):
-    K = RBF(0.5)(iris.rows.X, iris.rows.X)
+    K = RBF(0.5)(iris.rows.given.rows(), iris.rows.given.rows())
     both = []
-    for kernel, rows in ((Precomputed(), K), (RBF(0.5), iris.rows.X)):
+    for kernel, rows in ((Precomputed(), K), (RBF(0.5), iris.rows.given.rows())):
         task = dataclasses.replace(iris, rows=HostRows(kernel, rows), rng=np.random.default_rng(7))
         both.append(Nystroem(landmarks="random").path(task, [2, 9]).models)
     means = dataclasses.replace(iris, rows=HostRows(Precomputed(), K), rng=np.random.default_rng(7))
     assert Nystroem.takes(Precomputed())
     for numbers, rows, asked_for_means in zip(*both, Nystroem().path(means, [2, 9]).models, strict=True):
-        np.testing.assert_allclose(numbers(K), rows(iris.rows.X), atol=1e-8)
+        np.testing.assert_allclose(numbers(K), rows(iris.rows.given.rows()), atol=1e-8)
         np.testing.assert_array_equal(numbers.points, asked_for_means.points)
 
 
@@ -96,7 +96,7 @@ def test_sparse_rows_give_the_same_models_and_so_does_a_seed(landmarks, iris, fo
         task = dataclasses.replace(iris, rows=HostRows(iris.rows.kernel, X), rng=np.random.default_rng(5))
         return Nystroem(landmarks=landmarks).path(task, [2, 6]).models
 
-    X = iris.rows.X
+    X = iris.rows.given.rows()
     for one, two, again in zip(models(X), models(form(X)), models(form(X)), strict=True):
         np.testing.assert_allclose(two(form(X)), one(X), atol=1e-6)
         np.testing.assert_array_equal(two.coef, again.coef)

@@ -7,11 +7,11 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.svm import SVR
 
 from slimsvm import SlimSVC
-from slimsvm.kernels import RBF, Precomputed
+from slimsvm.kernels import RBF, Linear, Precomputed
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
 from slimsvm.multiclass import OneVsRest
-from slimsvm.reducers.osuna_girosi import OsunaGirosi, Regression, Search, least_squares
+from slimsvm.reducers.osuna_girosi import OsunaGirosi, TubeFit, TubeSearch, least_squares
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO
 
@@ -40,7 +40,7 @@ def test_a_model_is_scikit_learns_regression_with_its_radius():
     goal = full(full.points).ravel()
     for step in OsunaGirosi(cost=50.0, tol=1e-6, refit=False).path(task, [5, 20], full):
         theirs = SVR(C=50.0, epsilon=radius(step), gamma=1.0, tol=1e-6).fit(full.points, goal)
-        np.testing.assert_allclose(step.model(task.rows.X).ravel(), theirs.predict(task.rows.X), atol=2e-3)
+        np.testing.assert_allclose(step.model.on(task.rows).ravel(), theirs.predict(task.rows.given.rows()), atol=2e-3)
 
 
 @pytest.mark.parametrize("q", [1, 3])
@@ -59,18 +59,21 @@ def test_sizes_are_met_or_next_to_it(q, refit):
         assert all((full.points == point).all(axis=1).any() for point in step.model.points)
 
 
-def test_no_other_tube_is_nearer_to_a_size():
-    """The counts of a fine grid of radii: none that was passed over fits better."""
+@pytest.mark.parametrize("size", [1, 2, 6, 12])
+def test_the_tube_of_a_size_is_the_narrowest_up_to_it(size):
+    """On a fine grid of radii no wider tube has more support vectors; for a size of 1, the next narrower tube is near."""
     _, full = problem()
-    gram = HostRows(full.kernel, full.points)
-    search = Search(gram, full(full.points), 100.0, 1e-4)
-    wider, narrower = search.around(12, Deadline())
-    fresh = Search(gram, full(full.points), 100.0, 1e-4)
-    for eps in np.geomspace(wider.eps * 1.01, search.tried[0].eps, 30)[:-1]:
-        assert fresh.regression(eps, Deadline()).size <= 12
-    if wider.size < 12:
-        assert narrower.size > 12
-        assert wider.eps <= 1.003 * narrower.eps
+    rows = HostRows(full.kernel, full.points)
+    best, narrower = TubeSearch(rows, full(full.points), 100.0, 1e-4).around(size, Deadline())
+    assert best.size <= size
+    assert (best.size == size) == (size != 1)  # coefficients sum to 0: no tube has one support vector
+    others = TubeSearch(rows, full(full.points), 100.0, 1e-4)
+    for eps in np.geomspace(best.eps * 1.01, others.tried[0].eps, 30)[:-1]:
+        assert others.fit(eps, Deadline()).size <= size
+    if size == 1:
+        assert narrower.size == 2
+        assert 0.99 * best.eps < narrower.eps < best.eps
+        assert others.fit(0.99 * best.eps, Deadline()).size >= 2
 
 
 def test_the_refit_is_closer_to_the_full_model():
@@ -82,15 +85,15 @@ def test_the_refit_is_closer_to_the_full_model():
 
 def test_least_squares_are_those_of_numpy():
     rng = np.random.default_rng(0)
-    K, goals = rng.random((50, 6)), rng.normal(size=(50, 2))
-    coef, bias = least_squares(K, goals)
-    expected = np.linalg.lstsq(np.hstack([np.ones((50, 1)), K]), goals, rcond=None)[0]
+    X, Z, goals = rng.random((50, 6)), np.eye(6), rng.normal(size=(50, 2))
+    coef, bias = least_squares(HostRows(Linear(), X).against(Z), goals)  # K = X
+    expected = np.linalg.lstsq(np.hstack([np.ones((50, 1)), X]), goals, rcond=None)[0]
     np.testing.assert_allclose(np.vstack([bias, coef]), expected, atol=1e-5)
 
 
 def test_pruning_keeps_the_largest_coefficients_in_order():
     coef = np.array([[1.0, 0.0], [0.0, -3.0], [2.0, 2.0], [0.1, 0.1]])
-    kept = Regression(0.5, np.array([2, 4, 6, 8]), coef, np.zeros(2)).pruned(2)
+    kept = TubeFit(0.5, np.array([2, 4, 6, 8]), coef, np.zeros(2)).pruned(2)
     np.testing.assert_array_equal(kept.rows, [4, 6])
     np.testing.assert_array_equal(kept.coef, coef[1:3])
 
@@ -105,7 +108,8 @@ def test_more_points_follow_the_full_model_more_closely():
 
 def test_sparse_rows_and_a_precomputed_kernel_give_the_same_models():
     task, full = problem(3)
-    X, K = task.rows.X, RBF(1.0)(task.rows.X, task.rows.X)
+    X = task.rows.given.rows()
+    K = RBF(1.0)(X, X)
     sparse = Task(HostRows(RBF(1.0), csr_array(X)), task.targets, task.weights)
     index = [int(np.abs(X - point).sum(axis=1).argmin()) for point in full.points]
     order = np.argsort(index)
@@ -116,7 +120,7 @@ def test_sparse_rows_and_a_precomputed_kernel_give_the_same_models():
         path = OsunaGirosi().path(given[0], [3, 12], given[1])
         plain = OsunaGirosi().path(task, [3, 12], full)
         for ours, theirs in zip(path.models, plain.models, strict=True):
-            np.testing.assert_allclose(ours(given[0].rows.X), theirs(X), atol=1e-4)
+            np.testing.assert_allclose(ours.on(given[0].rows), theirs(X), atol=1e-4)
 
 
 def test_of_a_precomputed_kernel_only_rows_of_the_task_are_points():
@@ -164,3 +168,19 @@ def test_a_time_limit_leaves_a_model():
 def test_costs_without_a_meaning_are_refused(cost):
     with pytest.raises(ValueError, match="cost must be a number above 0"):
         OsunaGirosi(cost=cost)
+
+
+def test_points_without_a_coefficient_are_not_regressed_on():
+    task, full = problem()
+    padded = Expansion(full.kernel, np.vstack([full.points, [[9.0, 9.0]]]), np.vstack([full.coef, [[0.0]]]), full.bias)
+    for ours, theirs in zip(*(OsunaGirosi().path(task, [3, 9], model).models for model in (padded, full)), strict=True):
+        np.testing.assert_allclose(ours.on(task.rows), theirs.on(task.rows), atol=1e-9)
+
+
+def test_a_kernel_matrix_without_the_support_vectors_is_refused():
+    task, _ = problem()
+    X = task.rows.given.rows()
+    matrix = Task(HostRows(Precomputed(), RBF(1.0)(X, X)), task.targets, task.weights)
+    elsewhere = Expansion(Precomputed(), np.arange(300, 310)[:, None], np.ones((10, 1)), np.zeros(1))
+    with pytest.raises(ValueError, match="none of the full model's support vectors is among the rows given"):
+        OsunaGirosi().path(matrix, [4], elsewhere)

@@ -10,7 +10,7 @@ from slimsvm.model import Expansion, Status
 from slimsvm.reducers.prune import Prune, by_weight
 
 
-@pytest.fixture(params=[1, 3])
+@pytest.fixture(params=[1, 3], ids=["one output", "three outputs"])
 def problem(request, make_task):
     """A task, and a full model of random coefficients on its rows."""
     rng = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def test_exactly_the_largest_are_kept(problem):
 def test_a_balanced_bias_gives_the_full_models_mean_output(problem):
     task, full = problem
     for model in Prune(bias="balanced").path(task, [1, 7], full).models:
-        means = (np.average(f(task.rows.X), axis=0, weights=task.weights) for f in (model, full))
+        means = (np.average(f.on(task.rows), axis=0, weights=task.weights) for f in (model, full))
         np.testing.assert_allclose(*means)
 
 
@@ -62,11 +62,12 @@ def test_sizes_beyond_the_support_vectors_end_with_all_of_them(problem):
 
 def test_columns_of_a_precomputed_kernel_are_kept(problem, make_task):
     task, full = problem
-    K = full.kernel(task.rows.X, task.rows.X)
+    X = task.rows.given.rows()
+    K = full.kernel(X, X)
     columns = replace(full, kernel=Precomputed(), points=np.arange(30)[:, None])
     ours = Prune(bias="balanced").path(make_task(Precomputed(), K, task.targets, task.weights), [4], columns).models[0]
     theirs = Prune(bias="balanced").path(task, [4], full).models[0]
-    np.testing.assert_allclose(ours(K), theirs(task.rows.X), atol=1e-9)
+    np.testing.assert_allclose(ours(K), theirs(X), atol=1e-9)
 
 
 def test_an_unknown_bias_is_refused():

@@ -12,11 +12,12 @@ from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear, Sigmoid
 from slimsvm.model import Status
 from slimsvm.reducers.rsvm import REGULARISERS, RSVM
+from slimsvm.rows.host import HostRows
 
 
 def theirs(model, task, C, regulariser, column):
     """The objective of the paper, or of the kernel norm, for one output; and its gradient, both from all rows."""
-    design = np.column_stack([np.ones(task.rows.n), task.rows.kernel(task.rows.X, model.points)])
+    design = np.column_stack([np.ones(task.rows.n), task.rows.kernel(task.rows.given.rows(), model.points)])
     norm = np.eye(design.shape[1])
     if regulariser == "kernel":
         norm = np.zeros_like(norm)
@@ -93,7 +94,7 @@ def test_equal_rows_and_one_side_and_kernels_that_are_not_positive(regulariser, 
 
 def test_sparse_rows_give_the_same_models_and_so_does_a_seed(problem, form):
     def models():
-        gram = dataclasses.replace(problem.rows, X=form(problem.rows.X))
+        gram = HostRows(problem.rows.kernel, form(problem.rows.given.rows()))
         return RSVM().path(dataclasses.replace(problem, rows=gram, rng=np.random.default_rng(5)), [4, 9]).models
 
     dense = RSVM().path(dataclasses.replace(problem, rng=np.random.default_rng(5)), [4, 9]).models

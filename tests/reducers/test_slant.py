@@ -1,5 +1,7 @@
 """The slant reducers against plain loops that compute everything anew, and against the paper's guarantee."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,11 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
+from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.multiclass import OneVsOne, OneVsRest
-from slimsvm.reducers.slant import BIASES, AggressiveSlant, Slant
+from slimsvm.reducers.slant import BIASES, Slant
+from slimsvm.reducers.slant_aggressive import AggressiveSlant
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO
 
@@ -46,9 +50,9 @@ def problem(request):
     return task, full_model(task)
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("sizes", [[1], [2, 5, 9], [20]])
+@pytest.mark.parametrize("sizes", [[1], [2, 5, 9], [20]], ids=["1", "2-5-9", "20"])
 def test_no_model_on_a_path_is_larger_than_asked(kind, bias, sizes, problem):
     task, full = problem
     for refit in (True, False):
@@ -118,7 +122,7 @@ def generic_problem(q, seed, kernel, n=60):
     return X, targets, model
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("limit", [1, 7, 60])
@@ -131,7 +135,7 @@ def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
     eta, eps = 0.05, 0.1
     support, coef, status = naive(
         K, targets, demands, model.bias, eta / K.diagonal().max(), eps, limit,
-        aggressive=kind.aggressive, learned=bias == "learned",
+        aggressive=kind is AggressiveSlant, learned=bias == "learned",
     )  # fmt: skip
     task = Task(HostRows(kernel, X), targets, np.ones(X.shape[0]))
     path = kind(eta=eta, eps=eps, bias=bias, refit=False).path(task, [limit], model)
@@ -150,7 +154,7 @@ def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
         np.testing.assert_allclose(above, below, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
 def test_models_of_smaller_sizes_are_those_of_shorter_runs(kind, bias):
     """A path to 30 passes through what a path to 10 ends with."""
@@ -163,7 +167,7 @@ def test_models_of_smaller_sizes_are_those_of_shorter_runs(kind, bias):
     np.testing.assert_allclose(same[0](X), short.models[-1](X), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
 def test_a_run_that_converged_meets_every_demand_to_eps(kind, bias):
     X, labels = moons()
@@ -245,7 +249,7 @@ def test_the_expected_error_of_the_randomised_rule_is_the_slant_loss():
 # Settings and ends
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -256,13 +260,14 @@ def test_the_expected_error_of_the_randomised_rule_is_the_slant_loss():
         ({"eps": -0.5}, "eps must be"),
         ({"bias": "none"}, "kept.*learned"),
     ],
+    ids=["eta 0", "eta below 0", "eta nan", "eps 0", "eps below 0", "bias"],
 )
 def test_settings_without_a_meaning_are_refused(kind, settings, words):
     with pytest.raises(ValueError, match=words):
         kind(**settings)
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
 def test_max_steps_ends_a_run(kind, bias):
     X, targets, model = generic_problem(1, seed=5, kernel=RBF(0.3))
@@ -272,12 +277,12 @@ def test_max_steps_ends_a_run(kind, bias):
     assert np.abs(path.models[-1].coef).sum() <= 20 * 0.01 + 1e-12
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 def test_without_settings_each_size_takes_the_best_of_a_grid(kind, problem):
     task, full = problem
     sizes = [4, 8]
     chosen = kind(refit=False).path(task, sizes, full)
-    scale = min(1.0, (task.targets * full(task.rows.X)).max())
+    scale = min(1.0, (task.targets * full.on(task.rows)).max())
     grid = [
         kind(eta=scale * eta, eps=scale * eps, refit=False)
         for eta in (1 / 16, 1 / 4, 1 / 2)
@@ -289,7 +294,7 @@ def test_without_settings_each_size_takes_the_best_of_a_grid(kind, problem):
         assert step.error <= min(rivals, default=np.inf) + 1e-12
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 def test_labels_that_the_full_model_gets_wrong_throughout_are_refused(kind):
     X, labels = moons()
     task = Task(HostRows(RBF(1.0), X), OneVsRest(2).encode(labels), np.ones(labels.size))
@@ -300,7 +305,7 @@ def test_labels_that_the_full_model_gets_wrong_throughout_are_refused(kind):
         kind().path(wrong, [5], full)
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 def test_a_learned_bias_is_finite_where_an_output_is_right_on_one_side_only(kind):
     """A rare class that the full model never names: its column has no positive row to balance."""
     X, labels = moons(240)
@@ -312,7 +317,7 @@ def test_a_learned_bias_is_finite_where_an_output_is_right_on_one_side_only(kind
         assert np.isfinite(step.model.bias).all()
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 def test_a_learned_bias_is_kept_where_the_full_model_is_right_on_one_side_only(kind):
     X, labels = moons(200)
     labels[labels == 1] = np.random.default_rng(6).random((labels == 1).sum()) < 0.05
@@ -323,7 +328,7 @@ def test_a_learned_bias_is_kept_where_the_full_model_is_right_on_one_side_only(k
         assert np.isfinite(step.model.bias).all()
 
 
-@pytest.mark.parametrize("kind", SLANTS)
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_blobs):
     X, y = make_blobs()
     kernel = Sigmoid(0.05, -1.0)
@@ -343,3 +348,33 @@ def test_progress_is_reported_from_little_to_all(problem):
     assert {phase for phase, _ in seen} == {"shrink"}
     assert all(0 <= share <= 1 for _, share in seen)
     assert [share for _, share in seen] == sorted(share for _, share in seen)
+
+
+class Clock(Deadline):
+    """A deadline that is over when the test says so."""
+
+    over = False
+
+
+@pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
+@pytest.mark.parametrize(("after", "sizes"), [(3, [8]), (4, [2, 8]), (5, [2, 4, 8])])
+def test_when_time_is_over_only_the_largest_model_is_refitted_still(kind, after, sizes, problem):
+    """The paper's three models come first; the time is over `after` so many models."""
+    task, full = problem
+    clock, made = Clock(), []
+    for model, words in kind(eta=0.1, eps=0.05).models(task, [2, 4, 8], full, clock):
+        made.append((model.size, words.endswith("refit")))
+        clock.over = len(made) >= after
+    assert made == [(2, False), (4, False), (8, False), *((size, True) for size in sizes)]
+
+
+def test_kernel_values_of_nested_models_are_evaluated_once(problem):
+    """A refit costs one row of kernel values for each point of the largest model."""
+    task, full = problem
+    counts = []
+    for refit in (False, False, True):  # the first path fills the cache of kernel rows
+        before = task.rows.meter.evaluations
+        path = Slant(eta=0.1, eps=0.05, refit=refit).path(replace(task, holdout=None), [2, 4, 8], full)
+        counts.append(task.rows.meter.evaluations - before)
+    assert path.sizes == [2, 4, 8]
+    assert counts[2] - counts[1] == 8 * task.rows.n

@@ -14,9 +14,9 @@ from slimsvm import SlimSVC, compress
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
-from slimsvm.reducers import slim
 from slimsvm.reducers.slim import Slim
-from slimsvm.solvers.demands import demands
+from slimsvm.solvers.margins import margin_targets
+from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
 from slimsvm.trainers import SMO
 
 SIZES = [1, 2, 4, 8]
@@ -33,7 +33,7 @@ def moons(make_task):
 def one_sided_loss(task, model, wanted, decay):
     """What slim makes small, written out."""
     kernel = task.rows.kernel
-    outputs = kernel(task.rows.X, model.points) @ model.coef + model.bias
+    outputs = kernel(task.rows.given.rows(), model.points) @ model.coef + model.bias
     unmet = np.maximum(0, wanted - task.targets * outputs)
     size = np.trace(model.coef.T @ kernel(model.points, model.points) @ model.coef)
     return (task.weights[:, None] * unmet**2).sum() + decay * size
@@ -43,25 +43,24 @@ def one_sided_loss(task, model, wanted, decay):
 def test_loss_falls_with_every_size(moons, target):
     task, full = moons
     path = Slim(target=target, decay=0.1, C=10.0).path(task, SIZES, full)
-    wanted = demands(task, full if target == "slant" else None)
+    wanted = margin_targets(task, full if target == "slant" else None)
     losses = [one_sided_loss(task, model, wanted, 0.1 / 10.0) for model in path.models]
     assert path.sizes == SIZES
     assert all(later < earlier for earlier, later in pairwise(losses))
 
 
-def test_points_are_where_the_loss_has_no_slope(moons, monkeypatch):
-    monkeypatch.setattr(slim, "LEAST_GAIN", 1e-9)
+def test_points_are_where_the_loss_has_no_slope(moons):
     task, full = moons
-    growth = slim._Growth(task, slim._Objective("slant", None, full), 1 / 10.0, Deadline())
-    growth.grow(3, 2000, whole=True, last=True)
-    growth.loss.theta = growth.theta
-    value, gradient = growth.loss(growth.points, 20)
+    search = PointSearch(task, Objective("slant", None, full), 1 / 10.0, Schedule(least_gain=1e-9), Deadline())
+    search.grow(3, 2000, all_rows=True, last=True)
+    search.loss.theta = search.found.theta
+    value, gradient = search.loss(search.points)
     assert np.abs(gradient).max() < 1e-2 * value
 
 
 def judged(task, make_task):
     """The first half of the rows, judged by the others."""
-    X, targets = task.rows.X, task.targets
+    X, targets = task.rows.given.rows(), task.targets
     return make_task(RBF(1.0), X[::2], targets[::2], holdout=(X[1::2], (targets[1::2, 0] > 0).astype(int)))
 
 
@@ -82,21 +81,22 @@ def test_settings_leave_what_is_tried(settings, targets, moons):
 
 
 def test_regularisation_grows_with_the_points_unless_it_is_given():
-    label, slant, given = slim._Objective("label", None, None), slim._Objective("slant", None, None), Slim(decay=0.3)
-    assert [label.decay_at(size) for size in (1, 16, 64, 500)] == [0.1, 0.25, 1.0, 1.0]
-    assert {slant.decay_at(size) for size in (1, 16, 500)} == {0.1}
-    assert {objective.decay_at(size) for objective in given._objectives(None) for size in (1, 500)} == {0.3}
+    label, slant, given = Objective("label", None, None), Objective("slant", None, None), Slim(decay=0.3)
+    schedule = Schedule(least_decay=0.2, full_decay_at=40)
+    assert [label.decay_at(size, schedule) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
+    assert {slant.decay_at(size, schedule) for size in (1, 16, 500)} == {0.2}
+    assert {objective.decay_at(size, schedule) for objective in given._objectives(None) for size in (1, 500)} == {0.3}
 
 
 @pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 90], [90])])
 def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, monkeypatch):
     seen = []
 
-    def same(growth, *_):
-        seen.append(growth.points.shape[0])
-        return growth
+    def same(search, *_):
+        seen.append(search.points.shape[0])
+        return search
 
-    monkeypatch.setattr(slim._Growth, "under_the_best", same)
+    monkeypatch.setattr(PointSearch, "best_objective", same)
     task, full = moons
     path = Slim(steps=2).path(judged(task, make_task), sizes, full)
     assert seen == compared_at
@@ -112,13 +112,13 @@ def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moo
     task, full = moons
     task = judged(task, make_task)
     objectives = Slim()._objectives(full)
-    growth = slim._Growth(task, objectives[0], 1.0, Deadline())
-    growth.grow(4, 5, whole=True, last=False)
+    search = PointSearch(task, objectives[0], 1.0, Schedule(), Deadline())
+    search.grow(4, 5, all_rows=True, last=False)
     found = iter(errors)
     monkeypatch.setattr(type(task), "error", lambda *_: next(found))
-    best = growth.under_the_best(objectives, 3)
+    best = search.best_objective(objectives, 3)
     assert best.objective is objectives[chosen]
-    assert (best is growth) == (chosen == 0)
+    assert (best is search) == (chosen == 0)
     assert best.model.size == 4
 
 
@@ -145,33 +145,32 @@ def test_same_seed_same_model(moons):
     assert not np.array_equal(points[0], points[2])
 
 
-def test_few_rows_are_looked_at_and_nothing_is_lost(moons, monkeypatch):
+def test_few_rows_are_looked_at_and_nothing_is_lost(moons):
     task, full = moons
-    wanted = demands(task, full)
+    wanted = margin_targets(task, full)
     losses = []
-    for share in (0.0, 1.0):
-        monkeypatch.setattr(slim, "MOST", 1.0 - share)
-        monkeypatch.setattr(slim, "BESIDE", 20)
-        model = Slim(target="slant", C=10.0, steps=200).path(task, [4], full).models[0]
+    for share in (1.0, 0.0):
+        schedule = Schedule(subsample_share=share, beside=20)
+        model = Slim(target="slant", C=10.0, steps=200, schedule=schedule).path(task, [4], full).models[0]
         losses.append(one_sided_loss(task, model, wanted, 0.01))
     assert losses[0] == pytest.approx(losses[1], rel=0.1)
 
 
-def test_many_rows_are_sampled(moons, monkeypatch):
+def test_many_rows_are_subsampled(moons):
     task, full = moons
-    monkeypatch.setattr(slim, "MOST_VALUES", 8 * 100)
-    part = slim._affordable(task, 8)
+    schedule = Schedule(most_values=8 * 100)
+    part = schedule.affordable(task, 8)
     assert part.rows.n == part.targets.shape[0] == part.weights.size == 100
-    assert slim._affordable(task, 4) is task
-    assert Slim().path(task, SIZES, full).sizes == SIZES
+    assert schedule.affordable(task, 4) is task
+    assert Slim(schedule=schedule).path(task, SIZES, full).sizes == SIZES
 
 
 def test_finished_model_fits_all_rows_better(moons, make_task):
     task, full = moons
-    half = make_task(RBF(1.0), task.rows.X[::2], task.targets[::2])
+    half = make_task(RBF(1.0), task.rows.given.rows()[::2], task.targets[::2])
     step = Slim(C=10.0, target="slant").path(half, [4], full).steps[0]
     small = Slim(C=10.0).finished(task, step, full)
-    wanted = demands(task, full)
+    wanted = margin_targets(task, full)
     assert one_sided_loss(task, small, wanted, 0.01) < one_sided_loss(task, step.model, wanted, 0.01)
     assert small.size == step.size
 
@@ -183,7 +182,7 @@ def test_ctrl_c_while_finishing_keeps_the_model_of_the_path(moons, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Slim, "finished", interrupted)
-    model = SlimSVC(4, gamma=1.0, random_state=0).fit(task.rows.X, task.targets.ravel())
+    model = SlimSVC(4, gamma=1.0, random_state=0).fit(task.rows.given.rows(), task.targets.ravel())
     assert model.model_ is model.path_.best(4).model
 
 
@@ -208,6 +207,12 @@ def test_settings_are_checked():
         Slim(decay=-1)
     with pytest.raises(ValueError, match="steps must be"):
         Slim(steps=0)
+    with pytest.raises(ValueError, match="schedule must be a Schedule"):
+        Slim(schedule={"memory": 5})
+    with pytest.raises(ValueError, match="window must be a number of at least 0, not -1"):
+        Schedule(window=-1)
+    with pytest.raises(ValueError, match="towards_mean must be"):
+        Schedule(towards_mean=(0.5, "near"))
 
 
 def test_better_than_chosen_points():
@@ -231,24 +236,31 @@ def test_many_classes_share_points():
 
 
 def test_models_on_the_way_are_found_on_fewer_rows_and_the_last_on_all(moons, monkeypatch):
-    monkeypatch.setattr(slim, "LEAST_ROWS", 50)
-    monkeypatch.setattr(slim, "ROWS_PER_NUMBER", 1)
-    rows = []
-    quasi_newton = slim._quasi_newton
+    rows, quasi_newton = [], PointSearch._quasi_newton
 
-    def counted(loss, points, steps, deadline):
-        rows.append((points.shape[0], loss.rows.count))
-        return quasi_newton(loss, points, steps, deadline)
+    def counted(search, loss, points, steps):
+        rows.append((points.shape[0], loss.rows.n))
+        return quasi_newton(search, loss, points, steps)
 
-    monkeypatch.setattr(slim, "_quasi_newton", counted)
-    Slim().path(moons[0], [2, 4], None)
+    monkeypatch.setattr(PointSearch, "_quasi_newton", counted)
+    Slim(schedule=Schedule(least_rows=50, rows_per_number=1)).path(moons[0], [2, 4], None)
     assert (2, 50) in rows
     assert rows[-1] == (4, 200)
 
 
 def test_regularisation_is_in_proportion_to_the_rows(moons):
     task, _ = moons
-    growth = slim._Growth(task, slim._Objective("label", 1.0, None), 1 / 10.0, Deadline())
+    search = PointSearch(task, Objective("label", 1.0, None), 1 / 10.0, Schedule(), Deadline())
     rows = np.arange(0, 200, 2)
-    assert growth._on_sample(rows).decay == pytest.approx(growth.loss.decay / 2)
-    assert growth._part(np.full((200, 1), -1.0)).decay == growth.loss.decay
+    assert search._loss_on_subsample(rows).decay == pytest.approx(search.loss.decay / 2)
+    assert search._loss_on_relevant(np.full((200, 1), -1.0)).decay == search.loss.decay
+
+
+def test_a_schedule_is_a_setting_of_the_reducer(moons):
+    """No trial of fresh initial points: the grown ones go on."""
+    task, full = moons
+    plain, none = (
+        Slim(schedule=schedule).path(task, [2, 4], full).models[-1]
+        for schedule in (Schedule(), Schedule(several_starts_up_to=1))
+    )
+    assert not np.array_equal(plain.points, none.points)

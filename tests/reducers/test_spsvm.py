@@ -1,11 +1,10 @@
-"""SpSVM: the best of the candidates drawn, an objective that falls, stationary models; each against plain arithmetic."""
+"""SpSVM: stationary models whose objective falls, and the input that it takes."""
 
 import dataclasses
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_iris
 from sklearn.svm import LinearSVC
 
@@ -13,7 +12,7 @@ from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear, Sigmoid
 from slimsvm.model import Status
 from slimsvm.multiclass import OneVsRest
-from slimsvm.reducers.spsvm import Basis, SpSVM
+from slimsvm.reducers.spsvm import SpSVM
 from slimsvm.rows.host import HostRows
 
 
@@ -28,7 +27,8 @@ def problem(make_task):
 
 def objective(task, index, coef, bias, C):
     """1/2 beta' K_JJ beta + C/2 sum w max(0, 1 - y f)^2, summed over outputs, and the largest part of its gradient."""
-    K = task.rows.kernel(task.rows.X, task.rows.X[index])
+    X = task.rows.given.rows()
+    K = task.rows.kernel(X, X[index])
     part = C * task.weights[:, None] * (task.targets != 0)
     slack = np.maximum(0.0, 1 - task.targets * (K @ coef + bias))
     value = 0.5 * np.einsum("ic,ij,jc", coef, K[index], coef) + 0.5 * (part * slack**2).sum()
@@ -37,63 +37,13 @@ def objective(task, index, coef, bias, C):
     return value, np.abs(gradient).max(initial=0.0)
 
 
-def test_the_point_that_joins_lowers_the_objective_most(problem):
-    """Against a general search on the line of every candidate and output."""
-    C = 2.0
-    basis = Basis(problem, C, 12)
-    for _ in range(4):
-        basis.grow(10)
-        basis.optimise()
-    rows = np.random.default_rng(2).choice(np.setdiff1d(np.arange(150), basis.index), 10, replace=False)
-    before, _ = objective(problem, basis.index, basis.coef, basis.bias, C)
-    plain, best_steps = np.zeros(10), np.zeros((10, 3))
-    for number, row in enumerate(rows):
-        index = np.append(basis.index, row)
-        for column in range(3):
-
-            def value(t, index=index, column=column):
-                coef = np.vstack([basis.coef, t * np.eye(3)[column]])
-                return objective(problem, index, coef, basis.bias, C)[0]
-
-            found = minimize_scalar(value, tol=1e-10)
-            plain[number] += before - found.fun
-            best_steps[number, column] = found.x
-    steps, gains = basis.gains(rows, problem.rows.matrix(problem.rows.X[rows]))
-    np.testing.assert_allclose(gains * C / 2, plain, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(steps, best_steps, rtol=1e-4, atol=1e-5)
-
-
-def test_the_best_of_the_candidates_joins_and_the_objective_falls_by_its_gain(problem):
-    basis = Basis(problem, 1.0, 20)
-    for _ in range(20):
-        # all rows are candidates: then the draw is known
-        rows = np.flatnonzero(basis.pool)
-        gains = basis.gains(rows, problem.rows.matrix(problem.rows.X[rows]))[1]
-        before, _ = objective(problem, basis.index, basis.coef, basis.bias, 1.0)
-        assert basis.grow(150)
-        assert gains[list(rows).index(basis.index[-1])] == pytest.approx(gains.max())
-        after, _ = objective(problem, basis.index, basis.coef, basis.bias, 1.0)
-        assert after == pytest.approx(before - gains.max() / 2, rel=1e-9)
-        basis.optimise()
-        optimal, gradient = objective(problem, basis.index, basis.coef, basis.bias, 1.0)
-        assert optimal <= after
-        assert gradient <= 1e-6
-
-
-def test_unmet_demands_are_those_of_the_model_without_optimising_too(problem):
-    basis = Basis(problem, 1.0, 6)
-    for _ in range(6):
-        basis.grow(5)
-    np.testing.assert_allclose(basis.unmet, basis.fit.unmet(basis.coef, basis.bias), atol=1e-12)
-
-
 @pytest.mark.parametrize("growth", [0.0, 0.5])
 def test_models_on_the_path_are_stationary_and_their_objectives_fall(growth, problem):
     C = 5.0
     models = SpSVM(C, candidates=20, growth=growth).path(problem, [1, 2, 4, 8, 16, 32]).models
     values = []
     for model in models:
-        index = [int(np.abs(problem.rows.X - point).sum(axis=1).argmin()) for point in model.points]
+        index = [int(np.abs(problem.rows.given.rows() - point).sum(axis=1).argmin()) for point in model.points]
         value, gradient = objective(problem, index, model.coef, model.bias, C)
         values.append(value)
         assert gradient <= 1e-5
@@ -118,15 +68,6 @@ def test_copies_of_a_point_never_join(make_blobs, make_task):
     assert len(np.unique(path.models[0].points, axis=0)) == 12
 
 
-def test_the_factor_is_that_of_the_kernel_among_the_points(problem):
-    basis = Basis(problem, 1.0, 8)
-    while basis.size < 8:
-        basis.grow(3)
-    K = RBF(0.5)(*2 * [problem.rows.X[basis.index]])
-    np.testing.assert_allclose(basis.factor @ basis.factor.T, K, atol=1e-12)
-    np.testing.assert_allclose(basis.regulariser[1:, 1:], K, atol=1e-12)
-
-
 def test_rows_of_one_side_need_a_bias_alone(make_blobs, make_task):
     X, _ = make_blobs(30)
     path = SpSVM().path(make_task(RBF(0.5), X, np.ones(30)), [1, 2, 10])
@@ -144,21 +85,20 @@ def test_a_kernel_that_is_not_positive_gives_finite_models_or_says_why_not(make_
 
 def test_sparse_rows_give_the_same_models_and_so_does_a_seed(problem, form):
     def models(X):
-        gram = HostRows(problem.rows.kernel, X)
-        return SpSVM().path(dataclasses.replace(problem, rows=gram, rng=np.random.default_rng(5)), [3, 9]).models
+        rows = HostRows(problem.rows.kernel, X)
+        return SpSVM().path(dataclasses.replace(problem, rows=rows, rng=np.random.default_rng(5)), [3, 9]).models
 
-    for one, two, again in zip(
-        models(problem.rows.X), models(form(problem.rows.X)), models(form(problem.rows.X)), strict=True
-    ):
+    X = problem.rows.given.rows()
+    for one, two, again in zip(models(X), models(form(X)), models(form(X)), strict=True):
         np.testing.assert_allclose(two.coef, one.coef, rtol=1e-6, atol=1e-8)
         np.testing.assert_array_equal(two.coef, again.coef)
 
 
 @pytest.mark.usefixtures("float32_always")
 def test_float32_kernel_values_will_do(problem):
-    gram = HostRows(problem.rows.kernel, problem.rows.X)
-    assert gram.dtype == np.float32
-    path = SpSVM(10.0).path(dataclasses.replace(problem, rows=gram), [5, 25])
+    rows = HostRows(problem.rows.kernel, problem.rows.given.rows())
+    assert rows.dtype == np.float32
+    path = SpSVM(10.0).path(dataclasses.replace(problem, rows=rows), [5, 25])
     assert path.sizes == [5, 25]
     assert all(np.isfinite(model.coef).all() for model in path.models)
 

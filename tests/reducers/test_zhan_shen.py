@@ -13,7 +13,15 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.osuna_girosi import OsunaGirosi
-from slimsvm.reducers.zhan_shen import Surface, ZhanShen, curvature_at, curvatures, directions, most_curved, projected
+from slimsvm.reducers.zhan_shen import (
+    DecisionSurface,
+    ZhanShen,
+    curvature_at,
+    curvatures,
+    directions,
+    most_curved,
+    projected,
+)
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO
 
@@ -30,25 +38,46 @@ def sphere(features, radius):
     """f(x) = |x|^2 - radius^2, by the squares of the features."""
     coef = np.full((features, 1), radius**-2.0)
     model = Expansion(Poly(1.0, 0.0, 2), radius * np.eye(features), coef, np.array([-(radius**2)]))
-    return Surface(model, 0, HostRows(model.kernel, model.points))
+    return DecisionSurface(model, 0, HostRows(model.kernel, model.points))
 
 
 @pytest.mark.parametrize("features", [2, 3, 7])
 @pytest.mark.parametrize("radius", [0.5, 1.0, 4.0])
 def test_the_curvature_of_a_sphere(features, radius):
-    """All d - 1 principal curvatures are 1 / radius, wherever the projection comes from."""
-    surface = sphere(features, radius)
-    P = radius * np.random.default_rng(0).normal(size=(20, features))
-    P, slope = projected(surface, P)
-    np.testing.assert_allclose(np.sqrt(np.square(P).sum(axis=1)), radius, rtol=0.2)
-    radii = np.sqrt(np.square(P).sum(axis=1))
-    found = curvature_at(surface, P, slope, np.eye(features))
-    np.testing.assert_allclose(found, np.sqrt(features - 1) / radii, rtol=1e-3)
+    """All d - 1 principal curvatures are 1 / radius, at the projections of points on both sides of the sphere."""
+    surface, rng = sphere(features, radius), np.random.default_rng(0)
+    unit = rng.normal(size=(20, features))
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    P, slope = projected(surface, radius * rng.uniform(0.7, 1.5, (20, 1)) * unit)
+    np.testing.assert_allclose(P, radius * unit, rtol=1e-5)
+    np.testing.assert_allclose(slope, 2 * P, rtol=1e-9)
+    np.testing.assert_allclose(curvature_at(surface, P, slope, np.eye(features)), np.sqrt(features - 1) / radius, rtol=1e-5)
+
+
+def test_a_step_to_the_surface_is_no_longer_than_the_spread():
+    """From 10 radii away all steps are cut, each to the same length."""
+    surface = sphere(3, 2.0)
+    P, _ = projected(surface, np.array([[20.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(P, [[20.0 - 3 * surface.spread, 0.0, 0.0]])
+    assert surface.spread == pytest.approx(2.0 * np.sqrt(2 / 3))  # of the corners of a triangle with radius 2 on its axes
+
+
+def test_a_surface_is_the_model_and_its_gradient():
+    """Against differences of the model's outputs; kernel values and their gradients are counted."""
+    task, full = problem(3)
+    surface, P = DecisionSurface(full, 1, task.rows), task.rows.given.rows()[50:60]
+    before = task.rows.meter.evaluations
+    value, slope = surface(P)
+    assert task.rows.meter.evaluations - before == 2 * 10 * np.count_nonzero(full.coef[:, 1])
+    np.testing.assert_allclose(value, full(P)[:, 1], atol=1e-12)
+    for feature, step in enumerate(1e-5 * np.eye(4)):
+        difference = (full(P + step) - full(P - step))[:, 1] / 2e-5
+        np.testing.assert_allclose(slope[:, feature], difference, atol=1e-7)
 
 
 def test_the_curvature_of_a_plane_is_zero():
     task, full = problem(kernel=Linear())
-    found = curvatures(Surface(full, 0, task.rows), task.rows.X, np.arange(50), np.eye(2), Deadline())
+    found = curvatures(DecisionSurface(full, 0, task.rows), task.rows, np.arange(50), np.eye(2), Deadline())
     np.testing.assert_array_equal(found, 0.0)
 
 
@@ -65,8 +94,8 @@ def hessian(P, model, column):
 
 def test_the_curvature_is_that_of_second_derivatives():
     task, full = problem(3)
-    surface = Surface(full, 1, task.rows)
-    P, slope = projected(surface, task.rows.X[50:60])
+    surface = DecisionSurface(full, 1, task.rows)
+    P, slope = projected(surface, task.rows.given.rows()[50:60])
     found = curvature_at(surface, P, slope, np.eye(4))
     for point, ours in zip(P, found, strict=True):
         g, H = hessian(point, full, 1)
@@ -76,8 +105,8 @@ def test_the_curvature_is_that_of_second_derivatives():
 
 def test_random_directions_are_right_on_average():
     task, full = problem(3)
-    surface, rng = Surface(full, 0, task.rows), np.random.default_rng(0)
-    P, slope = projected(surface, task.rows.X[50:55])
+    surface, rng = DecisionSurface(full, 0, task.rows), np.random.default_rng(0)
+    P, slope = projected(surface, task.rows.given.rows()[50:55])
     exact = curvature_at(surface, P, slope, directions(4, 4, rng))
     estimates = [curvature_at(surface, P, slope, directions(4, 2, rng)) ** 2 for _ in range(300)]
     np.testing.assert_allclose(np.sqrt(np.mean(estimates, axis=0)), exact, rtol=0.15)
@@ -85,18 +114,18 @@ def test_random_directions_are_right_on_average():
 
 def test_projections_lie_on_the_surface():
     task, full = problem()
-    near = np.flatnonzero(np.abs(full(task.rows.X).ravel()) < 0.8)
-    P, _ = projected(Surface(full, 0, task.rows), task.rows.X[near])
-    before, after = (np.abs(full(rows).ravel()) for rows in (task.rows.X[near], P))
+    near = task.rows.given.rows()[np.abs(full.on(task.rows).ravel()) < 0.8]
+    P, _ = projected(DecisionSurface(full, 0, task.rows), near)
+    before, after = (np.abs(full(rows).ravel()) for rows in (near, P))
     assert (after <= before).all()
     assert np.median(after) < 1e-3
 
 
 def test_the_most_curved_share_of_each_side_is_left_out():
     task, full = problem()
-    y, margins = task.targets[:, 0], task.targets[:, 0] * full(task.rows.X).ravel()
+    y, margins = task.targets[:, 0], task.targets[:, 0] * full.on(task.rows).ravel()
     support = np.flatnonzero(margins <= 1 + 1e-3)
-    bent = curvatures(Surface(full, 0, task.rows), task.rows.X, support, np.eye(2), Deadline())
+    bent = curvatures(DecisionSurface(full, 0, task.rows), task.rows, support, np.eye(2), Deadline())
     gone = np.flatnonzero(ZhanShen(share=0.3)._remaining(task, full, Deadline())[:, 0] == 0)
     assert np.isin(gone, support).all()
     for sign in (-1, 1):
@@ -124,14 +153,14 @@ def test_a_path_is_the_regression_of_the_model_of_the_remaining_rows(q):
     expected = OsunaGirosi().path(task, [4, 12], second)
     assert path.sizes == expected.sizes == [4, 12]
     for ours, theirs in zip(path.models, expected.models, strict=True):
-        np.testing.assert_allclose(ours(task.rows.X), theirs(task.rows.X), atol=1e-8)
+        np.testing.assert_allclose(ours.on(task.rows), theirs.on(task.rows), atol=1e-8)
 
 
 def test_nothing_left_out_is_osuna_and_girosi():
     task, full = problem()
     path = ZhanShen(share=0.0, C=10.0).path(task, [8], full)
     plain = OsunaGirosi().path(task, [8], full)
-    np.testing.assert_allclose(path.models[0](task.rows.X), plain.models[0](task.rows.X), atol=1e-6)
+    np.testing.assert_allclose(path.models[0].on(task.rows), plain.models[0].on(task.rows), atol=1e-6)
 
 
 def test_leaving_out_makes_the_second_model_smaller():
@@ -149,19 +178,21 @@ def test_sparse_rows_and_equal_seeds_leave_out_the_same_rows():
     assert np.mean(reducer._remaining(sparse, in_sparse, Deadline()) != once) < 0.01
 
 
-def test_blocks_of_rows_have_the_same_curvatures(monkeypatch):
+def test_blocks_of_rows_have_the_same_curvatures():
     task, full = problem()
-    surface, rows = Surface(full, 0, task.rows), np.arange(60)
-    whole = curvatures(surface, task.rows.X, rows, np.eye(2), Deadline())
-    monkeypatch.setattr("slimsvm.reducers.zhan_shen.VALUES", 7 * full.size)
-    np.testing.assert_allclose(curvatures(surface, task.rows.X, rows, np.eye(2), Deadline()), whole, rtol=1e-6)
+    surface, rows = DecisionSurface(full, 0, task.rows), np.arange(60)
+    whole, parts = (
+        curvatures(surface, task.rows, rows, np.eye(2), Deadline(), values) for values in (1 << 22, 7 * full.size)
+    )
+    assert (whole > 0).all()
+    np.testing.assert_allclose(parts, whole, rtol=1e-6)
 
 
 def test_rows_of_one_side_are_no_trouble():
     task, full = problem()
     one = replace(task, targets=np.ones_like(task.targets))
     path = ZhanShen(C=10.0).path(one, [4], full)
-    assert (path.models[-1](task.rows.X) > 0).all()
+    assert (path.models[-1].on(task.rows) > 0).all()
 
 
 def test_an_output_that_is_a_constant_has_no_surface():
@@ -193,6 +224,7 @@ def test_through_the_front_door():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"share": 1.0}, "share must be"), ({"share": -0.1}, "share must be"), ({"probes": 0}, "probes must be")],
+    ids=["all", "below 0", "no probes"],
 )
 def test_settings_without_a_meaning_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):

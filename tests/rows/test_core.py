@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from slimsvm._core import core
+from slimsvm.kernels.spec import SPECS
 
 FLOAT_EPS = float(np.finfo(np.float32).eps)
 SHAPES = [(1, 1), (3, 2), (5, 17), (16, 64), (33, 257), (0, 5), (5, 0), (0, 0)]
@@ -309,10 +310,17 @@ def test_smo_of_an_empty_block_ends_at_once():
     assert core.smo(np.zeros((0, 0)), none, none, none, none.copy(), 1e-3, 10) == (0, 0.0)
 
 
-def test_smo_ends_on_numbers_that_are_none():
-    K, y, cap, _ = smo_problem(5, 0, np.float64)
-    core.smo(np.full_like(K, np.nan), y, cap, np.zeros(5), y.copy(), 1e-3, 100)
-    core.smo(K, y, cap, np.zeros(5), np.full(5, np.nan), 1e-3, 100)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("part", ["kernel values", "targets"])
+def test_smo_takes_no_step_by_values_that_are_not_numbers(part, dtype):
+    """Without the check on NaN the loop would go on to its last step."""
+    K, y, cap, _ = smo_problem(5, 0, dtype)
+    alpha, v = np.zeros(5), y.copy()
+    (K if part == "kernel values" else v)[:] = np.nan
+    steps, gap = core.smo(K, y, cap, alpha, v, 1e-3, 100)
+    assert steps == 0
+    assert not gap > 1e-3
+    assert not alpha.any()
 
 
 def f32(*shape):
@@ -357,6 +365,10 @@ SPARSE_WRONG = {
     "lanes": ([1.0], [0], [0, 1], core.SPARSE_LANES + 1),
     "end": ([1.0], [0], [0, 2], core.SPARSE_LANES),
     "features": ([1.0, 1.0], [0], [0, 2], core.SPARSE_LANES),
+    "first start": ([1.0], [0], [-1, 1], core.SPARSE_LANES),
+    "descending starts": ([1.0], [0], [1, 0], core.SPARSE_LANES),
+    "feature beyond": ([1.0], [2], [0, 1], core.SPARSE_LANES),
+    "negative feature": ([1.0], [-1], [0, 1], core.SPARSE_LANES),
 }
 
 
@@ -364,23 +376,42 @@ SPARSE_WRONG = {
 def test_sparse_dot_refuses_arrays_that_do_not_fit(name):
     data, features, starts, lanes = SPARSE_WRONG[name]
     arrays = np.array(data, np.float32), np.array(features, np.int32), np.array(starts, np.int32)
-    with pytest.raises(ValueError, match=r"elements|rows end at entry"):
+    with pytest.raises(ValueError, match=r"elements|rows end at entry|starts do not ascend"):
         core.sparse_dot(*arrays, f32(2, lanes), f32(1, core.SPARSE_LANES))
 
 
-@pytest.mark.parametrize("name", core.FORMS)
+@pytest.mark.parametrize("name", SPECS)
 def test_expansion_is_the_double_loop(name, make_case):
     case = make_case(name, n=9, d=5)
     rng = np.random.default_rng(0)
     coef, bias, out = rng.normal(size=(9, 3)), rng.normal(size=3), np.empty((9, 3))
     parameters = [vars(case.kernel).get(key, 1) for key in ("gamma", "coef0", "degree")]
-    core.expansion(core.FORMS[name], *parameters, case.X, case.X, coef, bias, out)
+    core.expansion(SPECS[name].form, *parameters, case.X, case.X, coef, bias, out)
     np.testing.assert_allclose(out, case.K @ coef + bias, rtol=1e-13)
 
 
 def test_expansion_of_no_points_is_the_bias_and_shapes_are_checked():
     X, none, bias, out = np.ones((2, 3)), np.empty((0, 3)), np.array([0.5]), np.empty((2, 1))
-    core.expansion(core.FORMS["rbf"], 1.0, 0.0, 1, X, none, np.empty((0, 1)), bias, out)
+    core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, none, np.empty((0, 1)), bias, out)
     np.testing.assert_array_equal(out, [[0.5], [0.5]])
     with pytest.raises(ValueError, match="equal lengths"):
-        core.expansion(core.FORMS["rbf"], 1.0, 0.0, 1, X, np.ones((4, 2)), np.ones((4, 1)), bias, out)
+        core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, np.ones((4, 2)), np.ones((4, 1)), bias, out)
+
+
+def test_sparse_dot_refuses_starts_that_leave_their_array_and_come_back():
+    data, features, starts = np.ones(1, np.float32), np.zeros(1, np.int32), np.array([0, 10**8, 0], np.int32)
+    with pytest.raises(ValueError, match="starts do not ascend"):
+        core.sparse_dot(data, features, starts, f32(2, core.SPARSE_LANES), f32(2, core.SPARSE_LANES))
+
+
+@pytest.mark.parametrize("form", [-1, 6])
+def test_expansion_refuses_a_kernel_that_is_not_there(form):
+    with pytest.raises(ValueError, match="no kernel has the number"):
+        core.expansion(form, 1.0, 0.0, 1, np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), np.ones((1, 1)))
+
+
+def test_expansion_of_an_endless_degree_ends():
+    out = np.empty((1, 1))
+    one = np.ones((1, 1))
+    core.expansion(SPECS["poly"].form, 1.0, 0.0, 2**62, one, one, one, np.zeros(1), out)
+    assert out == 1

@@ -8,15 +8,15 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from benchmarks.targets import RUNNERS, TOOLS, missing
 from slimsvm import export
-from slimsvm.estimators.svc import classifier_of
+from slimsvm.estimators import classifier_of
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
 from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.source import artefact_of
+from tools.targets import RUNNERS, TOOLS, missing
 
 ROWS = np.random.default_rng(0).random((150, 7)) * [1, 2, 3, 1, 1, 0.5, 1]
 WORDS = np.array(["naïve", "two words", 'quo"te\\ and */ ??/', "x"])

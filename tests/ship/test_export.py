@@ -1,7 +1,6 @@
 """Every exporter's files are compiled or loaded, run, and compared with Python's own outputs; what cannot be is said."""
 
 import os
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,18 +12,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.targets import RUNNERS
 from slimsvm import SlimSVC, export
-from slimsvm.ship.artefact import Scaling
+from slimsvm.kernels.spec import SPECS
+from slimsvm.scaling import Scaling
 from slimsvm.ship.export import EXPORTERS
-from slimsvm.ship.formulas import FORMULAS
-from slimsvm.ship.libsvm import KERNELS as LIBSVM_KERNELS
+from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
+from tools.targets import RUNNERS
 
 
 def kernels_of(target):
-    return [name for name in FORMULAS if target != "libsvm" or name in LIBSVM_KERNELS.values()]
+    return [name for name in SPECS if target != "libsvm" or name in LIBSVM_KERNELS]
 
 
 def test_there_is_a_way_to_run_every_exporter():
@@ -39,15 +38,17 @@ def test_every_kernel_gives_the_scores_of_python(target, kernel, tmp_path):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("target", EXPORTERS)
-def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path):
+def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excused):
     model = model_of(layout=layout)
     if (target, layout) == ("libsvm", "words"):
         with pytest.raises(ValueError, match="whole numbers"):
             export(model, tmp_path / "made.libsvm")
+        excused("labels that are not whole numbers are refused")
         return
     if (target, layout) == ("libsvm", "parted"):
         with pytest.warns(UserWarning, match="tie in votes"):
             export(model, tmp_path / "made.libsvm")
+        excused("svm-predict does not break ties by scores, which a warning says")
         return
     assert_agrees(model, shipped(model, target, tmp_path))
 
@@ -55,11 +56,12 @@ def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path):
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("target", EXPORTERS)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-def test_scaling_travels_along(target, scaler, kernel, tmp_path):
+def test_scaling_travels_along(target, scaler, kernel, tmp_path, excused):
     model = model_of(kernel, scaler=scaler)
     if (target, scaler) == ("libsvm", "clipped"):
         with pytest.raises(ValueError, match="clip"):
             export(model, tmp_path / "made.libsvm")
+        excused("svm-scale cannot clip, and a scaler that clips is refused")
     else:
         beyond = ROWS * 1.1
         assert_agrees(model, shipped(model, target, tmp_path, beyond), beyond)
@@ -83,14 +85,11 @@ def test_a_model_of_scikit_learn_ships_as_it_is(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", EXPORTERS)
-def test_twenty_thousand_points_are_written_in_seconds(target, tmp_path):
-    model = model_of(layout="two")
-    rng = np.random.default_rng(0)
-    points, coef = rng.normal(size=(20_000, 50)), rng.normal(size=(20_000, 1))
+def test_thousands_of_points_give_the_scores_of_python(target, tmp_path):
+    model, rng = model_of(layout="two"), np.random.default_rng(0)
+    points, coef = rng.random((3000, ROWS.shape[1])), rng.normal(size=(3000, 1))
     model.model_ = replace(model.model_, points=points, coef=coef)
-    start = time.perf_counter()
-    export(model, tmp_path / f"big{EXPORTERS[target].ending}")
-    assert time.perf_counter() - start < 10
+    assert_agrees(model, shipped(model, target, tmp_path))
 
 
 def test_scalings_compose():
@@ -101,7 +100,7 @@ def test_scalings_compose():
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
-@pytest.mark.parametrize("kernel", FORMULAS)
+@pytest.mark.parametrize("kernel", SPECS)
 def test_the_compact_artefact_is_the_same_function(kernel, scaler):
     artefact = artefact_of(model_of(kernel, scaler=scaler))
     rows = ROWS if kernel == "chi2" and scaler == "none" else ROWS * 1.1
@@ -156,10 +155,11 @@ def test_numbers_that_are_not_finite_are_refused(target, part, tmp_path):
 def test_kernel_parameters_that_are_not_finite_are_refused(tmp_path):
     model = model_of()
     model.model_ = replace(model.model_, kernel=replace(model.model_.kernel, gamma=np.inf))
-    with pytest.raises(ValueError, match="kernel parameter gamma"):
+    with pytest.raises(ValueError, match="gamma=inf"):
         export(model, tmp_path / "m.c")
 
 
+@pytest.mark.only_for("targets whose numbers are float32")
 @pytest.mark.parametrize("target", ["c", "js"])
 def test_numbers_beyond_float32_are_refused(target, tmp_path):
     model = model_of("linear")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from shipped import ROWS, assert_agrees, model_of
 
-from benchmarks.targets import Outcome, missing
 from slimsvm import export
+from tools.targets import Outcome, missing
 
 PAGE = """<!doctype html><meta charset="utf-8"><pre id="out">waiting</pre><script type="module">
 import { classes, features, predict, scores } from "./made.mjs";

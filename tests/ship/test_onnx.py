@@ -8,16 +8,16 @@ from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.targets import Outcome, onnx_session
 from slimsvm import SlimSVC, export
-from slimsvm.ship.formulas import FORMULAS
+from slimsvm.kernels.spec import SPECS
 from slimsvm.ship.onnx import SVM_KERNELS
+from tools.targets import Outcome, onnx_session
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 
-@pytest.mark.parametrize("kernel", FORMULAS)
+@pytest.mark.parametrize("kernel", SPECS)
 @pytest.mark.parametrize("scaler", ["none", "range"])
 def test_float64_has_the_digits_of_python(kernel, scaler, tmp_path):
     model = model_of(kernel, scaler="none" if kernel == "chi2" else scaler)

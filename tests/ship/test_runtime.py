@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 import slimsvm
 from slimsvm import SlimSVC, export, runtime, save
 from slimsvm.files.trusted import TRUSTED_TYPES
+from slimsvm.kernels.spec import SPECS
 from slimsvm.reducers.slant import Slant
-from slimsvm.ship.formulas import FORMULAS
 from slimsvm.ship.json import read_json
 from slimsvm.trainers import TRAINERS
 
@@ -37,7 +37,7 @@ def test_rows_and_batches_are_those_of_the_estimator(layout, scaler):
     assert_same(runtime(model), model)
 
 
-@pytest.mark.parametrize("kernel", FORMULAS)
+@pytest.mark.parametrize("kernel", SPECS)
 def test_every_kernel_runs(kernel):
     model = model_of(kernel)
     assert_same(runtime(model), model)

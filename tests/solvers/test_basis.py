@@ -7,8 +7,9 @@ from threadpoolctl import threadpool_limits
 
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.solvers import basis
-from slimsvm.solvers.basis import bordered, check_C, kernel_norm, means, nested_models, proportional_rows, squared_hinge
+from slimsvm.rows import host
+from slimsvm.rows.host import means
+from slimsvm.solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
 
 
 def test_any_first_few_rows_have_the_classes_in_proportion():
@@ -53,20 +54,20 @@ def test_a_cost_is_a_number_above_0(C):
 def test_sizes_end_with_the_points(make_blobs, make_task):
     X, y = make_blobs(30)
     task = make_task(RBF(0.5), X, y)
-    fit = squared_hinge(task, task.rows.matrix(X[:5]), np.eye(6))
-    assert [model.size for model in nested_models(task, X[:5], fit, [1, 3, 8, 20], Deadline())] == [1, 3, 5]
+    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [1, 3, 8, 20], Deadline())
+    assert [model.size for model in models] == [1, 3, 5]
 
 
 def test_when_time_is_up_there_is_one_model(make_blobs, make_task):
     X, y = make_blobs(30)
     task = make_task(RBF(0.5), X, y)
-    fit = squared_hinge(task, task.rows.matrix(X[:5]), np.eye(6))
-    assert [model.size for model in nested_models(task, X[:5], fit, [2, 3, 5], Deadline(1e-9))] == [2]
+    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [2, 3, 5], Deadline(1e-9))
+    assert [model.size for model in models] == [2]
 
 
 @pytest.mark.parametrize("most", [0, 1000])
 def test_sparse_rows_of_long_indices_have_the_means_of_dense_ones(most, make_blobs, monkeypatch):
-    monkeypatch.setattr(basis, "WRITTEN_OUT", most)
+    monkeypatch.setattr(host, "WRITTEN_OUT", most)
     X = make_blobs(n=60, distance=8)[0]
     sparse = csr_array(X)
     long = csr_array((sparse.data, sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)), sparse.shape)

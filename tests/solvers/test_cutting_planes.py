@@ -10,6 +10,19 @@ from slimsvm.limits import Deadline
 from slimsvm.solvers.cutting_planes import CuttingPlanes, line_search, simplex_qp
 
 
+class Matrix:
+    """Features in memory, a row for each coordinate of v; products in their precision."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def outputs(self, v):
+        return (v.astype(self.values.dtype) @ self.values).astype(np.float64)
+
+    def sums(self, pull):
+        return (self.values @ pull.astype(self.values.dtype)).astype(np.float64)
+
+
 def problem(seed, n=120, d=5):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(d, n))
@@ -39,7 +52,7 @@ def best_objective(features, y, caps):
 def test_the_optimum_lies_between_dual_and_primal_and_these_are_close(seed, gap):
     features, y, caps = problem(seed)
     planes = opened(features, y, caps)
-    left = planes.solve(features, gap, 10**4, Deadline())
+    left = planes.solve(Matrix(features), gap, 10**4, Deadline())
     optimum = best_objective(features, y, caps)
     assert left == planes.primal() - planes.dual() <= gap
     assert planes.dual() - 1e-9 <= optimum <= planes.primal() + 1e-6 * optimum
@@ -49,7 +62,7 @@ def test_the_optimum_lies_between_dual_and_primal_and_these_are_close(seed, gap)
 def test_every_plane_bounds_the_losses_from_below():
     features, y, caps = problem(5)
     planes = opened(features, y, caps)
-    planes.solve(features, 1e-6, 100, Deadline())
+    planes.solve(Matrix(features), 1e-6, 100, Deadline())
     for v in np.random.default_rng(0).normal(size=(50, 5)):
         losses = caps @ np.maximum(1 - y * (v @ features), 0)
         assert (planes.offsets - planes.normals @ v).max() <= losses + 1e-9
@@ -58,14 +71,14 @@ def test_every_plane_bounds_the_losses_from_below():
 def test_a_feature_that_joins_later_is_as_good_as_one_from_the_start():
     features, y, caps = problem(6)
     planes = opened(features[:3], y, caps)
-    planes.solve(features[:3], 1e-6, 10**4, Deadline())
+    planes.solve(Matrix(features[:3]), 1e-6, 10**4, Deadline())
     before = planes.primal()
     for feature in features[3:]:
         planes.widen(feature)
     expected = (planes.masks * caps * y) @ features.T
     np.testing.assert_allclose(planes.normals, expected, atol=1e-9)
     assert planes.primal() == before
-    planes.solve(features, 1e-6, 10**4, Deadline())
+    planes.solve(Matrix(features), 1e-6, 10**4, Deadline())
     assert planes.primal() == pytest.approx(best_objective(features, y, caps), rel=1e-6)
 
 
@@ -74,7 +87,7 @@ def test_the_best_never_gets_worse_and_planes_without_weight_are_dropped():
     planes = opened(features, y, 20 * caps)
     values = []
     for _ in range(200):
-        planes.solve(features, 0.0, 1, Deadline())
+        planes.solve(Matrix(features), 0.0, 1, Deadline())
         values.append(planes.primal())
     assert (np.diff(values) <= 1e-9 * values[0]).all()
     assert planes.weights.size < 120
@@ -84,15 +97,26 @@ def test_the_best_never_gets_worse_and_planes_without_weight_are_dropped():
 def test_pulls_are_the_coefficients_of_rows_in_the_solution():
     features, y, caps = problem(8)
     planes = opened(features, y, caps)
-    planes.solve(features, 1e-8, 10**4, Deadline())
+    planes.solve(Matrix(features), 1e-8, 10**4, Deadline())
     np.testing.assert_allclose(features @ planes.pull(), planes.best, atol=1e-3)
     assert set(np.unique(planes.newest_pull() / (caps * y)).round(12)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("positive", [600, 666])
+def test_margins_stay_those_of_the_best_vector_in_float32(positive):
+    """The bias alone: its steps get so short that a difference of two float32 outputs would be all rounding."""
+    y = np.where(np.arange(2000) < positive, 1.0, -1.0)
+    features = np.full((1, 2000), 10.0, np.float32)
+    planes = opened(features, y, np.full(2000, 10.0))
+    planes.solve(Matrix(features), 20.0, 1000, Deadline())
+    np.testing.assert_allclose(planes.margins, y * (planes.best @ features), atol=1e-6)
+    assert planes.primal() == pytest.approx(20 * positive, rel=1e-3)
 
 
 def test_a_deadline_ends_the_rounds():
     features, y, caps = problem(9)
     planes = opened(features, y, caps)
-    assert planes.solve(features, 0.0, 10**9, Deadline(1e-9)) > 0
+    assert planes.solve(Matrix(features), 0.0, 10**9, Deadline(1e-9)) > 0
 
 
 @given(

@@ -5,10 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 
-from slimsvm.kernels import RBF
-from slimsvm.rows.protocol import Meter
-from slimsvm.solvers import merging as module
-from slimsvm.solvers.merging import SCORES, Cell, Merging, losses, merge_pair
+from slimsvm.kernels import RBF, Linear
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.merging import SCORES, Merging, PairTable, losses, merge_pair
 
 KERNEL = RBF(0.4)
 
@@ -26,8 +25,8 @@ def problem(seed, m=30, q=1, classes=2):
     return rng.normal(size=(m, 2)), signs * rng.uniform(0.1, 2.0, (m, q)), groups
 
 
-def merging(points, coef, groups, pairs="nearest"):
-    return Merging(KERNEL, points, coef, groups, Meter(), np.random.default_rng(0), pairs)
+def merging(points, coef, groups, pairs="nearest", **settings):
+    return Merging(HostRows(KERNEL, points), points, coef, groups, np.random.default_rng(0), pairs, **settings)
 
 
 @pytest.mark.parametrize("q", [1, 3])
@@ -109,25 +108,27 @@ def test_what_was_lost_bounds_the_distance(pairs):
         everything, signed = np.vstack([points, run.points()]), np.vstack([coef, -run.coef[run.places]])
         distance = np.sqrt((signed * (KERNEL(everything, everything) @ signed)).sum())
         assert distance <= run.lost + 1e-6
-        np.testing.assert_allclose(np.bincount(run.home, run.shares)[run.places], 1.0)
+        np.testing.assert_allclose(np.bincount(run.merged_into, run.shares)[run.places], 1.0)
 
 
 def test_distances_after_a_merge_are_those_of_the_merged_point():
     points, coef, _ = problem(5, m=10, classes=1)
-    cell = Cell(np.arange(10), KERNEL(points, points), coef.copy(), SCORES["nearest"])
-    _, p, j = cell.best_pair()
-    h, _ = cell.merge(p, j)
+    table = PairTable(np.arange(10), KERNEL(points, points), coef.copy(), SCORES["nearest"])
+    _, p, j = table.best_pair()
+    h, _ = table.merge(p, j)
     points[j] = h * points[p] + (1 - h) * points[j]
     others = np.setdiff1d(np.arange(10), [p, j])
-    np.testing.assert_allclose(cell.far[j, others], 0.4 * np.square(points[j] - points[others]).sum(axis=1), rtol=1e-9)
-    np.testing.assert_array_equal(cell.far[p], np.inf)
+    np.testing.assert_allclose(table.far[j, others], 0.4 * np.square(points[j] - points[others]).sum(axis=1), rtol=1e-9)
+    np.testing.assert_array_equal(table.far[p], np.inf)
 
 
-def test_a_large_class_is_merged_in_parts(monkeypatch):
-    monkeypatch.setattr(module, "CELL", 16)
+def test_a_large_class_is_merged_in_parts():
     points, coef, groups = problem(4, m=100, q=1)
-    run = merging(points, coef, groups)
-    assert max(cell.places.size for cell in run.cells) <= 16
+    run = merging(points, coef, groups, largest_table=16)
+    assert [table.places.size for table in run.tables] == [13, 13, 12, 12] * 2  # two classes of 50, in four parts each
+    for table in run.tables:
+        assert np.unique(groups[table.places]).size == 1
+    assert sorted(np.concatenate([table.places for table in run.tables])) == list(range(100))
     for size in range(99, 0, -1):
         run.merge()
         assert run.size == size
@@ -153,3 +154,23 @@ def test_equal_points_and_points_out_of_reach_are_merged():
     run.merge()
     run.merge()
     np.testing.assert_allclose(run.points(), [[-1e3, 5.0]])
+
+
+def test_kernel_values_are_evaluated_and_counted_only_when_points_are_compared():
+    """All pairs of each class at first, and again when half of the points are left."""
+    points, coef, groups = problem(8, m=20)
+    rows = HostRows(KERNEL, points)
+    run = Merging(rows, points, coef, groups, np.random.default_rng(0))
+    assert rows.meter.evaluations == 2 * 10**2
+    for _ in range(10):
+        run.merge()
+    assert rows.meter.evaluations == 2 * 10**2
+    left = np.bincount(groups[run.places])
+    run.merge()
+    assert rows.meter.evaluations == 2 * 10**2 + int(np.square(left).sum())
+
+
+def test_other_kernels_are_refused():
+    points, coef, groups = problem(0)
+    with pytest.raises(ValueError, match="rbf kernel alone, and the kernel is 'linear'"):
+        Merging(HostRows(Linear(), points), points, coef, groups, np.random.default_rng(0))

@@ -8,7 +8,7 @@ import pytest
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
 from slimsvm.solvers import refit as module
-from slimsvm.solvers.coefficients import CoefficientFit
+from slimsvm.solvers.newton import NewtonSettings, OneSidedSquares, tie_ridge
 from slimsvm.solvers.refit import Refit
 
 
@@ -24,31 +24,42 @@ def test_rows_demand_what_the_full_model_gives_them_where_it_is_right(problem):
     task, full = problem
     margins = task.targets * full(task.rows.X)
     expected = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
-    np.testing.assert_allclose(Refit.of(task, full, 5).demands, expected)
+    np.testing.assert_allclose(Refit.of(task, full, 5).problem.margin_targets, expected)
 
 
 def test_labels_demand_1_without_a_full_model_or_one_that_is_right(problem):
     task, full = problem
     labels = np.where(task.targets != 0, 1.0, -np.inf)
-    np.testing.assert_array_equal(Refit.of(task, None, 5).demands, labels)
+    np.testing.assert_array_equal(Refit.of(task, None, 5).problem.margin_targets, labels)
     wrong = replace(task, targets=-np.sign(full(task.rows.X)))
-    np.testing.assert_array_equal(Refit.of(wrong, full, 5).demands, 1.0)
+    np.testing.assert_array_equal(Refit.of(wrong, full, 5).problem.margin_targets, 1.0)
 
 
-def test_a_refit_is_the_coefficient_fit_on_the_models_points(problem):
+def test_a_refit_has_the_best_coefficients_for_the_models_points(problem):
     task, full = problem
     small = replace(full, points=full.points[:4], coef=full.coef[:4])
     refit = Refit.of(task, full, 4)
-    fitted = refit(small)
-    K = RBF(0.5)(task.rows.X, small.points)
-    coef, bias = CoefficientFit(K, task.targets, refit.demands, task.weights).solve(small.coef, small.bias)
-    np.testing.assert_allclose(fitted.coef, coef, rtol=1e-5)
-    np.testing.assert_allclose(fitted.bias, bias, rtol=1e-5)
+    fitted, against = refit(small), task.rows.against(small.points)
+    plain = OneSidedSquares(task.targets, refit.problem.margin_targets, task.weights)
+    best = plain.fit(against, tie_ridge(against, task.weights), NewtonSettings(steps=100, precision=1e-14))
+    np.testing.assert_allclose(np.vstack([fitted.bias, fitted.coef]), best.theta, rtol=1e-3)
 
 
-def test_too_many_rows_are_drawn_from_by_chance(problem, monkeypatch):
+def test_nested_models_share_kernel_values(problem):
+    task, full = problem
+    models = [replace(full, points=full.points[:size], coef=full.coef[:size]) for size in (2, 4, 6)]
+    refit = Refit.of(task, full, 6)
+    before = task.rows.meter.evaluations
+    together = list(refit.nested(models))
+    assert task.rows.meter.evaluations - before == 60 * 6
+    for model, one in zip(models, together, strict=True):
+        alone = refit(model)
+        np.testing.assert_allclose(alone(full.points), one(full.points), atol=1e-3)
+
+
+def test_too_many_rows_are_subsampled(problem, monkeypatch):
     task, full = problem
     monkeypatch.setattr(module, "REFIT_VALUES", 100)
     few = Refit.of(task, full, 4)
-    assert few.gram.n == few.targets.shape[0] == few.demands.shape[0] == few.weights.size == 20
+    assert few.rows.n == few.problem.targets.shape[0] == few.problem.weights.size == 20
     assert np.isfinite(few(replace(full, points=full.points[:4], coef=full.coef[:4])).coef).all()

@@ -522,7 +522,7 @@ def test_norms_are_saved_with_the_model(norm, tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BudgetL1(budget=1), "2 support vectors or more.*not 1"),
+        (lambda: BudgetL1(budget=1), "2 at least, not 1"),
         (lambda: BudgetL2(budget=0), "not 0"),
         (lambda: BudgetL1(budget=2.5), "not 2.5"),
         (lambda: BudgetL1(budget=True), "not True"),
@@ -539,8 +539,8 @@ def test_norms_are_saved_with_the_model(norm, tmp_path):
         (lambda: Mahalanobis([[1.0, 2.0], [2.0, 1.0]]), "positive definite"),
         (lambda: Mahalanobis([np.nan]), "finite"),
         (lambda: SlimSVC(trainer=AnyNorm(norm=Mahalanobis(np.ones(5)))).fit(np.eye(6), [0, 1] * 3), "M is for 5 rows"),
-        (lambda: SlimSVC(1, trainer="budget-l1").fit(np.eye(6), [0, 1] * 3), "2 support vectors at least"),
-        (lambda: SlimSVC(trainer="budget-l2").fit(np.eye(6), [0, 1] * 3), "needs a number of support vectors"),
+        (lambda: SlimSVC(1, trainer="budget-l1").fit(np.eye(6), [0, 1] * 3), "2 at least, not 1"),
+        (lambda: SlimSVC(trainer="budget-l2").fit(np.eye(6), [0, 1] * 3), "2 at least, not None"),
         (lambda: SlimSVC(4, trainer="budget-l2", class_weight={0: 2}).fit(np.eye(6), [0, 1] * 3), "treats all rows alike"),
         (lambda: BudgetL1().fit(task_of(np.eye(4), np.array([1.0, -1.0, 1.0, -1.0]))), "not None"),
     ],

@@ -2,7 +2,6 @@ from numpy import float32, float64, floating, int32, intp
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
-FORMS: dict[str, int]
 
 def instruction_set() -> str: ...
 def rbf_tail(scale: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...

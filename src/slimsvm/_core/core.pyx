@@ -1,4 +1,4 @@
-"""The compiled part: passes over float tiles and the inner SMO loop, for the instruction set of this CPU; merging.
+"""The compiled part: passes over float tiles, the inner SMO loop, merging, and expansions of a few rows.
 
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """
@@ -35,8 +35,6 @@ cdef extern from "core.h" nogil:
 cdef const Build *build = best_build()
 
 SPARSE_LANES = LANES
-#: the kernels that `expansion` has, by their names in slimsvm.kernels
-FORMS = {"linear": LINEAR, "rbf": RBF, "poly": POLY, "sigmoid": SIGMOID, "laplacian": LAPLACIAN, "chi2": CHI2}
 
 
 def instruction_set():
@@ -71,19 +69,30 @@ def rbf_tail_dot(double scale, const float[:, ::1] G, const float[::1] a, const 
             build.rbf_tail_dot(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
 
 
+cdef bint rows_within(const int32_t *starts, Py_ssize_t m, const int32_t *features, Py_ssize_t d) noexcept nogil:
+    """Whether starts ascend from 0 or more and the features of these rows are below d; `starts[m]` entries are there."""
+    cdef Py_ssize_t t
+    cdef bint fine = starts[0] >= 0
+    for t in range(m):
+        fine &= starts[t] <= starts[t + 1]
+    if fine:
+        for t in range(starts[0], starts[m]):
+            fine &= <size_t>features[t] < <size_t>d
+    return fine
+
+
 def sparse_dot(const float[::1] data, const int32_t[::1] features, const int32_t[::1] starts, const float[:, ::1] Bt,
                float[:, ::1] G):
-    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]); Bt is d x LANES, G is m x LANES.
-
-    That every feature is below d is the caller's promise.
-    """
+    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]); Bt is d x LANES, G is m x LANES."""
     cdef Py_ssize_t m = G.shape[0]
     same(starts.shape[0], m + 1)
     same(Bt.shape[1], LANES)
     same(G.shape[1], LANES)
     if starts[m] > data.shape[0] or data.shape[0] != features.shape[0]:
         raise ValueError(f"rows end at entry {starts[m]} of {data.shape[0]} values and {features.shape[0]} features")
-    if starts[0] == starts[m] or not Bt.shape[0]:
+    if not rows_within(&starts[0], m, &features[0] if features.shape[0] else NULL, Bt.shape[0]):
+        raise ValueError(f"rows whose starts do not ascend, or with features beyond the {Bt.shape[0]} of the points")
+    if starts[0] == starts[m]:
         G[:, :] = 0
     else:
         with nogil:
@@ -134,7 +143,7 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         long max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
-    With `room`, the sum of alpha may grow by so much and no more; rows of label +1 then come before those of -1.
+    With `room`, the sum of alpha may grow by that much at most; rows of label +1 then come before those of -1.
     Returns the number of steps and the largest violation left.
     """
     cdef Py_ssize_t w = K.shape[0]
@@ -217,7 +226,9 @@ def best_merge(Py_ssize_t point, const double[::1] squares, const double[::1] pr
 
 def expansion(int form, double gamma, double coef0, long degree, const double[:, ::1] X, const double[:, ::1] points,
               const double[:, ::1] coef, const double[::1] bias, double[:, ::1] out):
-    """out <- K(X, points) @ coef + bias for the kernel FORMS[...] = form, in double, row by row."""
+    """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row."""
+    if not LINEAR <= form <= CHI2:
+        raise ValueError(f"no kernel has the number {form}")
     cdef Form kernel = Form(form, gamma, coef0, degree)
     cdef Py_ssize_t n = X.shape[0], d = X.shape[1], m = points.shape[0], q = coef.shape[1]
     same(points.shape[1], d)

@@ -1,6 +1,6 @@
 /* f(x) = sum_j k(x, z_j) coef_j + bias for a few rows, in double and in one pass; built once per instruction set.
  *
- * Many rows are faster by matrix products (gram.py): this is for the row that somebody waits for.
+ * Many rows are faster by matrix products (rows/tiles.py); this is for single rows and small batches.
  */
 #include <math.h>
 #include <stddef.h>
@@ -25,11 +25,13 @@ SUM_OVER_FEATURES(squared_distance, (x[i] - z[i]) * (x[i] - z[i]))
 SUM_OVER_FEATURES(manhattan, fabs(x[i] - z[i]))
 SUM_OVER_FEATURES(chi_squared, x[i] + z[i] != 0.0 ? (x[i] - z[i]) * (x[i] - z[i]) / (x[i] + z[i]) : 0.0)
 
+/* By squaring: about log2(degree) products, and the same bits as repeated products up to degree 3. */
 static inline double power(double base, long degree)
 {
     double p = 1.0;
-    for (long i = 0; i < degree; i++)
-        p *= base;
+    for (; degree > 0; degree /= 2, base *= base)
+        if (degree % 2)
+            p *= base;
     return p;
 }
 

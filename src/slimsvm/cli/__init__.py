@@ -1,5 +1,15 @@
-"""The command line."""
+"""The command line: `slimsvm` and `python -m slimsvm`."""
 
-from .commands import main
+import sys
+
+from .interrupts import end_at_once_on_interrupt
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line: one-line errors, exit code 1 for bad data, 2 for bad usage, 130 for Ctrl-C."""
+    end_at_once_on_interrupt()
+    from .commands import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The main job on embedded data: scikit-learn's handwritten digits, full model against small."""
+"""The demo: a full and a small model of scikit-learn's handwritten digits, compared."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from ..estimators.svc import SlimSVC, fit_reporting
+from ..estimators import SlimSVC, fit_reporting
 from ..kernels import Array
 
 
 def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[str, ...], list[tuple[str, ...]], SlimSVC]:
-    """The head and rows of the comparison, and the small model."""
+    """Return the head and rows of the comparison, and the small model."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     head = ("model", "support vectors", "bytes", "test accuracy", "µs per prediction")
@@ -29,7 +29,7 @@ def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[
 
 
 def microseconds(model: SlimSVC, X: Array, repeats: int = 7) -> float:
-    """The time of one row when all rows of X are predicted at once, the best of several runs."""
+    """Return the time per row when all rows of X are predicted at once, the shortest of several runs."""
     times = []
     for _ in range(repeats):
         start = perf_counter()

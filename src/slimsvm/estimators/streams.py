@@ -1,21 +1,28 @@
-"""Streams: what `partial_fit` goes on from, and what must stay as it was at the first batch."""
+"""partial_fit: learning from a stream of rows, batch by batch."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..kernels import Array, Kernel, Precomputed
+from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
+from ..model import Status, Task
+from ..multiclass import OneVsRest
+from ..rows.homes import open_rows
+from .methods import check_weights, make_trainer
+from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
-#: the estimator's settings that a stream keeps
+#: the estimator's settings that must not change while a stream goes on
 KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer")
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The learner, its kernel, what it knows, and the estimator's settings when it began."""
+    """The state from which `partial_fit` continues: trainer, kernel, what was learned, and the estimator's settings."""
 
     trainer: Any
     kernel: Kernel
@@ -31,15 +38,62 @@ class Stream:
             )
 
 
+def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: Any) -> Any:
+    """Do the work of `SlimSVC.partial_fit`."""
+    check_settings(estimator)
+    stream = resumed(estimator)
+    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
+    X, y = training_rows(fitted, X, y, reset=stream is None)
+    classes = stream_classes(None if stream is None else estimator.classes_, classes, y)
+    check_classes(classes)
+    X, y, weights, _ = weighted_rows(X, y, sample_weight)
+    trainer, kernel = _begin(estimator, X) if stream is None else (stream.trainer, stream.kernel)
+    check_streams(estimator, trainer, kernel)
+    task = _task(estimator, trainer, kernel, X, np.searchsorted(classes, y), weights, classes)
+    if stream is None:
+        rng = np.random.default_rng(seed_of(estimator.random_state))
+        state = trainer.begin(dataclasses.replace(task, rng=rng))
+    else:
+        state = stream.state
+    state = trainer.learn(state, task, np.arange(X.shape[0]))
+    fitted.model_, fitted.coding_ = state.expansion(kernel), OneVsRest(classes.size)
+    fitted.classes_, fitted.path_ = classes, None
+    fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
+    fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED
+    keep_stream(fitted, trainer, kernel, state)
+    estimator.__dict__ = fitted.__dict__
+    return estimator
+
+
+def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
+    """Return the trainer and the kernel of a stream whose first rows are X."""
+    if not X.shape[0]:
+        raise ValueError("all rows of the first batch have weight 0, and there is nothing to begin with")
+    gamma = resolve_gamma(estimator.gamma, X)
+    kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    return make_trainer(estimator), kernel
+
+
+def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, classes: Array) -> Task:
+    """Return the task on the rows of a batch."""
+    kernel.check_rows(X)
+    weights = weights * class_weights(estimator.class_weight, classes, classes)[labels]
+    known = np.append(weights, 1.0)  # rows of other batches have weight 1, as far as this batch knows
+    check_weights(trainer, known)
+    check_costs(estimator.C, known)
+    rows = open_rows(kernel, X, device=estimator.device, cache_mb=0.0, error=0.0)
+    return Task(rows, OneVsRest(classes.size).encode(labels), weights)
+
+
 def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
-    """Leave in `stream_` what partial_fit goes on from, and nothing where the trainer has no state."""
+    """Set `stream_` to what `partial_fit` continues from; remove it where the trainer has no state."""
     estimator.__dict__.pop("stream_", None)
     if state is not None:
         estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name) for name in KEPT})
 
 
 def resumed(estimator: Any) -> Stream | None:
-    """The stream of an estimator; None where the next batch is the first."""
+    """Return the stream of an estimator; None where the next batch is the first."""
     if not hasattr(estimator, "model_"):
         return None
     stream = getattr(estimator, "stream_", None)
@@ -53,7 +107,7 @@ def resumed(estimator: Any) -> Stream | None:
 
 
 def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
-    """Raise ValueError for what streams cannot have."""
+    """Raise ValueError for settings that streams cannot have."""
     if isinstance(kernel, Precomputed):
         raise ValueError(
             "partial_fit has no kernel='precomputed': the kernel matrix of rows that are still to come is not known. "
@@ -62,8 +116,8 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
     if estimator.tolerance is not None or estimator.budget not in (None, trainer.budget):
         raise ValueError(
             f"partial_fit keeps to the {trainer.budget} support vectors of its trainer and shrinks no further, since a "
-            f"stream holds no rows out; budget is {estimator.budget!r} and tolerance {estimator.tolerance!r}. Compress "
-            "the model afterwards"
+            f"stream has no validation rows; budget is {estimator.budget!r} and tolerance {estimator.tolerance!r}. "
+            "Compress the model afterwards"
         )
     if estimator.class_weight == "balanced":
         raise ValueError(
@@ -73,7 +127,7 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
 
 
 def stream_classes(known: Array | None, given: Any, y: Array) -> Array:
-    """The classes of a stream: given at its first batch, the same ever after, and all of y among them."""
+    """Return the classes of a stream: given with the first batch, the same afterwards, and all of y among them."""
     given = known if given is None else given
     if given is None:
         raise ValueError("classes must be passed on the first call to partial_fit: all labels that the stream will have")

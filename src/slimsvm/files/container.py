@@ -1,4 +1,4 @@
-"""The container under a .slim file: a JSON header and arrays, checked before anything is believed.
+"""The container of a .slim file: a JSON header and arrays, checked before anything is used.
 
     bytes 0-7    magic, 0x93 "SLIMSVM"
     bytes 8-11   format version
@@ -8,7 +8,7 @@
     ...          arrays, one after the other, each from a multiple of 64 bytes on
 
 Numbers are little-endian. The header's `arrays` has for each its name, dtype, shape and offset from the first multiple of
-64 after the header; what else is in it is the affair of `native`.
+64 after the header; `native` defines the rest of the header.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ import math
 import os
 import re
 import secrets
+import shutil
+import stat
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..kernels import Array
+from ..text import short
+
+Array = np.ndarray
 
 MAGIC = b"\x93SLIMSVM"
 FORMAT = 1
@@ -39,7 +43,7 @@ PREFIX = START.size + CHECKSUM.size
 #: the element types that a file may hold
 SCALAR = re.compile(r"[|<](b1|[iu][1248]|f[248])")
 DTYPE = re.compile(SCALAR.pattern + r"|<U[1-9]\d{0,6}")
-#: no array has more rows or columns
+#: the most rows or columns of an array
 LARGEST = 1 << 40
 
 Entry = dict[str, Any]
@@ -47,7 +51,7 @@ Arrays = dict[str, Array]
 
 
 def pack_file(header: Entry, arrays: Arrays) -> list[bytes]:
-    """The bytes of a file, in pieces."""
+    """Return the bytes of a file, in pieces."""
     table, pieces, end = [], [], 0
     for name, array in arrays.items():
         offset = aligned(end)
@@ -61,7 +65,7 @@ def pack_file(header: Entry, arrays: Arrays) -> list[bytes]:
 
 
 def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
-    """The header and the arrays in the bytes of a file."""
+    """Return the header and the arrays in the bytes of a file."""
     if not data.startswith(MAGIC):
         raise ValueError(f"it is not a .slim file, {'but empty' if not data else f'it begins with {data[:8]!r}'}")
     if len(data) < PREFIX:
@@ -75,12 +79,15 @@ def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
     (checksum,) = CHECKSUM.unpack_from(data, START.size)
     if checksum != _checksum([data[: START.size], memoryview(data)[PREFIX:]]) or length > len(data) - PREFIX:
         _raise_damaged()
-    header = json.loads(data[PREFIX : PREFIX + length].decode())
+    try:
+        header = json.loads(data[PREFIX : PREFIX + length].decode())
+    except RecursionError:
+        raise ValueError("its header is nested too deeply") from None
     return header, _read_arrays(entry_of(header, "arrays", list), data, aligned(PREFIX + length))
 
 
 def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:
-    """The arrays by name, which must fill the file from `start` to its end."""
+    """Return the arrays by name; they must fill the file from `start` to its end."""
     arrays, end = {}, 0
     for entry in table:
         name, dtype, shape = (
@@ -105,37 +112,106 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def write_together(files: Mapping[Path, Iterable[bytes]]) -> None:
-    """Write files under other names and move them into place when all of them are complete."""
+    """Replace all of these files or none: write them under other names and move them into place when all are complete.
+
+    A file that is replaced keeps its permissions. Files and their folders are synced to the disk.
+    """
     for path in files:
         if path.exists() and not path.is_file():
             raise ValueError(
                 f"cannot save to {str(path)!r}, which is not a file; give the name of a new or an existing file"
             )
-    temporary = {path: path.with_name(f".{secrets.token_hex(8)}.slim") for path in files}
-    path = next(iter(files))
+    temporary = {path: _beside(path) for path in files}
+    current = next(iter(files))
     try:
-        for path, pieces in files.items():
-            with open(temporary[path], "xb") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-        for path in files:
-            os.replace(temporary[path], path)
-    except BaseException as error:
-        for name in temporary.values():
-            name.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = str(path)  # the name that the caller knows
+        for current, pieces in files.items():
+            _write(temporary[current], pieces, _mode(current))
+        _move_together(temporary)
+    except OSError as error:
+        error.filename = str(current)  # the name that the caller knows
         raise
+    finally:
+        _remove(temporary.values())
+    for folder in {path.parent for path in files}:
+        _sync_folder(folder)
+
+
+def _move_together(names: Mapping[Path, Path]) -> None:
+    """Move files into place from their other names, all or none."""
+    backups: dict[Path, Path | None] = {}
+    try:
+        for path in list(names)[:-1]:  # the last move either happens or does not
+            backups[path] = _backup(path)
+        for path, name in names.items():
+            os.replace(name, path)
+    except BaseException:
+        for path, backup in backups.items():
+            if names[path].exists():
+                continue  # not moved yet
+            if backup is None:
+                path.unlink()
+            else:
+                os.rename(backup, path)
+        raise
+    finally:
+        _remove(backup for backup in backups.values() if backup is not None)
+
+
+def _remove(names: Iterable[Path]) -> None:
+    for name in names:
+        name.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Return a new name in the folder of a file."""
+    return path.with_name(f".{secrets.token_hex(8)}.slim")
+
+
+def _mode(path: Path) -> int | None:
+    """Return the permissions of a file, None where there is no file."""
+    return stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else None
+
+
+def _write(path: Path, pieces: Iterable[bytes], mode: int | None) -> None:
+    """Write a new file and sync it; nobody may read it in the meantime who may not read the file it replaces."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags, 0o666 if mode is None else mode), "wb") as file:
+        if mode is not None:
+            os.chmod(path, mode)
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _backup(path: Path) -> Path | None:
+    """Return another name of the file as it is, None where there is no file."""
+    if not path.exists():
+        return None
+    backup = _beside(path)
+    try:
+        os.link(path, backup)
+    except OSError:  # a file system without hard links
+        shutil.copy2(path, backup)
+    return backup
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new names last through a power failure, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def aligned(position: int) -> int:
-    """The first multiple of ALIGN from `position` on."""
+    """Return the first multiple of ALIGN from `position` on."""
     return -(-position // ALIGN) * ALIGN
 
 
 def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
-    """The CRC-32 of the pieces in a row."""
+    """Return the CRC-32 of the pieces, one after the other."""
     value = 0
     for piece in pieces:
         value = zlib.crc32(piece, value)
@@ -143,18 +219,11 @@ def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
 
 
 def _raise_damaged() -> NoReturn:
-    raise ValueError("it is truncated or damaged (its checksum is another); copy it again, or save the model again")
-
-
-def short(value: Any) -> str:
-    """The value in a few words, on one line."""
-    words = Repr()
-    words.maxother = words.maxstring = 80
-    return " ".join(words.repr(value).split())
+    raise ValueError("it is truncated or damaged (its checksum differs); copy it again, or save the model again")
 
 
 def entry_of(entry: Any, name: str, kind: type) -> Any:
-    """The value of that name in an entry of the header."""
+    """Return the value of that name in an entry of the header."""
     value = entry.get(name) if isinstance(entry, dict) else None
     if not isinstance(value, kind):
         raise ValueError(f"its header has {short(value)} for {name!r}, which should be of type {kind.__name__}")
@@ -168,7 +237,7 @@ def _dtype(text: str) -> np.dtype:
 
 
 def checked_shape(sizes: list[Any]) -> tuple[int, ...]:
-    """The sizes of an array of one or two axes."""
+    """Return the sizes of an array of one or two axes."""
     if len(sizes) > 2 or not all(type(size) is int and 0 <= size <= LARGEST for size in sizes):
         raise ValueError(f"it has an array of shape {short(sizes)}; there are one or two axes only")
     return tuple(sizes)

@@ -22,12 +22,16 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_svmlight_file
 
 from ..kernels import Array, Matrix
+from .arrays import checked_csr
+from .numbers import is_plain, strict_number
 
 SEPARATORS = ("\t", ";", ",")
 SPLITS = ("train", "test")
 #: whole numbers below this are exact in float64
 EXACT = 2**53
-#: what NumPy and zipfile raise for a file that is cut off, damaged or not theirs
+#: digits of a feature index; no array has that many features
+LONGEST_INDEX = 20
+#: what NumPy and zipfile raise for a file that is truncated, damaged or of another kind
 DAMAGED = (
     AttributeError,
     EOFError,
@@ -57,13 +61,26 @@ def read_data(
     split: str = "train",
     n_features: int | None = None,
 ) -> Data:
-    """Rows X and labels y of a file, by its ending: .csv or .tsv, .npz, and LIBSVM for any other.
+    """Return the rows X and labels y of a file. Its ending tells the format: .csv or .tsv, .npz, else LIBSVM.
 
-    With `labels=False` a file may have none, and y is None then; in a CSV file all columns are features unless `target` is
-    given. `target` is the column of the labels in a CSV file, by name or by number from 0 (negative from the end), the last
-    one by default. `split` chooses "train" or "test" in an .npz file that has X_train or X_test and no X. `n_features` is
-    the number of features wanted. X is float64, or float32 where an .npz file has no more digits, and CSR for LIBSVM; y is
-    of whole numbers where all labels are, else of numbers or strings.
+    Parameters
+    ----------
+    labels : bool
+        Whether the file must have labels. Otherwise y may be None, and in a CSV file all columns are features unless
+        `target` is given.
+    target : str or int, default=None
+        The column of the labels in a CSV file, by name or by number from 0 (negative from the end); else the last one.
+    split : {"train", "test"}
+        Which rows to take from an .npz file that has X_train and X_test and no X.
+    n_features : int, default=None
+        The number of features that the rows must have; LIBSVM rows may name fewer.
+
+    Returns
+    -------
+    X : ndarray or csr_array
+        float64, or float32 for an .npz file whose numbers that holds exactly. LIBSVM rows are a csr_array.
+    y : ndarray or None
+        Whole numbers if all labels are, else numbers or strings.
     """
     path = Path(path)
     ending = path.suffix.lower()
@@ -71,7 +88,7 @@ def read_data(
         if ending in (".csv", ".tsv"):
             X, y = _read_csv(path, labels, target)
         elif target is not None:
-            raise ValueError(f"target={target!r} is a column of a CSV file, and this is none; leave target out")
+            raise ValueError(f"target={target!r} names a column of a CSV file, and this is no CSV file; leave it out")
         elif ending == ".npz":
             X, y = _read_npz(path, labels, split)
         else:
@@ -91,20 +108,12 @@ def _check_width(X: Matrix, n_features: int | None) -> None:
 
 
 def _as_labels(y: Array) -> Array:
-    """Numbers as integers where all of them are whole."""
+    """Return numbers as integers if all of them are whole."""
     whole = y.dtype.kind == "f" and (np.abs(y) < EXACT).all() and (y == np.rint(y)).all()
     return y.astype(np.int64) if whole else y
 
 
-def _number(text: str) -> float | None:
-    """The number in a text, if it is one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-# CSV: one row a line, perhaps after a line of names.
+# CSV: one row a line, perhaps after a header line.
 
 
 def _read_csv(path: Path, labels: bool, target: str | int | None) -> Data:
@@ -119,7 +128,7 @@ def _read_csv(path: Path, labels: bool, target: str | int | None) -> Data:
 
 
 def _csv_rows(file: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, with the numbers of their lines."""
+    """Yield the rows that are not blank, with their line numbers."""
     start = next((line for line in iter(file.readline, "") if line.strip()), "")
     file.seek(0)
     reader = csv.reader(file, delimiter=max(SEPARATORS, key=start.count))
@@ -130,11 +139,11 @@ def _csv_rows(file: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
 
 
 def _target_column(first: list[str], target: str | int | None) -> int:
-    """The number of the labels' column, from the first row."""
+    """Return the number of the column with the labels, from the first row."""
     count = len(first)
     if count < 2:
         raise ValueError("it has one column only; features and labels need two or more, separated by commas or semicolons")
-    if target in first and _number(str(target)) is None:
+    if target in first and strict_number(str(target)) is None:
         return first.index(str(target))
     try:
         column = int(-1 if target is None else target)
@@ -146,14 +155,14 @@ def _target_column(first: list[str], target: str | int | None) -> int:
 
 
 def _is_header(first: list[str], place: int | None, target: str | int | None) -> bool:
-    """Whether the first row has names: that of the target, or no number among the features."""
+    """Return whether the first row is a header: it has the name of the target, or no number among the features."""
     features = [cell for column, cell in enumerate(first) if column != place]
-    named = target in first and _number(str(target)) is None
-    return named or all(_number(cell) is None for cell in features)
+    named = target in first and strict_number(str(target)) is None
+    return named or all(strict_number(cell) is None for cell in features)
 
 
 def _table(rows: Iterator[tuple[int, list[str]]], width: int, place: int | None, header: bool) -> Data:
-    """Features and labels of rows of `width` cells; `header` tells whether a line of names came before them."""
+    """Return the features and labels of rows with `width` cells; `header` says whether a header line came before them."""
     values, labels, lines = array("d"), [], []
     for line, row in rows:
         if len(row) != width:
@@ -170,14 +179,14 @@ def _table(rows: Iterator[tuple[int, list[str]]], width: int, place: int | None,
 
 
 def _features(cells: list[str], line: int, place: int | None) -> list[float]:
-    """The numbers of one row, all finite."""
+    """Return the numbers of one row, all finite."""
     try:
         numbers = [float(cell) for cell in cells]
     except ValueError:
         numbers = [math.nan]
-    if not math.isfinite(sum(numbers)):
+    if not math.isfinite(sum(numbers)) or not is_plain("".join(cells)):
         for column, cell in enumerate(cells):
-            number = _number(cell)
+            number = strict_number(cell)
             if number is None or not math.isfinite(number):
                 column += place is not None and column >= place
                 what = f"{short(cell)} is not a finite number" if cell else "there is no value"
@@ -186,16 +195,16 @@ def _features(cells: list[str], line: int, place: int | None) -> list[float]:
 
 
 def _has_numbered_header(labels: list[str]) -> bool:
-    """Whether the first row is a header whose features are called by numbers: all labels but its own are numbers."""
-    numbers = [_number(label) is not None for label in labels]
-    return len(labels) > 1 and labels[0] != "" and not numbers[0] and all(numbers[1:])
+    """Return whether the first row is a header with numbers for feature names: a word, and numbers for all other labels."""
+    numbers = [strict_number(label) is not None for label in labels]
+    return len(labels) > 1 and any(map(str.isalpha, labels[0])) and not numbers[0] and all(numbers[1:])
 
 
 def _text_labels(labels: list[str], lines: list[int]) -> Array:
-    """Labels as numbers where all are, else as strings."""
+    """Return labels as numbers if all are numbers, else as strings."""
     if "" in labels:
         raise ValueError(f"line {lines[labels.index('')]} has no label")
-    numbers = [_number(label) for label in labels]
+    numbers = [strict_number(label) for label in labels]
     if any(number is None for number in numbers):
         return np.array(labels)
     y = np.array(numbers, dtype=np.float64)
@@ -205,7 +214,7 @@ def _text_labels(labels: list[str], lines: list[int]) -> Array:
     return _as_labels(y) if (np.abs(y) < EXACT).all() else np.array(labels)
 
 
-# NumPy's archives: X and y, or X_train and so on, or the pieces of a CSR array.
+# NumPy's archives: X and y, or X_train and so on, or the parts of a CSR array.
 
 
 def _read_npz(path: Path, labels: bool, split: str) -> Data:
@@ -225,7 +234,7 @@ def _read_npz(path: Path, labels: bool, split: str) -> Data:
 
 
 def _npz_arrays(path: Path, split: str) -> tuple[dict[str, Array], list[str]]:
-    """The arrays of the split, under their names without it, and the names of all arrays."""
+    """Return the arrays of a split, named as if there were no splits, and the names of all arrays."""
     with open(path, "rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)
@@ -242,23 +251,17 @@ def _npz_arrays(path: Path, split: str) -> tuple[dict[str, Array], list[str]]:
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
-    """The sparse X of its pieces."""
+    """Return the sparse X."""
     if "data" not in arrays:
         raise ValueError(f"it has no rows, X or X_{split}; it has {names[:20]}")
     missing = [piece for piece in ("indices", "indptr", "shape") if piece not in arrays]
     if missing:
         raise ValueError(f"it has the data of a sparse X, but not its {', '.join(missing)}; it has {names[:20]}")
-    data, indices, indptr, shape = (arrays[piece] for piece in ("data", "indices", "indptr", "shape"))
-    whole = all(piece.dtype.kind in "iu" and piece.ndim == 1 for piece in (indices, indptr, shape))
-    if not whole or shape.size != 2 or data.dtype.kind not in "biuf" or data.shape != indices.shape:
-        raise ValueError("its sparse X needs as many values as indices, and whole numbers for indices, indptr and shape")
-    X = csr_array((_as_float(data), indices.astype(np.int64), indptr.astype(np.int64)), shape=tuple(shape.tolist()))
-    X.check_format(full_check=True)
-    return X
+    return checked_csr(*(arrays[piece] for piece in ("data", "indices", "indptr", "shape")))
 
 
 def _as_float(X: Matrix) -> Matrix:
-    """Numbers as float32 where that holds them exactly, else as float64."""
+    """Return numbers as float32 if that holds them exactly, else as float64."""
     return X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64, copy=False)
 
 
@@ -278,7 +281,7 @@ def _check_finite(values: Matrix, name: str) -> None:
         raise ValueError(f"its {name} has {data[tuple(bad[0])]} at {place}; fill or drop such rows")
 
 
-# LIBSVM and svmlight: label index:value index:value ..., indices from 1 on.
+# LIBSVM and svmlight: label index:value index:value ..., with indices from 1 on.
 
 
 def _read_svmlight(path: Path, n_features: int | None) -> Data:
@@ -289,15 +292,18 @@ def _read_svmlight(path: Path, n_features: int | None) -> Data:
         raise ValueError(_svmlight_problem(text, n_features) or f"it is no LIBSVM file: {error}") from error
     if not X.shape[0]:
         raise ValueError("it has no rows")
-    if not np.isfinite(X.data).all() or not np.isfinite(y).all():
-        raise ValueError(_svmlight_problem(text, n_features))
+    # scikit-learn reads "1_1" as 11; an underscore in a comment is no problem
+    suspicious = not np.isfinite(X.data).all() or not np.isfinite(y).all() or b"_" in text
+    problem = _svmlight_problem(text, n_features) if suspicious else None
+    if problem:
+        raise ValueError(problem)
     if n_features is None and not X.nnz:
         raise ValueError("no line has a feature; a line of a LIBSVM file is a label and index:value for each feature")
-    return csr_array(X), _as_labels(y)
+    return checked_csr(X.data, X.indices, X.indptr, X.shape), _as_labels(y)
 
 
 def _svmlight_problem(text: bytes, n_features: int | None) -> str | None:
-    """What is wrong with the first line that cannot be read."""
+    """Return what is wrong with the first line that cannot be read."""
     for number, line in enumerate(text.split(b"\n"), 1):
         words = line.partition(b"#")[0].decode(errors="replace").split()
         problem = words and (_label_problem(words[0]) or _features_problem(words[1:], n_features))
@@ -307,7 +313,7 @@ def _svmlight_problem(text: bytes, n_features: int | None) -> str | None:
 
 
 def _label_problem(word: str) -> str | None:
-    label = _number(word)
+    label = strict_number(word)
     if label is not None and math.isfinite(label):
         return None
     if "," in word:
@@ -321,11 +327,13 @@ def _features_problem(words: list[str], n_features: int | None) -> str | None:
     last, most = 0, n_features or 2**31 - 1
     for word in words:
         place, _, text = word.partition(":")
-        value = _number(text)
+        value = strict_number(text)
         if place == "qid":
             continue
-        if not place.isdecimal() or value is None or not math.isfinite(value):
+        if not (place.isascii() and place.isdecimal()) or value is None or not math.isfinite(value):
             return f"{short(word)} is not index:value with a finite number"
+        if len(place) > LONGEST_INDEX:
+            return f"feature index {short(place)}; {most} features are wanted at most"
         index = int(place)
         if not index:
             return f"feature index 0 in {short(word)}; LIBSVM files count from 1: add 1 to every index of this data"

@@ -1,24 +1,30 @@
-"""Models in files, whatever wrote them: the form is told by the first bytes."""
+"""Models in files, whatever wrote them: the first bytes tell the format."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from ..ship.libsvm import read_libsvm
+from ..estimators import SlimSVC, classifier_of
+from ..importers.libsvm import import_libsvm
 from .native import load as load_native
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted model in a .slim file, or the classifier in a LIBSVM model file.
+    """Return the fitted model in a .slim file, or the classifier in a LIBSVM model file.
 
-    What a .slim file holds predicts as the model that was saved, to the last bit. A LIBSVM file has features up to the last
-    one that is not 0 in all support vectors; `slimsvm.io.libsvm.read_libsvm` takes their number where rows have more.
+    A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no features after
+    the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number if rows have more.
     """
     return read_libsvm(path) if is_libsvm(path) else load_native(path)
 
 
+def read_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> SlimSVC:
+    """Return the classifier in a LIBSVM model file; `n_features` where rows have more features than the file names."""
+    return classifier_of(import_libsvm(path, n_features))
+
+
 def is_libsvm(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as LIBSVM's models do."""
+    """Return whether a file begins as LIBSVM's models do."""
     with open(path, "rb") as file:
         return file.read(len(b"svm_type")) == b"svm_type"

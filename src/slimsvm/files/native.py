@@ -2,8 +2,8 @@
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table;
-another kind of part is a line in `KINDS`, another scaler a line in `FITTED`.
+on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table,
+a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.svc import SlimSVC
+from ..estimators import SlimSVC
+from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
+from ..kernels.spec import check_parameters
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..solvers.point_search import Schedule
+from ..text import short
 from ..trainers import TRAINERS
+from .arrays import checked_csr
 from .container import (
     DTYPE,
-    LARGEST,
     SCALAR,
     Arrays,
     Entry,
     checked_shape,
     entry_of,
     pack_file,
-    short,
     unpack_file,
     write_whole,
 )
@@ -54,28 +56,25 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
+    "schedule": {"slim": Schedule},
 }
 COMMON = ("n_features_in_", "feature_names_in_")
-SCALER = (*COMMON, "_sklearn_output_config", "scale_")
-#: what fit leaves in each estimator, the optional ones where they are
+#: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
-    StandardScaler: (*SCALER, "mean_", "var_", "n_samples_seen_"),
-    MinMaxScaler: (*SCALER, "min_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
-    MaxAbsScaler: (*SCALER, "max_abs_", "n_samples_seen_"),
-    RobustScaler: (*SCALER, "center_"),
+    **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
     SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
 }
+#: features are numbered by 32 bits
+MOST_FEATURES = 2**31 - 1
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
-SCALERS = sorted(ESTIMATORS.keys() - {"SlimSVC"})
-#: steps of a Pipeline that do nothing
-NOTHING = ("passthrough", None)
+SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted SlimSVC, or a Pipeline of scalers and one, to a .slim file: whole or not at all.
+    """Write a fitted SlimSVC, or a Pipeline of scalers and one, to a .slim file, completely or not at all.
 
-    `path_` is not kept, nor are a RandomState or a joblib.Memory among the parameters: these come back as None.
+    `path_`, a RandomState and the `memory` of a Pipeline are not kept: they come back as None.
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_svc(model, writer, "")
@@ -83,27 +82,30 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
+    """Return the fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
     data = Path(path).read_bytes()
     try:
         header, arrays = unpack_file(data)
         entry, reader = entry_of(header, "model", dict), _Reader(arrays)
         return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_svc(entry, reader)
-    except (OverflowError, RecursionError, ValueError) as error:
-        raise ValueError(f"cannot load {os.fspath(path)!r}: {error}") from error
+    except RecursionError:
+        reason: object = "its header is nested too deeply"
+    except (OverflowError, ValueError) as error:
+        reason = error
+    raise ValueError(f"cannot load {os.fspath(path)!r}: {reason}")
 
 
 # Values: to JSON and back.
 
 
 class _Writer:
-    """Values to JSON; arrays are set aside under names that the JSON refers to."""
+    """Values to JSON; arrays are collected under names that the JSON refers to."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
 
     def pack(self, name: str, value: Any) -> Any:
-        """The value as JSON; `name` is the path to it, by which its arrays are called."""
+        """Return the value as JSON; `name` is the path to it and names its arrays."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -122,7 +124,7 @@ class _Writer:
         return self._pack_array(name, value) if _is_array(value) else self._pack_part(name, value)
 
     def _pack_array(self, name: str, value: Matrix) -> Entry:
-        """A dense or sparse array, or strings."""
+        """Return the JSON of a dense or sparse array, or of strings."""
         if issparse(value):
             rows = csr_array(value)
             pieces = {piece: self.pack(f"{name}.{piece}", getattr(rows, piece)) for piece in ("data", "indices", "indptr")}
@@ -139,7 +141,7 @@ class _Writer:
         return {"array": name}
 
     def _pack_part(self, name: str, value: Any) -> Entry:
-        """A dataclass in one of the tables."""
+        """Return the JSON of a dataclass in one of the tables."""
         for kind, table in KINDS.items():
             for key, part in table.items():
                 if type(value) is part:
@@ -153,13 +155,13 @@ class _Writer:
 
 
 class _Reader:
-    """JSON to values, with the arrays that the JSON refers to, each of them once."""
+    """JSON to values; each array may be referred to once."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
 
     def unpack(self, packed: Any) -> Any:
-        """The value of which `_Writer.pack` made this JSON."""
+        """Return the value that `_Writer.pack` made this JSON of."""
         match packed:
             case None | bool() | int() | float() | str():
                 return packed
@@ -203,20 +205,16 @@ def _little(dtype: np.dtype) -> np.dtype:
 
 
 def _csr(pieces: list[Any], shape: tuple[int, ...]) -> csr_array:
-    """The sparse array of data, indices and indptr, checked throughout."""
+    """Return the sparse array of data, indices and indptr."""
     kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
     if kinds != ["f", "i", "i"] or len(shape) != 2:
         raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
     data, indices, indptr = pieces
-    if data.size != indices.size:
-        raise ValueError(f"it has a sparse array of {data.size} values and {indices.size} column numbers")
-    rows = csr_array((data, indices, indptr), shape=shape)
-    rows.check_format(full_check=True)
-    return rows
+    return checked_csr(data, indices, indptr, shape)
 
 
 def _build(kind: Any, fields: Entry, *given: Any) -> Any:
-    """kind(*given, **fields)."""
+    """Return kind(*given, **fields)."""
     try:
         return kind(*given, **fields)
     except TypeError as error:
@@ -227,7 +225,7 @@ def _build(kind: Any, fields: Entry, *given: Any) -> Any:
 
 
 def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
-    """Type, parameters and what fit left in an estimator."""
+    """Return the type, the parameters and the fitted attributes of an estimator."""
     check_is_fitted(estimator)
     kind = type(estimator)
     fitted = {key: getattr(estimator, key) for key in FITTED[kind] if hasattr(estimator, key)}
@@ -239,7 +237,7 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 
 def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
-    """The estimator as it was after fit."""
+    """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
     for key in FITTED[kind]:
@@ -251,15 +249,17 @@ def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
 def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
     params = estimator.get_params(deep=False)
     params.pop("steps", None)
-    for key in ("random_state", "memory"):
-        if key in params and not isinstance(params[key], Integral | str):
-            params[key] = None
+    params |= dict.fromkeys(params.keys() & {"memory"})
+    if not isinstance(params.get("random_state"), Integral):
+        params |= dict.fromkeys(params.keys() & {"random_state"})
     return {key: writer.pack(name + key, value) for key, value in params.items()}
 
 
 def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
-    """An estimator with its parameters."""
+    """Return an estimator with its parameters."""
+    # a path in `memory` would make the next fit read pickles from where the author of the file chose
     params = entry_of(entry, "params", dict)
+    params |= dict.fromkeys(params.keys() & {"memory"})
     unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(
@@ -273,11 +273,17 @@ def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
     if type(model) is not SlimSVC:
         _raise_unknown(f"a {type(model).__name__}", [model])
     check_is_fitted(model)
-    if isinstance(model.model_.kernel, Custom):
+    kernel = model.model_.kernel
+    if isinstance(kernel, Custom):
         raise ValueError(
-            f"cannot save a model whose kernel is a function, {short(model.model_.kernel.function)}: a .slim file "
+            f"cannot save a model whose kernel is a function, {short(kernel.function)}: a .slim file "
             f"holds no code. Train with one of the kernels that have a name, {sorted(KERNELS)}"
         )
+    try:
+        check_parameters(kernel.name, vars(kernel))
+        _check_finite(model.model_)
+    except ValueError as error:
+        raise ValueError(f"cannot save a model that could not be loaded again: {error}") from error
     return _dump_estimator(model, writer, name)
 
 
@@ -294,7 +300,7 @@ def _load_svc(entry: Any, reader: _Reader) -> Any:
 def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
     steps = [step for _, step in pipeline.steps]
     scalers = [step for step in steps[:-1] if step not in NOTHING]
-    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step).__name__ in SCALERS for step in scalers):
+    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step) in SCALERS for step in scalers):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
     entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
     return {
@@ -325,8 +331,8 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
     if entry in NOTHING:
         return entry
     name = entry_of(entry, "type", str)
-    if name not in SCALERS:
-        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALERS}")
+    if name not in SCALER_NAMES:
+        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALER_NAMES}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
     _check_scaler(scaler)
@@ -336,7 +342,7 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
 def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
-        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALERS)}) "
+        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALER_NAMES)}) "
         f"that ends in one{hint}"
     )
 
@@ -350,51 +356,68 @@ def _check(holds: bool, what: str) -> None:
 
 
 def _is(array: Any, kinds: str, shape: tuple[int, ...]) -> bool:
-    """Whether this is an array with elements of one of these kinds and of that shape."""
+    """Return whether this is an array with elements of one of these kinds and of that shape."""
     return _is_array(array) and array.dtype.kind in kinds and array.shape == shape
+
+
+def _is_real(array: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether this is an array of float32 or float64 of that shape."""
+    return _is(array, "f", shape) and array.dtype.itemsize in (4, 8)
 
 
 def _check_features(estimator: Any) -> None:
     needed = set(FITTED[type(estimator)]) - OPTIONAL
     _check(all(hasattr(estimator, name) for name in needed), f"a {type(estimator).__name__} needs {sorted(needed)}")
     count, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
-    _check(isinstance(count, int) and 0 < count <= LARGEST, f"there are {short(count)} features")
+    _check(isinstance(count, int) and 0 < count <= MOST_FEATURES, f"there are {short(count)} features")
     _check(names is None or _is(names, "O", (count,)), f"the names of the {count} features")
 
 
 def _check_scaler(scaler: Any) -> None:
     count = scaler.n_features_in_
     _check(isinstance(getattr(scaler, "_sklearn_output_config", {}), dict), "the output of a scaler")
+    kind, arrays = type(scaler).__name__, 0
     for name in set(FITTED[type(scaler)]) - {*COMMON, *OPTIONAL}:
         value = getattr(scaler, name)
         number = name == "n_samples_seen_" and isinstance(value, Real)
-        _check(value is None or number or _is(value, "fi", (count,)), f"{name} of the {type(scaler).__name__}")
+        _check(value is None or number or _is(value, "fi", (count,)), f"{name} of the {kind}")
+        arrays += _is_array(value)
+    facts = SCALERS[type(scaler)]
+    if facts.is_off(scaler):
+        return
+    _check(arrays > 0, f"a {kind} without numbers")
+    try:
+        with np.errstate(all="ignore"):
+            facts.scaling(scaler, count).check(count)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"its {kind} cannot scale rows: {error}") from error
 
 
 def _check_svc(svc: Any) -> None:
     classes, coding, model = svc.classes_, svc.coding_, svc.model_
     _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
-    _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")
+    _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
     _check(type(coding) in CODINGS.values() and isinstance(coding.n_classes, int), "there is no coding")
     _check(coding.n_classes == classes.size, f"a coding of {coding.n_classes} and {classes.size} classes")
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
-    _check_kernel(model.kernel)
+    check_parameters(model.kernel.name, vars(model.kernel))
     _check_expansion(model, coding.outputs, svc.n_features_in_)
+    _check_finite(model)
 
 
-def _check_kernel(kernel: Any) -> None:
-    for field in dataclasses.fields(kernel):
-        value, wanted = getattr(kernel, field.name), Integral if isinstance(field.default, Integral) else Real
-        _check(isinstance(value, wanted), f"{field.name}={short(value)} of the {kernel.name} kernel")
+def _check_finite(model: Expansion) -> None:
+    points = model.points.data if issparse(model.points) else model.points
+    for name, values in {"points": points, "coefficients": model.coef, "bias": model.bias}.items():
+        _check(bool(np.isfinite(values).all()), f"its {name} are not all finite numbers")
 
 
 def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
-    _check(_is(model.bias, "f", (outputs,)), f"the bias of {outputs} outputs")
+    _check(_is_real(model.bias, (outputs,)), f"the bias of {outputs} outputs")
     size = model.coef.shape[0] if isinstance(model.coef, np.ndarray) and model.coef.ndim == 2 else -1
-    _check(_is(model.coef, "f", (size, outputs)), f"the coefficients of {outputs} outputs")
+    _check(_is_real(model.coef, (size, outputs)), f"the coefficients of {outputs} outputs")
     if isinstance(model.kernel, Precomputed):
         columns = model.points
         _check(_is(columns, "i", (size, 1)) and isinstance(columns, np.ndarray), f"the columns of {size} points")
         _check(bool(((columns >= 0) & (columns < features)).all()), f"columns of a kernel matrix of {features}")
     else:
-        _check(_is(model.points, "f", (size, features)), f"{size} points of {features} features")
+        _check(_is_real(model.points, (size, features)), f"{size} points of {features} features")

@@ -1,9 +1,9 @@
-"""For skops, which loads an estimator's types only if they are named: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
+"""The types that skops must trust to load an estimator: `skops.io.load(file, trusted=TRUSTED_TYPES)`."""
 
 from __future__ import annotations
 
+from ..estimators import SlimSVC
 from ..estimators.streams import Stream
-from ..estimators.svc import SlimSVC
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..multiclass import CODINGS
@@ -11,13 +11,23 @@ from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
 from ..solvers.online import State
+from ..solvers.point_search import Schedule
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
 from ..trainers.forgetron import ForgetronState
 
 _TABLES = (KERNELS, CODINGS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
-_TYPES = [SlimSVC, Expansion, Status, Path, Step, *_STREAMS, *(kind for table in _TABLES for kind in table.values())]
+_TYPES = [
+    SlimSVC,
+    Expansion,
+    Status,
+    Path,
+    Step,
+    Schedule,
+    *_STREAMS,
+    *(kind for table in _TABLES for kind in table.values()),
+]
 
 #: the types of slimsvm that a saved SlimSVC may hold; none of them runs code when loaded
 TRUSTED_TYPES = sorted({f"{kind.__module__}.{kind.__qualname__}" for kind in _TYPES})

@@ -1,26 +1,34 @@
-"""Kernels: what each one is, and what exporters need to know of it."""
+"""Kernels: `functions` evaluates them, `spec` says what exporters and file formats need to know of them.
 
-from .functions import (
-    KERNELS,
-    RBF,
-    Array,
-    Chi2,
-    Custom,
-    InnerKernel,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matrix,
-    Poly,
-    Precomputed,
-    Sigmoid,
-    dense,
-    inner_products,
-    make_kernel,
-    resolve_gamma,
-    squared_norms,
-    stacked,
-)
+The names of `functions` are imported when first used: it needs scipy and scikit-learn, and a deployed `slimsvm.runtime`
+has `spec` alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .functions import (
+        KERNELS,
+        RBF,
+        Array,
+        Chi2,
+        Custom,
+        InnerKernel,
+        Kernel,
+        Laplacian,
+        Linear,
+        Matrix,
+        Poly,
+        Precomputed,
+        Sigmoid,
+        dense,
+        inner_products,
+        make_kernel,
+        resolve_gamma,
+        squared_norms,
+        stacked,
+    )
 
 __all__ = [
     "KERNELS",
@@ -43,3 +51,11 @@ __all__ = [
     "squared_norms",
     "stacked",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(".functions", __name__), name)
+    globals()[name] = value  # the next access does not come here
+    return value

@@ -1,8 +1,10 @@
-"""Kernels: what each one is. Blocks, threads, caches and precision are `gram`'s business.
+"""Kernels: what each one computes. Tiles, threads, caches, precision and devices belong to `rows`.
 
 A kernel is a frozen dataclass with `__call__(A, B)`, the plain matrix of its values for two sets of rows. Kernels of the
-inner product (`InnerKernel`) write only their `tail`, from inner products and squared norms to values, and `gram` then
-computes the inner products in tiles by BLAS. A new kernel is one class and one line in `KERNELS`.
+inner product (`InnerKernel`) write only their `tail`, from inner products and squared norms to values, and `slope`, the
+derivative. `rows` computes the inner products in tiles. A new kernel is one class and one line in `KERNELS`.
+
+Methods that take `xp` work on arrays of that namespace of the array API standard (NumPy by default, torch, CuPy).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Matrix = Any  # a dense array or a CSR array
 def inner_products(A: Matrix, B: Matrix) -> Array:
     """A B' as a dense array, for dense or sparse A and B."""
     G = A @ B.T
-    return G.toarray() if issparse(G) else np.asarray(G)
+    return G.toarray() if issparse(G) else G
 
 
 def squared_norms(A: Matrix) -> Array:
@@ -43,11 +45,17 @@ class Kernel:
     translation_invariant: ClassVar[bool] = False
     #: has `pullback`
     differentiable: ClassVar[bool] = False
+    #: has an array form: `values` runs on arrays of any namespace
+    portable: ClassVar[bool] = False
     #: every matrix of its values is positive semidefinite, so that sums over it measure lengths in a feature space
     definite: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """K with K_ij = k(a_i, b_j)."""
+        raise NotImplementedError
+
+    def values(self, A: Any, B: Any, xp: Any) -> Any:
+        """K for dense rows and points that are arrays of the namespace xp."""
         raise NotImplementedError
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
@@ -61,20 +69,39 @@ class Kernel:
     def check_rows(self, X: Matrix) -> None:
         """Raise ValueError where the kernel is not defined for these rows."""
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:  # noqa: ARG002
         """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, W is scratch afterwards.
 
         This is what carries a gradient with respect to kernel values, W, back to the points.
         """
-        raise ValueError(f"the {self.name} kernel has no gradients, so points cannot be moved with it")
+        raise self._no_gradients()
+
+    def _no_gradients(self) -> ValueError:
+        return ValueError(f"the {self.name} kernel has no gradients, so points cannot be moved with it")
 
 
 class InnerKernel(Kernel):
     """A kernel of the inner product and the two squared norms."""
 
-    def tail(self, G: Array, a: Array, b: Array) -> Array:
+    portable: ClassVar[bool] = True
+
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:
         """Kernel values from inner products G and squared norms a (rows), b (columns), in place where possible."""
         raise NotImplementedError
+
+    def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
+        """dk/d<x, z> as a number and the array it multiplies (None: ones), from K or the inner products `inner()`."""
+        raise self._no_gradients()
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:
+        """dk/dz = slope x, or slope (x - z) for a function of the distance |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z>."""
+        scale, factor = self.slope(K, lambda: inner_products(A, Z), xp)
+        if factor is not None:
+            W *= factor
+        pull = _transposed_product(W, A)
+        if self.translation_invariant:
+            pull = pull - xp.sum(W, axis=0)[:, None] * Z
+        return scale * pull
 
     def amplification(self, radius: float) -> float:
         """A bound on |dk| per unit of relative rounding error in inner products of rows with |x|^2 <= radius."""
@@ -98,13 +125,13 @@ class Linear(InnerKernel):
 
     differentiable: ClassVar[bool] = True
 
-    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
         """The inner products themselves."""
         return G
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
-        """d<x, z>/dz = x."""
-        return _transposed_product(W, A)
+    def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
+        """One."""
+        return 1.0, None
 
     def amplification(self, radius: float) -> float:
         """The largest inner product."""
@@ -120,23 +147,22 @@ class RBF(InnerKernel):
     differentiable: ClassVar[bool] = True
     gamma: float = 1.0
 
-    def tail(self, G: Array, a: Array, b: Array) -> Array:
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:
         """|x - z|^2 = a + b - 2 G, never below 0 by rounding."""
         G *= 2
         G -= a[:, None]
         G -= b
-        np.minimum(G, 0, out=G)
+        G = np.minimum(G, 0, out=G) if xp is np else xp.clip(G, max=0.0)
         G *= self.gamma
-        return np.exp(G, out=G)
+        return np.exp(G, out=G) if xp is np else xp.exp(G)
 
     def amplification(self, radius: float) -> float:
         """The exponent is a difference of numbers up to 4 gamma radius."""
         return 4 * self.gamma * radius
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
-        """dk/dz = 2 gamma k (x - z)."""
-        W *= K
-        return 2 * self.gamma * (_transposed_product(W, A) - W.sum(axis=0)[:, None] * Z)
+    def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
+        """2 gamma k."""
+        return 2 * self.gamma, K
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
@@ -153,27 +179,26 @@ class Poly(InnerKernel):
     coef0: float = 0.0
     degree: int = 3
 
-    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
-        """Powers by repeated products: np.power is many times slower."""
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
+        """Powers by squaring: np.power is many times slower."""
         G *= self.gamma
         G += self.coef0
-        base = G.copy() if self.degree > 1 else G
-        for _ in range(self.degree - 1):
-            G *= base
-        return G if self.degree else np.ones_like(G)
+        return _raised(G, self.degree) if self.degree else xp.ones_like(G)
 
     def amplification(self, radius: float) -> float:
-        """The derivative of t^degree at the largest t, times the rounding of t."""
+        """The derivative of t^degree at the largest t, times the rounding of t; infinite where that overflows."""
         t = self.gamma * radius + abs(self.coef0)
-        return max(self.degree, 1) * t ** max(self.degree, 1)
+        try:
+            return max(self.degree, 1) * t ** max(self.degree, 1)
+        except OverflowError:
+            return np.inf
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
-        """dk/dz = degree gamma (gamma <x, z> + coef0)^(degree - 1) x."""
+    def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:
+        """Degree gamma (gamma <x, z> + coef0)^(degree - 1)."""
         if not self.degree:
-            return np.zeros_like(Z)
+            return 0.0, None
         lower = Poly(self.gamma, self.coef0, self.degree - 1)
-        W *= lower(A, Z)
-        return self.degree * self.gamma * _transposed_product(W, A)
+        return self.degree * self.gamma, lower.tail(inner(), K, K, xp)
 
 
 @dataclass(frozen=True)
@@ -186,20 +211,19 @@ class Sigmoid(InnerKernel):
     gamma: float = 1.0
     coef0: float = 0.0
 
-    def tail(self, G: Array, a: Array, b: Array) -> Array:  # noqa: ARG002
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
         """Tanh of the affine inner product."""
         G *= self.gamma
         G += self.coef0
-        return np.tanh(G, out=G)
+        return np.tanh(G, out=G) if xp is np else xp.tanh(G)
 
     def amplification(self, radius: float) -> float:
         """Tanh has slope 1 at most."""
         return self.gamma * radius + abs(self.coef0)
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:  # noqa: ARG002
-        """dk/dz = gamma (1 - k^2) x."""
-        W *= 1 - K**2
-        return self.gamma * _transposed_product(W, A)
+    def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
+        """Gamma (1 - k^2)."""
+        return self.gamma, 1 - K**2
 
 
 @dataclass(frozen=True)
@@ -209,6 +233,7 @@ class Laplacian(Kernel):
     name: ClassVar[str] = "laplacian"
     translation_invariant: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
+    portable: ClassVar[bool] = True
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
@@ -217,15 +242,19 @@ class Laplacian(Kernel):
         D *= -self.gamma
         return np.exp(D, out=D)
 
+    def values(self, A: Any, B: Any, xp: Any) -> Any:
+        """K from Manhattan distances, summed feature by feature."""
+        return xp.exp(-self.gamma * _feature_sums(A, B, lambda x, z: xp.abs(x - z), xp))
+
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
         return np.ones(A.shape[0])
 
-    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array) -> Array:
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:
         """dk/dz = gamma k sign(x - z), and 0 for features where x = z: the kernel has a kink there."""
         W *= K
-        A = dense(A)
-        return self.gamma * np.stack([w @ np.sign(A - z) for w, z in zip(W.T, Z, strict=True)])
+        A = A.toarray() if issparse(A) else A
+        return self.gamma * xp.stack([W[:, j] @ xp.sign(A - Z[j, :]) for j in range(Z.shape[0])])
 
 
 @dataclass(frozen=True)
@@ -233,11 +262,21 @@ class Chi2(Kernel):
     """exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f)) for rows without negative entries."""
 
     name: ClassVar[str] = "chi2"
+    portable: ClassVar[bool] = True
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """K by scikit-learn's chi2_kernel, which takes dense rows."""
         return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
+
+    def values(self, A: Any, B: Any, xp: Any) -> Any:
+        """K feature by feature; one that is 0 in both rows adds nothing."""
+
+        def share(x: Any, z: Any) -> Any:
+            total = x + z
+            return (x - z) ** 2 / xp.where(total > 0, total, xp.ones_like(total))
+
+        return xp.exp(-self.gamma * _feature_sums(A, B, share, xp))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Ones."""
@@ -246,7 +285,7 @@ class Chi2(Kernel):
     def check_rows(self, X: Matrix) -> None:
         """Negative features have no chi-squared distance."""
         smallest = X.min() if X.shape[0] else 0.0
-        if smallest < 0:
+        if not smallest >= 0:
             raise ValueError(
                 "Negative values in data passed to SlimSVC with the chi2 kernel, which needs features >= 0 "
                 f"(the smallest is {smallest:.6g}); shift or scale the features, e.g. with MinMaxScaler"
@@ -276,17 +315,22 @@ class Precomputed(Kernel):
     """Rows are rows of a kernel matrix; a point is the number of its column."""
 
     name: ClassVar[str] = "precomputed"
+    portable: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """The columns B of the rows A."""
         return dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
+
+    def values(self, A: Any, B: Any, xp: Any) -> Any:
+        """The columns B, whole numbers (m,)."""
+        return xp.take(A, B, axis=1)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:
         """Each row's own column."""
         return np.array([A[i, k] for i, k in enumerate(ids)], dtype=np.float64)
 
     def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
-        """SmoState numbers, as a column."""
+        """The numbers of the rows, as a column."""
         return np.asarray(ids)[:, None]
 
     def check_rows(self, X: Matrix) -> None:
@@ -303,9 +347,31 @@ def _transposed_product(W: Array, A: Matrix) -> Array:
     return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
 
 
+def _feature_sums(A: Any, B: Any, term: Callable[[Any, Any], Any], xp: Any) -> Any:
+    """sum_f term(a_if, b_jf) for each pair of rows, without an array of all pairs and features."""
+    total = xp.zeros((A.shape[0], B.shape[0]), dtype=A.dtype, device=A.device)
+    for f in range(A.shape[1]):
+        total += term(A[:, f : f + 1], B[:, f])
+    return total
+
+
 def dense(A: Matrix) -> Array:
     """Return the rows written out."""
     return A.toarray() if issparse(A) else np.asarray(A)
+
+
+def _raised(G: Array, degree: int) -> Array:
+    """Return G^degree for degree >= 1, in place, with about log2(degree) products."""
+    while degree % 2 == 0:
+        G *= G
+        degree //= 2
+    base = 1 * G if degree > 1 else G
+    while degree > 1:
+        base *= base
+        degree //= 2
+        if degree % 2:
+            G *= base
+    return G
 
 
 def stacked(above: Matrix, below: Matrix) -> Matrix:

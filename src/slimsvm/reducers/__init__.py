@@ -1,4 +1,4 @@
-"""Reducers: data and an expansion in, a path of small expansions out. A new one is a class and a line here."""
+"""Reducers: from data and a full model to a path of small models. A new one is one file and one line here."""
 
 from .base import Reducer
 from .cpsp import CPSP
@@ -10,7 +10,8 @@ from .osuna_girosi import OsunaGirosi
 from .prune import Prune
 from .reduced_set import ReducedSet
 from .rsvm import RSVM
-from .slant import AggressiveSlant, Slant
+from .slant import Slant
+from .slant_aggressive import AggressiveSlant
 from .slim import Slim
 from .slmc import SLMC
 from .spsvm import SpSVM

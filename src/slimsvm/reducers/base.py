@@ -1,4 +1,18 @@
-"""What all reducers share: a path of judged models that ends in good order on a time limit or Ctrl-C."""
+"""The base class of all reducers: from a task and a full model to a path of small models.
+
+A reducer is a frozen dataclass of settings with one method to write, `models`, and one line in the table `REDUCERS`:
+
+    @dataclass(frozen=True)
+    class FirstRows(Reducer):
+        def models(self, task, sizes, model, deadline):
+            for size in sizes:
+                yield a model of that size, "its settings, in words"
+                if deadline.over:
+                    return
+
+`Reducer.path` calls it, computes the validation error of each model, keeps the best one of each size, and returns what was
+found so far at a time limit or after Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +26,31 @@ from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge
 
 Item = TypeVar("Item")
+#: small models, each with the settings that made it, in words
 Models = Iterator[tuple[Expansion, str]]
-#: models, and at the end how the method ended where it knows better than the sizes tell
+#: the same from a generator that returns, at its end, how the method ended
 EndedModels = Generator[tuple[Expansion, str], None, Status]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reducer:
-    """A way to small models. A subclass writes `models`, which yields them one by one; `path` judges and collects them.
+    """A method that makes small models. A subclass writes `models`, and sets the class attributes that differ for it.
 
-    `time_limit` is in seconds; the path then ends with the models found so far, as it does on Ctrl-C.
+    `time_limit` is in seconds. When it is over, the path ends with the models found so far.
     """
 
     time_limit: float | None = None
-    #: whether it follows a full model; the others work from the labels alone and take trainer=None
+    #: whether the method needs a full model; the others can work from the labels alone (trainer=None)
     needs_model: ClassVar[bool] = True
-    #: whether all its points are training rows or points of the full model: then any kernel will do, precomputed too
+    #: whether all points are training rows or points of the full model; such a method takes a precomputed kernel
     selects: ClassVar[bool] = True
-    #: whether it follows gradients of the kernel with respect to points
+    #: whether the method needs the gradient of the kernel with respect to points
     needs_gradients: ClassVar[bool] = False
-    #: how many sizes it can afford to each doubling on the way to a budget
+    #: the number of sizes between a size and its double; fewer where a size is expensive
     sizes_per_doubling: ClassVar[int] = 4
-    #: whether the model that is chosen in the end is to be `finished` with the rows held out until then
+    #: whether the chosen model is refined on all rows, validation rows included, by `finished`
     finishes: ClassVar[bool] = False
-    #: whether `models` tells task.report itself how far it is, since sizes do not
+    #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -43,52 +58,54 @@ class Reducer:
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
-        """Whether the method is defined for that kernel."""
+        """Return whether the method is defined for a kernel."""
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
-        """Models and, in words, the settings that made them, in any order; of a size made twice the better one counts.
+        """Yield small models of `model`, each with the settings that made it, in words.
 
-        `sizes` grow and have no size twice. Long work asks `deadline.over` now and then, and ends early if it is. A
-        generator may return a Status, which says how it ended; by default that is seen from the sizes.
+        `sizes` is sorted and without duplicates. The models may come in any order. A model may be smaller than a wanted
+        size, but none may be larger than the largest. Of several models of one size the path keeps the best. Long
+        computations check `deadline.over`, and yield at least one model before they end. A generator may return a Status;
+        otherwise the status follows from the sizes that were found and from the deadline.
         """
         raise NotImplementedError
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
-        """The step chosen from the path, gone on with on all rows."""
+        """Return the chosen step's model, refined on all rows; called where `finishes` is true."""
         raise NotImplementedError
 
-    def collected(self, steps: Sequence[Step], status: Status, judges: int) -> Path:
-        """The path of all models found: of each size the one with the lowest held-out error."""
-        return merge([Path(tuple(steps), status)], status, judges)
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
+        """Return the path of all models found, with the lowest validation error of each size."""
+        return merge([Path(tuple(steps), status)], status, n_validation)
 
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
-        """Judged models of the given sizes, as far as the method gets."""
+        """Return models of the given sizes with their validation errors, as far as the method gets."""
         if model is None and self.needs_model:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
         sizes = sorted(set(sizes))
         found: list[Step] = []
         deadline = Deadline(self.time_limit)
 
-        def judge(made: tuple[Expansion, str]) -> None:
+        def collect(made: tuple[Expansion, str]) -> None:
             small, settings = made
             found.append(Step(small, task.error(small), settings))
             if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
 
         try:
-            status = _last_word(self.models(task, sizes, model, deadline), judge) or _ending(found, sizes, deadline)
+            status = _exhaust(self.models(task, sizes, model, deadline), collect) or _status(found, sizes, deadline)
         except KeyboardInterrupt:
             if not found:
                 raise
             status = Status.INTERRUPTED
         if status is Status.TIME_LIMIT and not found:
             raise TimeoutError(f"{type(self).__name__} found no model in {self.time_limit:g} seconds; raise time_limit")
-        return self.collected(found, status, task.judges)
+        return self.collected(found, status, task.n_validation)
 
 
-def _last_word(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:
-    """Hand over each item; what the generator returns at its end."""
+def _exhaust(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:
+    """Call `each` with every item and return what the generator returns at its end; None for a plain iterator."""
     while True:
         try:
             item = next(items)
@@ -97,7 +114,8 @@ def _last_word(items: Iterator[Item], each: Callable[[Item], None]) -> Status | 
         each(item)
 
 
-def _ending(found: Sequence[Step], sizes: Sequence[int], deadline: Deadline) -> Status:
+def _status(found: Sequence[Step], sizes: Sequence[int], deadline: Deadline) -> Status:
+    """Return how a method ended that does not say so itself."""
     if max((step.size for step in found), default=0) >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED

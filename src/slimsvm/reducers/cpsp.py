@@ -12,10 +12,9 @@ from ..kernels import Kernel
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
-from ..rows.threads import one_blas_thread
 from ..solvers.cutting_planes import CuttingPlanes
 from ..solvers.growing_basis import PreimageBasis, RowBasis
-from ..solvers.span import Span
+from ..solvers.span import SpanCoordinates
 from .base import Models, Reducer
 
 BASES = ("preimages", "rows")
@@ -28,22 +27,23 @@ class CPSP(Reducer):
 
         minimise  1/2 |w|^2 + 1/2 v^2 + C sum_i w_i max(0, 1 - y_i (<w, Phi(x_i)> + bias v))   over v and w in span Phi(b_j)
 
-    is solved for a growing basis b_1, b_2, ... to a gap between primal and dual of `tol` C sum_i w_i: `tol` is the paper's
-    epsilon, of the mean hinge loss. It needs the labels and no full model. Each cutting plane (`CuttingPlanes`) is a
-    vector sum_i C w_i c_i y_i Phi(x_i), and what the span lacks of it, the residual, asks for the next basis vector:
+    is solved for a growing basis b_1, b_2, ... to a gap between primal and dual of `tol` C sum_i w_i. So `tol` is the
+    paper's epsilon, a part of the mean hinge loss. The method needs the labels and no full model. Each cutting plane
+    (`CuttingPlanes`) is a vector sum_i C w_i c_i y_i Phi(x_i). The part of it outside the span is the residual, from which
+    the next basis vector is made:
 
-    - basis="preimages": the z whose Phi(z) has the largest cosine with it, searched from the best `starts` of `candidates`
-      rows drawn by chance, in at most `climb_steps` steps: of the fixed-point iteration for the rbf kernel (the paper's
-      method), of quasi-Newton ascent for others. Kernels without gradients fall back on rows.
-    - basis="rows": the best of that many rows (the paper's "59/95": the best of 59 is likely among the best 5 % of all)
-      where best is what leaves the least residual. For sparse rows of many features this keeps the points sparse.
+    - basis="preimages": the z whose Phi(z) has the largest cosine with the residual, searched from the best `starts` of
+      `candidates` random rows in at most `climb_steps` steps: of the fixed-point iteration for the rbf kernel (the paper's
+      method), of quasi-Newton ascent for others. Kernels without gradients use basis="rows".
+    - basis="rows": the one of `candidates` random rows that leaves the smallest residual (the paper's "59/95": the best of
+      59 is among the best 5 % of all rows with probability 0.95). Points of sparse rows stay sparse.
 
     All outputs share the basis: the squared cosines of their residuals are summed. Each has its own planes and weights.
 
-    Where this is not the paper's: the residual is that of all planes by their weights, w's own, and each basis is solved
-    for before it grows; residual="newest", settle=False grow by the newest plane alone, with every plane. The paper's rule
-    has no bias; here `bias` is the value of a constant feature (times the root mean square |Phi(x)|), large enough for
-    its v^2 to cost next to nothing; bias=0 leaves it out. The planes are found by OCAS's rounds.
+    Differences from the paper: the residual is that of w itself, the weighted sum of all planes, and each basis is solved
+    for before it grows. residual="newest", settle=False is the paper's rule: the basis grows with every plane, by the
+    residual of the newest one. The paper has no bias; here `bias` is the value of a constant feature (times the root mean
+    square |Phi(x)|), so large that its v^2 costs next to nothing; bias=0 leaves it out. Planes are found as in OCAS.
     """
 
     C: float = 1.0
@@ -75,40 +75,38 @@ class CPSP(Reducer):
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:  # noqa: ARG003
-        """Every kernel: those without gradients have a basis of rows."""
+        """Return True: kernels without gradients have a basis of rows."""
         return True
 
-    def empty_basis(self, gram: Rows, span: Span) -> RowBasis:
-        """The way of growing; kernels without gradients have one only."""
-        if self.basis == "preimages" and gram.kernel.differentiable:
-            return PreimageBasis(gram, span, self.candidates, self.starts, self.climb_steps)
-        return RowBasis(gram, span, self.candidates)
+    def empty_basis(self, rows: Rows, span: SpanCoordinates) -> RowBasis:
+        """Return a basis without points, to grow; kernels without gradients have a basis of rows."""
+        if self.basis == "preimages" and rows.kernel.differentiable:
+            return PreimageBasis(rows, span, self.candidates, self.starts, self.climb_steps)
+        return RowBasis(rows, span, self.candidates)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """All sizes from one run: each basis begins with the one before."""
-        run = _Run(self, task, sizes[-1])
+        """Yield the models of all sizes from one run: each basis begins with the one before."""
+        run = _SparsePlanes(self, task)
         run.solve(self.max_rounds, deadline)
-        judged = -1
+        yielded = -1
         while not (run.size and deadline.over) and run.size < sizes[-1] and run.grow(task.rng):
-            wanted = run.size in sizes
-            run.solve(self.max_rounds if self.settle or wanted else 1, deadline)
-            if wanted:
-                judged = run.size
+            asked = run.size in sizes
+            run.solve(self.max_rounds if self.settle or asked else 1, deadline)
+            if asked:
+                yielded = run.size
                 yield run.model()
-        if run.size != judged:
+        if run.size != yielded:
             run.solve(self.max_rounds, deadline)
             yield run.model()
 
 
-class _Run:
-    """A basis, and the planes of each output in its span."""
+class _SparsePlanes:
+    """A basis, and the cutting planes of each output in its span."""
 
-    def __init__(self, settings: CPSP, task: Task, limit: int) -> None:
+    def __init__(self, settings: CPSP, task: Task) -> None:
         self.settings, self.task = settings, task
-        gram = task.rows
-        diagonal = gram.diagonal()
-        self.span = Span(diagonal, limit, gram.dtype, settings.bias * float(np.sqrt(np.abs(diagonal).mean())))
-        self.basis = settings.empty_basis(gram, self.span)
+        self.span = SpanCoordinates(task.rows, settings.bias)
+        self.basis = settings.empty_basis(task.rows, self.span)
         self.outputs = [CuttingPlanes(y, settings.C * task.weights * np.abs(y)) for y in task.targets.T]
         self.gap = np.inf
         self.widen()
@@ -121,29 +119,27 @@ class _Run:
     def widen(self) -> None:
         """Give the planes the newest coordinate."""
         for planes in self.outputs:
-            planes.widen(self.span.features[-1])
+            planes.widen(self.span.newest)
 
     def solve(self, max_rounds: int, deadline: Deadline) -> None:
-        """Rounds of each output until its gap is small; `gap` is the largest that is left, of the mean hinge loss."""
+        """Solve for each output; `gap` is then the largest gap of an output, as a part of its mean hinge loss."""
         gaps = []
-        with one_blas_thread():
-            for planes in self.outputs:
-                most = float(planes.caps.sum())
-                gaps.append(planes.solve(self.span.features, self.settings.tol * most, max_rounds, deadline) / most)
+        for planes in self.outputs:
+            most = float(planes.caps.sum())
+            gaps.append(planes.solve(self.span, self.settings.tol * most, max_rounds, deadline) / most)
         self.gap = max(gaps)
 
     def grow(self, rng: np.random.Generator) -> bool:
-        """Another point, if there is one to add."""
+        """Add a point; False if there is none to add."""
         newest = self.settings.residual == "newest"
         pull = np.column_stack([planes.newest_pull() if newest else planes.pull() for planes in self.outputs])
-        with one_blas_thread():
-            grown = self.basis.grow(pull, rng)
+        grown = self.basis.grow(pull, rng)
         if grown:
             self.widen()
         return grown
 
     def model(self) -> tuple[Expansion, str]:
-        """The model so far, and how it was made; where no row makes a point, the bias alone and a point of no weight."""
+        """Return the model so far and its settings in words; without points, the bias and one point of coefficient 0."""
         v = np.column_stack([planes.best for planes in self.outputs])
         bias = self.span.constant * v[0]
         words = f"{self.settings.basis}, {self.settings.residual} residual, gap {self.gap:.1e}"

@@ -1,8 +1,8 @@
-"""Condensed support vector machines: support vectors merged pair by pair, after training or during it.
+"""Condensed support vector machines: merge support vectors pair by pair, after training or during it.
 
-Nguyen & Ho (2005, 2006) replace the two nearest support vectors of a class by one vector between them, over and over.
-Nguyen, Matsumoto, Takishima & Hashimoto (2010) do so while they train: a small working set takes in rows that the present
-machine gets wrong, is trained, and is condensed again.
+Nguyen & Ho (2005, 2006) replace the two nearest support vectors of a class by one vector between them, again and again.
+Nguyen, Matsumoto, Takishima & Hashimoto (2010) do so during training: a small working set receives rows that the current
+model gets wrong, is trained, and is condensed again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import numpy as np
 from ..kernels import RBF, Array, Kernel, stacked
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..rows.host import HostRows
-from ..solvers.demands import outputs
 from ..solvers.merging import SCORES, Merging
 from ..solvers.refit import Refit
 from ..trainers import SMO
@@ -27,23 +25,23 @@ from .prune import by_weight
 
 @dataclass(frozen=True)
 class CSVM(Reducer):
-    """Two support vectors of a class become one, until the budget is met; for the rbf kernel alone.
+    """Replace two support vectors of a class by one until the budget is met; for the rbf kernel alone.
 
-    The new vector is the best one on the line between the two, with the coefficient of its projection (see `merging`).
-    `pairs` says which two: "nearest", as in the papers, or "cheapest", the two whose merger moves w least, which
-    gives better points for few of them, as it does not leave lone outliers to the last. With several outputs a support
-    vector belongs to the class whose targets its coefficients agree with most. When no class has two vectors left, two of
-    different classes are merged.
+    The new vector is the best one on the line between the two, with the coefficient of their projection onto it (see
+    `solvers.merging`). `pairs` chooses the two: "nearest", as in the papers, or "cheapest", the pair whose merge moves w
+    least. The latter gives better models of few points, since it does not keep isolated outliers to the end. With several
+    outputs, a support vector belongs to the class whose targets its coefficients agree with most. Vectors of different
+    classes are merged only when no class has two left.
 
-    The papers keep the projected coefficients and the full model's bias, as `refit=False` does. These drift off by the
-    sum of all merges; by default coefficients and bias of each wanted size are fitted to what the full model asks of the
-    training rows, or to the labels where there is none (`Refit`). `CSVM(pairs="nearest", refit=False)` is the papers'.
+    The papers keep the projected coefficients and the full model's bias, as `refit=False` does. Their error grows with each
+    merge. By default, coefficients and bias of each size are fitted to the full model's margins on the training rows, or to
+    the labels where there is no full model. `CSVM(pairs="nearest", refit=False)` is the papers' method.
 
-    Without a full model the machine is trained here, with `C` and `tol`, on a working set of at most `working_set`
-    condensed vectors and half as many new rows a round: train, keep the support vectors, merge the nearest of a class
-    until they are few enough, take in rows within the margin (by chance) until there are none, or for `max_rounds`. A
-    merged vector has the weight of all its rows. This follows the abstract of the 2010 paper; its rules for choosing
-    rows and for stopping are not at hand, and these are ours.
+    Without a full model, CSVM trains one itself, with `C` and `tol`, on a working set of at most `working_set` vectors. A
+    round trains on the working set, keeps the support vectors, merges the nearest of a class until they are few enough, and
+    adds random rows that are within the margin, half a working set at most. It ends when no row is within the margin, or
+    after `max_rounds`. A merged vector has the sum of its rows' weights. This follows the abstract of the 2010 paper; its
+    rules for choosing rows and for stopping were not available, and these are ours.
     """
 
     C: float = 1.0
@@ -65,17 +63,17 @@ class CSVM(Reducer):
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
-        """The Gaussian kernel, whose merged points are known."""
+        """Return whether the kernel is rbf, the only one whose merged points are known."""
         return isinstance(kernel, RBF)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Merge down to the smallest size first, then fit the sizes from there up."""
-        full = model or Condensing(self, task, sizes[-1]).run(deadline)
+        """Merge down to the smallest size, then fit the models from the smallest to the largest."""
+        full = model or CondensedTraining(self, task, sizes[-1]).run(deadline)
         merged = list(merged_models(task, sizes, full, self.pairs, deadline))
-        fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
+        refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         origin = f"{full.size} {'support' if model else 'condensed'} vectors merged"
         for small, lost in reversed(merged):
-            yield (fitted(small), f"{origin}, refit") if fitted else (small, f"{origin}, |w - w~| <= {lost:.3g}")
+            yield (refit(small), f"{origin}, refit") if refit else (small, f"{origin}, |w - w~| <= {lost:.3g}")
             if deadline.over:
                 return
 
@@ -83,13 +81,12 @@ class CSVM(Reducer):
 def merged_models(
     task: Task, sizes: Sequence[int], full: Expansion, pairs: str, deadline: Deadline
 ) -> Iterator[tuple[Expansion, float]]:
-    """The full model merged to each size, from the largest down, and bounds of |w - w~|.
+    """Yield the full model merged to each size, the largest first, with an upper bound on |w - w~|.
 
-    Out of time, the heaviest points of the largest size, and no bound.
+    After the deadline, it yields the points of the largest size with the largest coefficients, without a bound.
     """
-    kernel, largest = full.kernel, min(sizes[-1], full.size)
-    assert isinstance(kernel, RBF)
-    merging = Merging(kernel, full.points, full.coef, classes_of(full.coef, task.targets), task.rows.meter, task.rng, pairs)
+    largest = min(sizes[-1], full.size)
+    merging = Merging(task.rows, full.points, full.coef, classes_of(full.coef, task.targets), task.rng, pairs)
     for size in sorted({min(size, full.size) for size in sizes}, reverse=True):
         while merging.size > size and not deadline.over:
             merging.merge()
@@ -102,35 +99,38 @@ def merged_models(
 
 
 def classes_of(coef: Array, targets: Array) -> Array:
-    """The class that each point speaks for: the one of whose targets its coefficients have the largest inner product."""
+    """Return the class of each point: the one whose targets have the largest inner product with its coefficients."""
     codes = np.unique(targets, axis=0)
-    if codes.shape[0] == 1:  # rows of one class: the other side is against it
+    if codes.shape[0] == 1:  # with rows of one class, coefficients of the other sign are a class too
         codes = np.vstack([codes, -codes])
     return (coef @ codes.T).argmax(axis=1)
 
 
-class Condensing:
-    """Training on a working set: its vectors with their targets, weights and row numbers (-1 once merged).
+class CondensedTraining:
+    """Training on a working set of rows and merged vectors.
 
-    `out` are the rows that are not in it, nor in one of its merged vectors, in an order by chance.
+    `points`, `targets` and `weights` are the working set; `numbers` has the number of each row in it, and -1 for a merged
+    vector. `outside` has the numbers of the rows that are neither in the working set nor part of a merged vector, in random
+    order.
     """
 
     def __init__(self, settings: CSVM, task: Task, budget: int) -> None:
         self.task, self.trainer, self.max_rounds = task, SMO(settings.C, settings.tol), settings.max_rounds
         self.codes, self.classes = np.unique(task.targets, axis=0, return_inverse=True)
-        self.room = max(settings.working_set, budget, 2 * self.codes.shape[0])
-        self.points, self.targets = task.rows.X[:0], task.targets[:0]
-        self.weights, self.rows = task.weights[:0], np.empty(0, dtype=np.intp)
-        self.out = task.rng.permutation(task.rows.n)
+        self.capacity = max(settings.working_set, budget, 2 * self.codes.shape[0])
+        self.numbers = np.empty(0, dtype=np.intp)
+        self.points, self.targets, self.weights = task.rows.take(self.numbers), task.targets[:0], task.weights[:0]
+        self.outside = task.rng.permutation(task.rows.n)
 
     def run(self, deadline: Deadline) -> Expansion:
-        """Rounds until all rows out are beyond the margin, and the machine trained last."""
-        firsts = np.unique(self.classes[self.out], return_index=True)[1]  # one row of each class at least
-        chosen = np.concatenate([firsts, np.setdiff1d(np.arange(self.out.size), firsts)[: self.room - firsts.size]])
+        """Train and condense until all rows outside are beyond the margin, and return the model trained last."""
+        firsts = np.unique(self.classes[self.outside], return_index=True)[1]  # at least one row of each class
+        others = np.setdiff1d(np.arange(self.outside.size), firsts)
+        chosen = np.concatenate([firsts, others[: self.capacity - firsts.size]])
         for _ in range(self.max_rounds):
             self.admit(chosen)
-            gram = HostRows(self.task.rows.kernel, self.points, self.task.rows.meter)
-            fit = self.trainer.fit(Task(gram, self.targets, self.weights, self.task.rng))
+            rows = self.task.rows.of(self.points, cache=True)
+            fit = self.trainer.fit(Task(rows, self.targets, self.weights, self.task.rng))
             chosen = self.within_margin(fit.model)
             if fit.dual is None or not chosen.size or deadline.over:
                 break
@@ -138,33 +138,32 @@ class Condensing:
         return fit.model
 
     def admit(self, chosen: Array) -> None:
-        """Take in rows, by their numbers among those out."""
-        rows = self.out[chosen]
-        self.out = np.delete(self.out, chosen)
-        self.points = stacked(self.points, self.task.rows.X[rows])
-        self.targets = np.vstack([self.targets, self.task.targets[rows]])
-        self.weights, self.rows = np.append(self.weights, self.task.weights[rows]), np.append(self.rows, rows)
+        """Add rows to the working set, by their places in `outside`."""
+        numbers = self.outside[chosen]
+        self.outside = np.delete(self.outside, chosen)
+        self.points = stacked(self.points, self.task.rows.take(numbers))
+        self.targets = np.vstack([self.targets, self.task.targets[numbers]])
+        self.weights, self.numbers = np.append(self.weights, self.task.weights[numbers]), np.append(self.numbers, numbers)
 
     def within_margin(self, model: Expansion) -> Array:
-        """Rows out with an output below its target by more than tol, at most half a working set of them."""
-        if not self.out.size:
-            return self.out
-        margins = self.task.targets[self.out] * outputs(self.task.rows.subset(self.out), model)
-        short = (margins < 1 - self.trainer.tol) & (self.task.targets[self.out] != 0)
-        return np.flatnonzero(short.any(axis=1))[: self.room // 2]
+        """Return places in `outside` of rows with a margin below 1 - tol, at most half the working set's capacity."""
+        if not self.outside.size:
+            return self.outside
+        targets = self.task.targets[self.outside]
+        margins = targets * model.on(self.task.rows.subset(self.outside))
+        short = (margins < 1 - self.trainer.tol) & (targets != 0)
+        return np.flatnonzero(short.any(axis=1))[: self.capacity // 2]
 
     def condense(self, dual: Array) -> None:
-        """Send rows that are no support vectors out again, and merge the other vectors until there is room."""
-        support = dual.any(axis=1) | (self.rows < 0)  # the rows of a merged vector could not come back
-        self.out = np.append(self.out, self.rows[~support])
-        kernel, rng = self.task.rows.kernel, self.task.rng
-        assert isinstance(kernel, RBF)
+        """Move rows that are no support vectors outside, and merge the other vectors down to the capacity."""
+        support = dual.any(axis=1) | (self.numbers < 0)  # a merged vector stays: its rows cannot be added again
+        self.outside = np.append(self.outside, self.numbers[~support])
         groups = (self.targets[support][:, None] == self.codes).all(axis=2).argmax(axis=1)
-        merging = Merging(kernel, self.points[support], dual[support], groups, self.task.rows.meter, rng)
-        while merging.size > self.room:
+        merging = Merging(self.task.rows, self.points[support], dual[support], groups, self.task.rng)
+        while merging.size > self.capacity:
             merging.merge()
         kept = merging.places
-        whole = np.bincount(merging.home, minlength=merging.home.size)[kept] == 1
+        single = np.bincount(merging.merged_into, minlength=merging.merged_into.size)[kept] == 1
         self.points, self.targets = merging.points(), self.targets[support][kept]
-        self.weights = np.bincount(merging.home, self.weights[support])[kept]
-        self.rows = np.where(whole, self.rows[support][kept], -1)
+        self.weights = np.bincount(merging.merged_into, self.weights[support])[kept]
+        self.numbers = np.where(single, self.numbers[support][kept], -1)

@@ -11,27 +11,24 @@ LARS-SVM leaves them and are optimised together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
-from ..rows.threads import one_blas_thread
-from ..solvers.demands import outputs
-from ..solvers.moving import Loss, MovingLoss
+from ..solvers.descent import DescentSettings, descend
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 from .lars import Support, lars
 
-#: scipy's names and when to stop; the loss is a share of its value for the bias alone, and so is its gradient
-OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "lbfgs": ("L-BFGS-B", {"ftol": 1e-6, "gtol": 1e-9, "maxcor": 20}),
-    "cg": ("CG", {"gtol": 1e-7}),
+#: when to stop; the loss is a share of its value for the bias alone, and so is its gradient
+OPTIMIZERS = {
+    "lbfgs": DescentSettings(300, "lbfgs", memory=20, ftol=1e-6, gtol=1e-9),
+    "cg": DescentSettings(300, "cg", gtol=1e-7),
 }
 ROWS = ("support", "all")
 
@@ -68,16 +65,16 @@ class CVM(Reducer):
             raise ValueError(f"max_steps must be 1 or more, not {self.max_steps!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Each size from its own stop of LARS."""
+        """Move the points of each size from where LARS has them."""
         assert model is not None
         support = Support.of(task, model)
-        followed, weights = (task.rows, task.weights) if self.rows == "all" else (support.gram, np.ones(support.gram.n))
-        loss = MovingLoss(followed, squares(followed, model, weights))
+        followed, weights = (task.rows, task.weights) if self.rows == "all" else (support.rows, np.ones(support.rows.n))
+        loss = OutputLoss(followed, model, weights)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
             if stop.index.size in sizes or stop.last or deadline.over:
                 start = support.expansion(stop.index, stop.coef)
-                small, steps = moved(start, loss, self.optimizer, self.max_steps, deadline)
+                small, steps = moved(start, loss, replace(OPTIMIZERS[self.optimizer], steps=self.max_steps), deadline)
                 settings = f"{steps} steps of {self.optimizer}"
                 yield small, settings
                 if refit is not None:
@@ -86,42 +83,33 @@ class CVM(Reducer):
                 return
 
 
-def squares(rows: Rows, model: Expansion, weights: Array) -> Loss:
-    """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b."""
-    goals = outputs(rows, model)
-    scale = float(weights @ ((goals - model.bias) ** 2).sum(axis=1))
-    weights = weights[:, None] / (scale if scale > 0 else 1.0)
+class OutputLoss:
+    """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b, with its gradient; points are `inward`."""
 
-    def loss(some: slice, found: Array) -> tuple[float, Array]:
-        off = found - goals[some]
-        slopes = weights[some] * off
-        return float((slopes * off).sum()), 2 * slopes
+    def __init__(self, rows: Rows, model: Expansion, weights: Array) -> None:
+        self.rows, self.bias = rows, model.bias
+        self.goals = model.on(rows)
+        scale = float(weights @ ((self.goals - model.bias) ** 2).sum(axis=1))
+        self.weights = weights[:, None] / (scale if scale > 0 else 1.0)
+        self.against = rows.moving(np.zeros((0, rows.d)))
 
-    return loss
+    def __call__(self, points: Array, coef: Array) -> tuple[float, Array, Array]:
+        """Return the loss and its derivatives by points (m, d) and coefficients (m, q)."""
+        off = self.against.move(points, coef) + self.bias - self.goals
+        slopes = self.weights * off
+        return float((slopes * off).sum()), self.against.pullback(2 * slopes, coef), self.against.back(2 * slopes)
 
 
-def moved(start: Expansion, loss: MovingLoss, optimizer: str, max_steps: int, deadline: Deadline) -> tuple[Expansion, int]:
-    """The expansion with points and coefficients moved downhill from where they start, bias kept, and the steps taken."""
-    Z, coef = loss.inward(start.points), start.coef
+def moved(start: Expansion, loss: OutputLoss, settings: DescentSettings, deadline: Deadline) -> tuple[Expansion, int]:
+    """Return the expansion with points and coefficients moved downhill, its bias kept, and the steps taken."""
+    d = start.points.shape[1]
 
-    def parts(theta: Array) -> tuple[Array, Array]:
-        return theta[: Z.size].reshape(Z.shape), theta[Z.size :].reshape(coef.shape)
+    def value_and_gradient(both: Array) -> tuple[float, Array]:
+        value, *slopes = loss(both[:, :d], both[:, d:])
+        return value, np.hstack(slopes)
 
-    def value_and_gradient(theta: Array) -> tuple[float, Array]:
-        slope = loss(*parts(theta), start.bias)
-        return slope.value, np.concatenate([slope.points.ravel(), slope.coef.ravel()])
-
-    def watch(theta: Array) -> None:  # noqa: ARG001
-        if deadline.over:
-            raise StopIteration
-
-    method, options = OPTIMIZERS[optimizer]
-    theta = np.concatenate([Z.ravel(), coef.ravel()])
-    with one_blas_thread():  # its own products are small; the threads are for the rows
-        end = minimize(
-            value_and_gradient, theta, jac=True, method=method, callback=watch, options={**options, "maxiter": max_steps}
-        )
-    if not end.fun <= value_and_gradient(theta)[0]:  # a line search that lost its way in rounding
+    both = np.hstack([loss.rows.inward(start.points), start.coef])
+    end = descend(value_and_gradient, both, settings, deadline)
+    if not end.value <= value_and_gradient(both)[0]:  # a line search that lost its way in rounding
         return start, 0
-    points, coef = parts(end.x)
-    return Expansion(start.kernel, loss.outward(points), coef, start.bias), end.nit
+    return Expansion(start.kernel, loss.rows.outward(end.x[:, :d]), end.x[:, d:], start.bias), end.steps

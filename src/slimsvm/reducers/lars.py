@@ -1,12 +1,13 @@
 """LARS-SVM: support vectors chosen by least-angle regression (Xu, Gardner, Tyree & Weinberger 2015, section 4).
 
-The full model's bias b is kept, and its support vectors x_i with their labels y_i = +-1 are all the rows there are. With K
+The full model's bias b is kept, and the rows of the problem are its support vectors x_i with their labels y_i = +-1. With K
 the kernel among them, the problem (6) is
 
     minimise  |1 - yb - K^ alpha|^2 + alpha' K alpha        over alpha with few nonzeros,    K^_ij = y_i K_ij
 
-which is least squares with the Gram matrix G = K^'K^ + K and the correlations K^'(1 - yb), all that LARS needs: no
-eigendecomposition (8), and of G no more than products with vectors. As y_i^2 = 1, K^'K^ = K'K and K^'(1 - yb) = K'(y - b).
+which is least squares with the Gram matrix G = K^'K^ + K and the correlations K^'(1 - yb). LARS needs these correlations
+and products of G with vectors; it does not need the paper's eigendecomposition (8). As y_i^2 = 1, K^'K^ = K'K and
+K^'(1 - yb) = K'(y - b).
 """
 
 from __future__ import annotations
@@ -15,32 +16,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
 
-from ..kernels import Array, Precomputed
+from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..rows.host import HostRows
+from ..rows.protocol import Against, Rows
+from ..solvers.cholesky import GrowingCholesky
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
-#: a support vector with less than this share of its own square left is a combination of those chosen; with a kernel that
-#: is not positive definite it may be less than 0, and (6) would have no minimum
+#: a support vector is linearly dependent with this share of its square, or less, outside the span of the chosen points;
+#: with a kernel that is not positive definite it may be less than 0, and (6) would have no minimum
 INDEPENDENT = 1e-10
-#: the share of the first correlation that is left when there is nothing left to explain
+#: the share of the first correlation at which LARS ends
 NOTHING = 1e-9
-#: the share of the way to the least-squares solution that is as good as none; a double root has half the digits
+#: the last share of the way to the least-squares solution that counts as its end; a double root has half the digits
 EXPLAINED = 1e-6
+#: kernel values among support vectors that are kept; where there are more, they are evaluated in every step
+KEPT_VALUES = 1 << 27
 
 
 @dataclass(frozen=True)
 class Lars(Reducer):
-    """LARS-SVM (Xu et al. 2015): the model of size m is where LARS on problem (6) is after m steps, with the bias kept.
+    """LARS-SVM (Xu et al. 2015): the model of size m is the m-th step of LARS on problem (6), with the full model's bias.
 
-    LARS moves the coefficients of the points chosen towards their least-squares solution until another support vector
-    is as correlated with what is left; its coefficients are therefore shrunken. With `refit` the coefficients and the
-    bias of each model are fitted to what the full model is right about on all rows, as for `slant`.
-    `refit=False` is the paper's method.
+    LARS moves the coefficients of the chosen points towards their least-squares solution until another support vector is as
+    correlated with the residual. Its coefficients are therefore shrunken. With `refit` the coefficients and bias of each
+    model are fitted to the margins of the full model on all rows, as for `slant`. `refit=False` is the paper's method.
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
@@ -50,7 +52,7 @@ class Lars(Reducer):
     refit: bool = True
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """One walk of LARS, and the models of the given sizes on it."""
+        """Yield the models of the given sizes from one run of LARS."""
         assert model is not None
         support = Support.of(task, model)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
@@ -64,52 +66,32 @@ class Lars(Reducer):
 
 @dataclass(frozen=True)
 class Support:
-    """The support vectors of a full model: their kernel, their labels in each output, and the bias to keep."""
+    """The support vectors of a full model: their kernel values, their labels in each output, and the bias to keep."""
 
-    gram: HostRows
+    rows: Rows
     labels: Array  # (s, q) of -1, +1; 0 where a row is no support vector of that output
     bias: Array
-    matrix: Array | None  # the kernel among them, where it fits the memory of the task's row cache
+    kept: Against | None  # the kernel among them, where it is small enough to keep
 
     @classmethod
-    def of(cls, task: Task, model: Expansion) -> Support:
-        """Those of a model; with a precomputed kernel, those among the task's rows, as no more kernel values are there."""
-        nonzero = np.flatnonzero(np.abs(model.coef).sum(axis=1))
-        used = nonzero if nonzero.size else np.arange(model.size)
-        gram = task.rows
-        if isinstance(model.kernel, Precomputed):
-            _, rows, places = np.intersect1d(gram.ids, model.points[used], return_indices=True)
-            if not rows.size:
-                raise ValueError(
-                    "none of the full model's support vectors is among the rows given, and a precomputed kernel has no "
-                    "values for others; give the rows that the model was trained on"
-                )
-            used, own = used[places], gram.subset(rows)
-        else:
-            own = HostRows(model.kernel, model.points[used], gram.meter, 0.0, gram.error)
-        fits = own.n**2 * own.dtype.itemsize <= gram.cache_mb * 2**20
-        return cls(own, np.sign(model.coef[used]), model.bias, own.block(np.arange(own.n)) if fits else None)
-
-    def column(self, number: int) -> Array:
-        """The kernel between all support vectors and one of them."""
-        if self.matrix is not None:
-            return self.matrix[:, number].astype(np.float64)
-        return self.gram.block(np.arange(self.gram.n), np.array([number])).ravel().astype(np.float64)
+    def of(cls, task: Task, model: Expansion, kept_values: int = KEPT_VALUES) -> Support:
+        """Return the support vectors of a model; keep up to `kept_values` kernel values among them."""
+        rows, places = task.support(model)
+        kept = rows.against(rows.take(np.arange(rows.n)), exact=False) if rows.n**2 <= kept_values else None
+        return cls(rows, np.sign(model.coef[places]), model.bias, kept)
 
     def product(self, V: Array) -> Array:
-        """K @ V."""
-        if self.matrix is not None:
-            return (self.matrix @ V.astype(self.matrix.dtype)).astype(np.float64)
-        return self.gram.product_of(np.arange(self.gram.n), V, keep=False)
+        """Return K @ V."""
+        return self.rows.product_of(np.arange(self.rows.n), V, keep=False) if self.kept is None else self.kept.times(V)
 
     def expansion(self, index: Array, coef: Array) -> Expansion:
-        """The model on some of the support vectors."""
-        return Expansion(self.gram.kernel, self.gram.points(index), coef, self.bias)
+        """Return the model on some of the support vectors."""
+        return Expansion(self.rows.kernel, self.rows.take(index), coef, self.bias)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Where LARS is when the next point is about to enter."""
+    """The coefficients of LARS when the next point is about to enter."""
 
     index: Array  # (m,), support vectors in the order of entering
     coef: Array  # (m, q)
@@ -117,21 +99,21 @@ class Stop:
 
 
 def lars(support: Support, limit: int) -> Iterator[Stop]:
-    """Group LARS on problem (6): a stop for each number of points from 1 to `limit`, or to the last."""
+    """Yield the stops of group LARS on problem (6), for each number of points from 1 to `limit` or to the last."""
     rows = np.abs(support.labels)  # 1 for the rows of each output
     correlations = support.product(support.labels - rows * support.bias)  # K^'(1 - yb), for each output
     lengths = np.linalg.norm(correlations, axis=1)
-    chosen, waiting = Chosen(support, rows, limit + 1), np.ones(lengths.size, dtype=bool)
+    chosen, waiting = ChosenPoints(support, rows), np.ones(lengths.size, dtype=bool)
     coef = np.zeros((0, rows.shape[1]))
     entering = _enter(chosen, waiting, -lengths)
-    if entering is None:  # no kernel value among them but 0: the bias is all there is
+    if entering is None:  # all kernel values are 0: the model is its bias
         yield Stop(np.zeros(1, dtype=np.intp), np.zeros((1, rows.shape[1])), last=True)
         return
     start = level = float(lengths[entering])
     while entering is not None and coef.shape[0] < limit:
         index, coef = chosen.index, np.vstack([coef, np.zeros(rows.shape[1])])
         ahead = chosen.least_squares(correlations[index])  # from here to the least-squares solution
-        falls = chosen.gram_product(ahead)  # what correlations lose on that way
+        falls = chosen.gram_product(ahead)  # by how much that lowers the correlations
         shares = _ties(correlations, falls, level)
         entering = _enter(chosen, waiting, shares)
         share = 1.0 if entering is None else shares[entering]
@@ -145,10 +127,10 @@ def lars(support: Support, limit: int) -> Iterator[Stop]:
 
 
 def _ties(correlations: Array, falls: Array, level: float) -> Array:
-    """The share of the way at which each point is as correlated as those chosen, who fall from `level` to 0 on it.
+    """Return the share of the way at which each point is as correlated as the chosen ones, which fall from `level` to 0.
 
-    The root in [0, 1] of |c - t f|^2 = (1 - t)^2 level^2, which is one: c is no longer than the level at t = 0, and c - f
-    no shorter than 0 at t = 1. A root of 1 is no tie but the end: the points chosen explain that one too.
+    It is the root in [0, 1] of |c - t f|^2 = (1 - t)^2 level^2. There is exactly one: c is no longer than the level at
+    t = 0, and c - f no shorter than 0 at t = 1. A root of 1 is infinity here: the chosen points explain that point too.
     """
     squared = level**2
     left = np.maximum(squared - (correlations**2).sum(axis=1), 0.0)
@@ -160,8 +142,8 @@ def _ties(correlations: Array, falls: Array, level: float) -> Array:
     return np.where(shares < 1 - EXPLAINED, shares, np.inf)
 
 
-def _enter(chosen: Chosen, waiting: Array, order: Array) -> int | None:
-    """Let the first of those waiting in that is no combination of those chosen; those before it wait no longer."""
+def _enter(chosen: ChosenPoints, waiting: Array, order: Array) -> int | None:
+    """Add the first remaining candidate that is linearly independent; drop the dependent ones before it."""
     order = np.where(waiting, order, np.inf)
     while np.isfinite(order[number := int(order.argmin())]):
         waiting[number], order[number] = False, np.inf
@@ -170,41 +152,38 @@ def _enter(chosen: Chosen, waiting: Array, order: Array) -> int | None:
     return None
 
 
-class Chosen:
+class ChosenPoints:
     """The points chosen so far, and for each output the Cholesky factor of their block of G."""
 
-    def __init__(self, support: Support, rows: Array, most: int) -> None:
+    def __init__(self, support: Support, rows: Array) -> None:
         self.support, self.rows = support, rows
-        # outputs with the same rows have the same G: K'K over these rows, and K
+        # outputs with the same rows have the same G: K'K over these rows, plus K
         self.patterns, self.pattern_of = np.unique(rows, axis=1, return_inverse=True)
-        most = min(most, rows.shape[0])
-        self.columns = np.empty((most, rows.shape[0]))  # of K, as rows here
-        self.factors = np.zeros((self.patterns.shape[1], most, most))
+        self.factors = [GrowingCholesky(INDEPENDENT) for _ in self.patterns.T]
         self.index = np.empty(0, dtype=np.intp)
+        self.against = support.rows.against(support.rows.take(self.index))  # K between support vectors and chosen points
 
     def add(self, number: int) -> bool:
-        """Add a point unless it is a combination of those chosen, and tell whether it was added."""
-        m = self.index.size
-        self.columns[m] = column = self.support.column(number)
-        borders = self.columns[: m + 1] @ (self.patterns * column[:, None])
-        borders += column[np.append(self.index, number)][:, None]
-        for factor, border in zip(self.factors, borders.T, strict=True):
-            new = solve_triangular(factor[:m, :m], border[:m], lower=True, check_finite=False)
-            square = border[m] - new @ new
-            if not square > INDEPENDENT * abs(border[m]):
-                return False
-            factor[m, :m], factor[m, m] = new, np.sqrt(square)
-        self.index = np.append(self.index, number)
-        return True
+        """Add a point unless it is linearly dependent on the chosen ones, and return whether it was added."""
+        m, index = self.index.size, np.append(self.index, number)
+        self.against.append(self.support.rows.take(index[m:]))
+        column = self.against.column(m)
+        borders = self.against.back(self.patterns * column[:, None]) + column[index][:, None]
+        added = [factor.add(border[:m], border[m]) for factor, border in zip(self.factors, borders.T, strict=True)]
+        if all(added):
+            self.index = index
+            return True
+        for factor in self.factors:
+            factor.keep(m)
+        self.against.keep(np.arange(m))
+        return False
 
     def least_squares(self, correlations: Array) -> Array:
-        """The coefficients by which the chosen points explain these correlations of theirs, (m, q)."""
-        m = correlations.shape[0]
-        factors = (self.factors[pattern, :m, :m] for pattern in self.pattern_of)
-        solved = [cho_solve((L, True), c, check_finite=False) for L, c in zip(factors, correlations.T, strict=True)]
-        return np.column_stack(solved)
+        """Return the coefficients by which the chosen points explain these correlations of theirs, (m, q)."""
+        pairs = zip(self.pattern_of, correlations.T, strict=True)
+        return np.column_stack([self.factors[pattern].solve(column) for pattern, column in pairs])
 
     def gram_product(self, coef: Array) -> Array:
-        """G coef for the coefficients of the chosen points, in each output, for all support vectors."""
-        outputs = self.columns[: coef.shape[0]].T @ coef
+        """Return G coef for the coefficients of the chosen points, in each output, for all support vectors."""
+        outputs = self.against.times(coef)
         return self.support.product(self.rows * outputs) + outputs

@@ -11,9 +11,7 @@ import numpy as np
 from ..kernels import Array, Kernel, Precomputed
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..rows.host import HostRows
-from ..solvers.basis import bordered, check_C, kernel_norm, means, nested_models, proportional_rows, squared_hinge
-from ..solvers.coefficients import CoefficientFit
+from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
 from .base import Models, Reducer
 
 LANDMARKS = ("k-means", "random")
@@ -33,7 +31,7 @@ class Nystroem(Reducer):
 
     which is solved exactly. `landmarks` are "k-means", the centres of that many clusters (Zhang, Tsang & Kwok 2008) among
     at most `sample` rows, or "random" rows, each class in proportion, as scikit-learn has them but for the proportion.
-    Rows of a precomputed kernel have no means, so their landmarks are random always. The full model plays no part.
+    Rows of a precomputed kernel have no means, so their landmarks are always random. The full model is not used.
 
     C. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
     """
@@ -59,32 +57,28 @@ class Nystroem(Reducer):
         return True
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Random landmarks are drawn once for all sizes; means are sought for each."""
+        """Draw random landmarks once for all sizes; search means for each size."""
         if self.landmarks == "random" or isinstance(task.rows.kernel, Precomputed):
             index = proportional_rows(task.targets, sizes[-1], task.rng)
-            points = task.rows.points(index)
-            K = task.rows.matrix(points)
-            for small in nested_models(task, points, self._fit(task, K, K[index]), sizes, deadline):
+            points, norm = task.rows.take(index), self._norm(task.rows.block(index))
+            for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):
                 yield small, f"C={self.C:g}, landmarks=random"
             return
         for number, size in enumerate(sizes):
             if number and deadline.over:
                 return
             centres = self._means(task, size)
-            yield self._model_on(task, centres), f"C={self.C:g}, landmarks=k-means"
+            against, norm = task.rows.against(centres), self._norm(task.rows.among(centres))
+            small = next(nested_models(task, centres, against, norm, [size], deadline))
+            yield small, f"C={self.C:g}, landmarks=k-means"
             if centres.shape[0] < size:
                 return
 
-    def _fit(self, task: Task, K: Array, among: Array) -> CoefficientFit:
-        return squared_hinge(task, K, bordered(kernel_norm(among), bias=1.0) / (2 * self.C))
-
-    def _model_on(self, task: Task, landmarks: Array) -> Expansion:
-        gram, size, outputs = task.rows, landmarks.shape[0], task.targets.shape[1]
-        among = HostRows(gram.kernel, landmarks, gram.meter, cache_mb=0.0).block(np.arange(size))
-        fit = self._fit(task, gram.matrix(landmarks), among)
-        return Expansion(gram.kernel, landmarks, *fit.solve(np.zeros((size, outputs)), np.zeros(outputs)))
+    def _norm(self, among: Array) -> Array:
+        return bordered(kernel_norm(among), bias=1.0) / (2 * self.C)
 
     def _means(self, task: Task, count: int) -> Array:
-        """The distinct centres of at most `count` clusters."""
+        """Return the distinct centres of at most `count` clusters."""
         rows = task.sample(max(self.sample, count))
-        return np.unique(means(task.rows.X[rows], count, ROUNDS, task.rng, task.weights[rows]), axis=0)
+        centres = task.rows.means(rows, count, task.rng, rounds=ROUNDS, weights=task.weights[rows])
+        return np.unique(centres, axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows, squared_hinge
+from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
 from .base import Models, Reducer
 
 REGULARISERS = ("kernel", "coefficients")
@@ -19,7 +19,7 @@ REGULARISERS = ("kernel", "coefficients")
 
 @dataclass(frozen=True)
 class RSVM(Reducer):
-    """A random part of the rows J, each class in proportion, is the basis; all rows have a say in its coefficients:
+    """A random part of the rows J, each class in proportion, is the basis; its coefficients are fitted to all rows:
 
         minimise  1/2 (|beta|^2 + b^2) + C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_J beta_j k(x, x_j) + b
 
@@ -27,7 +27,7 @@ class RSVM(Reducer):
     an SVM has, and b is free.
 
     The paper smooths the hinge and stops Newton's method at a tolerance; here the problem is solved as it stands, to
-    rounding. The basis of a smaller size is a part of that of a larger one. The full model plays no part.
+    rounding. The basis of a smaller model is a part of that of a larger one. The full model is not used.
 
     Y.-J. Lee and O. L. Mangasarian, "RSVM: Reduced support vector machines", SIAM Data Mining 2001.
     """
@@ -43,12 +43,11 @@ class RSVM(Reducer):
             raise ValueError(f"unknown regulariser {self.regulariser!r}; there are {list(REGULARISERS)}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """One basis for the largest size, of which the others take the first points."""
+        """Draw one basis for the largest size; the smaller models use its first points."""
         index = proportional_rows(task.targets, sizes[-1], task.rng)
-        points = task.rows.points(index)
-        K = task.rows.matrix(points)
-        fit = squared_hinge(task, K, self._norm(K[index]) / self.C)
-        for small in nested_models(task, points, fit, sizes, deadline):
+        points = task.rows.take(index)
+        norm = self._norm(task.rows.block(index)) / self.C
+        for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):
             yield small, f"C={self.C:g}, regulariser={self.regulariser}"
 
     def _norm(self, K: Array) -> Array:

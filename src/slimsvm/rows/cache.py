@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..kernels import Array
@@ -13,11 +16,16 @@ def _smallest(values: Array, count: int) -> Array:
 
 
 class RowCache:
-    """The last kernel rows used, as many as fit in the memory given."""
+    """The last kernel rows used, as many as fit in the memory given.
 
-    def __init__(self, n: int, dtype: np.dtype, megabytes: float) -> None:
+    `empty` allocates them, in the memory of a device for example.
+    """
+
+    def __init__(
+        self, n: int, dtype: np.dtype, megabytes: float, empty: Callable[[tuple[int, int], np.dtype], Any] = np.empty
+    ) -> None:
         slots = int(megabytes * 2**20 // (n * dtype.itemsize)) if n else 0
-        self.rows = np.empty((min(slots, n), n), dtype)  # the system hands out pages as they are written
+        self.rows = empty((min(slots, n), n), dtype)  # the system hands out pages as they are written
         self.slot_of = np.full(n, -1, dtype=np.intp)
         self.held = np.full(self.rows.shape[0], -1, dtype=np.intp)
         self.used = np.zeros(self.rows.shape[0], dtype=np.int64)

@@ -22,6 +22,8 @@ STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
 READ_STRIP = 1 << 14
 #: numbers up to which sparse rows are written out for gradients, since sparse products with many points are slow
 DENSE_VALUES = 1 << 25
+#: points up to which gradients leave sparse rows sparse
+FEW_POINTS = 16
 #: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
 BLOCK_VALUES, PARTS = 1 << 18, 8
 #: work, as so many numbers to read, below which one thread is faster than several
@@ -101,6 +103,9 @@ class HostAgainst:
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
         n, m = self.rows.n, tiles.B.count
+        if not m:
+            self.K = np.empty((n, 0), tiles.dtype)
+            return np.zeros((n, V.shape[1]))
         if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
             self.memory = np.empty(n * m, tiles.dtype)
         self.K = K = self.memory[: n * m].reshape(n, m)
@@ -201,13 +206,16 @@ class HostAgainst:
             return self.kernel.pullback(values[part], placed, self.K[part], weights)
 
         m, d = placed.shape
+        wide = values.nnz // max(self.rows.n, 1) if issparse(values) else d
         self.rows.meter.add(rows.size * m)
-        return self._summed(rows.size, m + d, sums, (m, d), cost=m * (4 + d // 4))
+        return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
 
     def _gradient_rows(self) -> Matrix:
-        """Return the rows for gradients: written out where that is affordable."""
+        """Return the rows for gradients: written out where points are many and that is affordable."""
         if self.dense_rows is None:
             values = self.prepared.values
+            if self.size <= FEW_POINTS:
+                return values
             affordable = issparse(values) and values.shape[0] * values.shape[1] <= DENSE_VALUES
             self.dense_rows = values.toarray() if affordable else values
         return self.dense_rows

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..kernels import Array, InnerKernel, Kernel, Matrix, squared_norms
+from ..kernels import Array, InnerKernel, Kernel, Matrix, dense, squared_norms
 from .threads import blocks
 
 #: the error of a kernel value that float32 tiles may have where the caller asks for no less
@@ -120,12 +120,17 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float) -> Prepar
         given = Given(csr_array(given.rows()))
     else:
         given = Given(given.rows().toarray()) if issparse(given.X) else given
-        centre = _mean(given) if kernel.translation_invariant and given.n else None
-    if given.n * partners * given.d > SMALL_WORK:
+        centre = mean_row(given) if kernel.translation_invariant and given.n else None
+    if is_large_work(given.n, partners, given.d):
         rows = _converted(given, np.dtype(np.float32), centre)
         if float32_error(kernel, rows) <= min(error, FLOAT32_ERROR):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
+
+
+def is_large_work(n: int, partners: int, d: int) -> bool:
+    """Return whether so many kernel values of d features are work enough for float32 to pay."""
+    return n * partners * d > SMALL_WORK
 
 
 def plain_rows(X: Matrix) -> Prepared:
@@ -134,13 +139,18 @@ def plain_rows(X: Matrix) -> Prepared:
 
 
 def float32_error(kernel: InnerKernel, rows: Prepared) -> float:
-    """Return the error to expect of kernel values that are computed from float32 inner products among these rows.
+    """Return the error to expect of kernel values that are computed from float32 inner products among these rows."""
+    terms = np.diff(rows.values.indptr).max(initial=0) if rows.sparse else rows.values.shape[1]
+    return rounding_error(kernel, terms, float(rows.norms.max(initial=0.0)))
+
+
+def rounding_error(kernel: InnerKernel, terms: int, radius: float) -> float:
+    """Return the same for rows with so many nonzeros at most and squared norms up to `radius`.
 
     Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them.
     """
     unit = float(np.finfo(np.float32).eps) / 2
-    terms = np.diff(rows.values.indptr).max(initial=0) if rows.sparse else rows.values.shape[1]
-    return (kernel.amplification(float(rows.norms.max(initial=0.0))) * (np.sqrt(terms) + 4.0) + 4.0) * unit
+    return (kernel.amplification(radius) * (np.sqrt(terms) + 4.0) + 4.0) * unit
 
 
 def _is_sparse_work(given: Given) -> bool:
@@ -148,14 +158,14 @@ def _is_sparse_work(given: Given) -> bool:
         return False
     count = np.count_nonzero if not issparse(given.X) else lambda rows: rows.nnz
     nonzeros = sum(count(rows) for _, rows in given.blocks())
-    return nonzeros < SPARSE_DENSITY * given.n * given.d
+    return bool(nonzeros < SPARSE_DENSITY * given.n * given.d)
 
 
-def _mean(given: Given) -> Array:
-    """Return the mean of dense rows, summed in float64 in the order of the rows without a copy of all of them."""
+def mean_row(given: Given) -> Array:
+    """Return the mean of the rows, summed in float64 in their order without a copy of all of them."""
     if given.index is None:
-        return given.X.mean(axis=0, dtype=np.float64)
+        return np.asarray(given.X.mean(axis=0, dtype=np.float64)).ravel()
     total = np.zeros((1, given.d))
     for _, rows in given.blocks():
-        total = np.vstack([total, rows]).sum(axis=0, dtype=np.float64)[None]
+        total = np.vstack([total, dense(rows)]).sum(axis=0, dtype=np.float64)[None]
     return total[0] / given.n

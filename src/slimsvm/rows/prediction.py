@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Kernel, Matrix
+from ..kernels import Array, Chi2, Kernel, Matrix
+from ..kernels.spec import SPECS, core_arguments
 from . import precision
 from .precision import Given, prepare
 from .protocol import Meter
@@ -22,6 +23,8 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
     if _is_tiny(kernel, X, points):
+        if isinstance(kernel, Chi2):  # in larger batches scikit-learn's kernel checks this
+            kernel.check_rows(X)
         return _row_by_row(kernel, X, points, V)
     error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
     given = Given(X)
@@ -31,14 +34,12 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
 
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
     dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
-    return dense and kernel.name in core.FORMS and X.size * points.shape[0] <= min(TINY_WORK, precision.SMALL_WORK)
+    return dense and kernel.name in SPECS and X.size * points.shape[0] <= min(TINY_WORK, precision.SMALL_WORK)
 
 
 def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array) -> Array:
     """Return K(X, points) @ V by the compiled loop, without tiles."""
-    given = vars(kernel)
     X, points, V = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, points, V))
     out = np.empty((X.shape[0], V.shape[1]))
-    parameters = given.get("gamma", 1.0), given.get("coef0", 0.0), given.get("degree", 1)
-    core.expansion(core.FORMS[kernel.name], *parameters, X, points, V, np.zeros(V.shape[1]), out)
+    core.expansion(*core_arguments(kernel.name, vars(kernel)), X, points, V, np.zeros(V.shape[1]), out)
     return out

@@ -71,8 +71,8 @@ class Rows(Protocol):
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
 
-    def among(self, A: Matrix, B: Matrix | None = None) -> Array:
-        """Return K(A, B) in float64 for a few points, B = A by default."""
+    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
+        """Return K(A, B) in float64 for a few points, B = A by default; `placed` ones are in the home's coordinates."""
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""

@@ -1,7 +1,6 @@
-"""Responses: the values f(x_i) of a growing expansion on every row, the one vector that all methods keep.
+"""Responses: the outputs of a growing expansion on every row, kept up to date.
 
-A trainer or reducer is a round: ask for candidates, solve a small dense problem on them, add the result. Only this object
-knows where the rows are.
+Most methods work in rounds: choose a few rows by their responses, solve a small problem on these, and add the solution.
 """
 
 from __future__ import annotations
@@ -13,24 +12,27 @@ from .protocol import Rows
 
 
 class Responses:
-    """f(x_i) = sum_j k(x_i, z_j) coef_j for each row, one column per output, without the bias."""
+    """The outputs f(x_i) = sum_j k(x_i, z_j) coef_j on every row, without the bias: `values`, (n, q) in float64."""
 
-    def __init__(self, rows: Rows, outputs: int) -> None:
+    def __init__(self, rows: Rows, n_outputs: int) -> None:
         self.rows = rows
-        self.values = np.zeros((rows.n, outputs))
+        self.values = np.zeros((rows.n, n_outputs))
 
     def add(self, points: Matrix, coef: Array) -> None:
-        """Add the points with their coefficients, one row of them per point."""
+        """Add points to the expansion, with coefficients (m, q)."""
         self.values += self.rows.product(points, coef)
 
     def add_rows(self, index: Array, coef: Array, *, keep: bool | None = None) -> None:
-        """Add points that are rows; `keep` holds their kernel rows for the next time (by default where that pays)."""
+        """Add rows, by their numbers, to the expansion, with coefficients (m, q).
+
+        `keep` caches their kernel values for later calls; None does so where a cached value is cheaper than a new one.
+        """
         if index.size:
             self.values += self.rows.product_of(index, coef, keep=keep)
 
 
 def largest(score: Array, count: int) -> Array:
-    """The positions of the `count` largest finite scores, in no order."""
+    """Return the positions of the `count` largest finite scores, in any order."""
     finite = np.flatnonzero(np.isfinite(score))  # argpartition is slow among many equal infinities
     if finite.size <= count:
         return finite

@@ -1,4 +1,4 @@
-"""Threads of the host: how many there are, a limit on those of BLAS and OpenMP, and a crew that shares out strips of rows."""
+"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that shares out strips of rows."""
 
 from __future__ import annotations
 

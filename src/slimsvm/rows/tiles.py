@@ -5,12 +5,17 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from .._core import core
 from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix
 from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_rows, prepare
 from .threads import Crew, blocks
+
+#: features up to which the points of all tiles are written out once
+FEW_FEATURES = 4096
+#: features above which a dense line of points would take more memory than its tile is worth
+WIDE = 1 << 17
 
 
 class Tail:
@@ -129,7 +134,7 @@ class SparseTiles(InnerTiles):
         # a strip is long enough to pay for writing out the points of a tile
         self.shape = (max(1024, A.values.shape[1] // 8), core.SPARSE_LANES)
         features = A.values.shape[1]
-        self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if features <= 4096 else None
+        self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if features <= FEW_FEATURES else None
 
     def line(self, cols: slice) -> Array:
         """The points of one tile, transposed and padded to full lanes."""
@@ -155,11 +160,43 @@ class SparseTiles(InnerTiles):
         return self.values(rows, cols).T
 
 
+class WideTiles(InnerTiles):
+    """Tiles of CSR rows with so many features that no array may have a place for each: by the features that occur."""
+
+    def inner(self, rows: slice, cols: slice) -> Array:
+        """Return inner products over the features that the points have."""
+        A, B = self.A.values[rows], self.B.values[cols]
+        if not issparse(B):
+            return np.ascontiguousarray(A @ B.T)
+        A, B = shared_features(A, B)
+        return (A @ B.T).toarray()
+
+    def transposed(self, rows: slice, cols: slice) -> Array:
+        """Return a transposed view: the sparse side is always A."""
+        return self.values(rows, cols).T
+
+
+def shared_features(A: csr_array, B: csr_array) -> tuple[csr_array, csr_array]:
+    """Return both sets of rows with no other features than those of B, renumbered; their inner products are the same."""
+    used, places = np.unique(B.indices, return_inverse=True)
+    if not used.size:
+        return csr_array((A.shape[0], 1), dtype=A.dtype), csr_array((B.shape[0], 1), dtype=B.dtype)
+    found = np.minimum(np.searchsorted(used, A.indices), used.size - 1)
+    kept = used[found] == A.indices
+    starts = np.concatenate([[0], np.cumsum(kept)])[A.indptr]
+    return (
+        csr_array((A.data[kept], found[kept], starts), shape=(A.shape[0], used.size)),
+        csr_array((B.data, places, B.indptr), shape=(B.shape[0], used.size)),
+    )
+
+
 def make_tiles(kernel: Kernel, A: Prepared, B: Prepared) -> Tiles:
-    """The tiles for this kernel and these rows."""
+    """Return the tiles for this kernel and these rows."""
     if not isinstance(kernel, InnerKernel):
         return Tiles(kernel, A, B)
-    return (SparseTiles if A.sparse else InnerTiles)(kernel, A, B)
+    if not A.sparse:
+        return InnerTiles(kernel, A, B)
+    return (WideTiles if A.values.shape[1] > WIDE else SparseTiles)(kernel, A, B)
 
 
 def tiled_product(tiles: Tiles, V: Array, crew: Crew) -> Array:
@@ -203,7 +240,10 @@ def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
     if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
-        return tiles.tail.values(out, tiles.a[rows], tiles.b)
+        values = tiles.tail.values(out, tiles.a[rows], tiles.b)
+        if values is not out:
+            out[...] = values
+        return out
     for some in blocks(out.shape[0], tiles.shape[0]):
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             out[some, cols] = tiles.values(slice(rows.start + some.start, rows.start + some.stop), cols)

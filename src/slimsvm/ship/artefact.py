@@ -1,4 +1,4 @@
-"""What is shipped: one function of raw rows with its scaling and its classes, as plain arrays.
+"""What exporters write: one function of raw rows with its scaling and its classes, as plain arrays.
 
 Exporters and the runtime take an `Artefact` and know nothing of estimators. This file needs NumPy only.
 """
@@ -11,55 +11,22 @@ from functools import reduce
 
 import numpy as np
 
+from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..multiclass import OneVsOne, OneVsRest
+from ..scaling import Array, Scaling
 
-Array = np.ndarray
-
-#: the shift of a feature, in units of its scale, that float32 sums can take in without losing more than four bits
+#: the largest shift of a feature, in units of its scale, that is added to the bias: float32 sums lose up to four bits by it
 HARMLESS_SHIFT = 16.0
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """What rows go through before the kernel: clip((x - centre) * scale, low, high), feature by feature."""
-
-    centre: Array
-    scale: Array  # above 0
-    low: Array  # -inf for no clipping
-    high: Array
-
-    @classmethod
-    def affine(cls, centre: Array, scale: Array) -> Scaling:
-        """(x - centre) * scale."""
-        return cls(centre, scale, np.full(scale.shape, -np.inf), np.full(scale.shape, np.inf))
-
-    def __call__(self, X: Array) -> Array:
-        """The rows X as the kernel takes them."""
-        scaled = (X - self.centre) * self.scale
-        return np.clip(scaled, self.low, self.high) if self.clips else scaled
-
-    @property
-    def clips(self) -> bool:
-        """Whether any feature has an end."""
-        return bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
-
-    @property
-    def idle(self) -> bool:
-        """Whether rows pass unchanged."""
-        return not self.clips and not self.centre.any() and bool((self.scale == 1).all())
-
-    def then(self, after: Scaling) -> Scaling:
-        """One scaling for this one followed by another."""
-        low, high = (np.clip((end - after.centre) * after.scale, after.low, after.high) for end in (self.low, self.high))
-        return Scaling(self.centre + after.centre / self.scale, self.scale * after.scale, low, high)
+#: numbers between these keep their digits in float32, and so do their products with others of ordinary size
+MODERATE = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and how its outputs name a class."""
+    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and the classes that its outputs stand for."""
 
     kernel: str
-    parameters: Mapping[str, float]  # gamma, coef0, degree: those that the kernel has
+    parameters: Mapping[str, float]  # those of the kernel's spec
     points: Array  # (m, d)
     coef: Array  # (m, q)
     bias: Array  # (q,)
@@ -87,38 +54,65 @@ class Artefact:
         """Whether outputs are of pairs of classes, which vote."""
         return isinstance(self.coding, OneVsOne) and self.classes.size > 2
 
+    @property
+    def spec(self) -> KernelSpec:
+        """What exporters know of the kernel."""
+        return SPECS[self.kernel]
+
+    def check(self) -> None:
+        """Raise ValueError unless all parts fit together and all numbers are finite."""
+        shapes = f"points of shape {self.points.shape}, coef of {self.coef.shape} and bias of {self.bias.shape}"
+        if self.points.ndim != 2 or self.bias.ndim != 1 or self.coef.shape != (self.size, self.outputs):
+            raise ValueError(f"{shapes} do not fit together")
+        if self.classes.ndim != 1 or self.classes.size < 2 or np.unique(self.classes).size != self.classes.size:
+            raise ValueError("it needs two or more different classes")
+        if self.coding.n_classes != self.classes.size or self.coding.outputs != self.outputs:
+            raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
+        check_parameters(self.kernel, self.parameters)
+        for name, values in {"points": self.points, "coefficients": self.coef, "bias": self.bias}.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
+        if self.scaling is not None:
+            self.scaling.check(self.features)
+
     def compact(self) -> Artefact:
-        """The same function with as much of the scaling as possible in the points, and linear kernels as weights."""
+        """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights."""
         steps = _fold_shift, _fold_scale, _fold_centre, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
 
 
+def moderate(values: Array | float) -> bool:
+    """Return whether all values are finite and the largest of them is 0 or within MODERATE."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest == 0.0 or MODERATE[0] <= largest <= MODERATE[1]
+
+
 def _fold_scale(a: Artefact) -> Artefact:
-    """Scales of the features in the points: any for inner products, one for all for distances."""
+    """Move the scales of the features into the points: any scales for inner products, one for all for distances."""
     if a.scaling is None or a.scaling.clips:
         return a
-    scale = a.scaling.scale
-    unscaled = replace(a.scaling, scale=np.ones_like(scale))
-    if a.kernel in ("linear", "poly", "sigmoid"):
-        return replace(a, points=a.points * scale, scaling=unscaled)
-    # gamma takes the factor of |s x - s z|^power
-    power = {"rbf": 2, "laplacian": 1, "chi2": 1}.get(a.kernel)
-    if power is None or np.ptp(scale):
+    scale, inner = a.scaling.scale, a.spec.total.inner
+    if not inner and np.ptp(scale):
         return a
-    parameters = dict(a.parameters) | {"gamma": a.parameters["gamma"] * float(scale[0]) ** power}
-    return replace(a, points=a.points / scale, parameters=parameters, scaling=unscaled)
+    with np.errstate(over="ignore", under="ignore"):
+        points = a.points * scale if inner else a.points / scale
+        gamma = {} if inner else {"gamma": float(a.parameters["gamma"] * scale[0] ** a.spec.total.power)}
+    if not moderate(points) or not all(map(moderate, gamma.values())):
+        return a
+    unscaled = replace(a.scaling, scale=np.ones_like(scale))
+    return replace(a, points=points, parameters=dict(a.parameters) | gamma, scaling=unscaled)
 
 
 def _fold_shift(a: Artefact) -> Artefact:
-    """Shifts of the features in the bias of a linear function, where no digits are lost by it."""
-    if a.scaling is None or a.kernel != "linear":
+    """Move the shifts of the features into the bias of a linear function, where no digits are lost by it."""
+    if a.scaling is None or not _is_linear(a):
         return a
     harmless = np.abs(a.scaling.centre * a.scaling.scale).max(initial=0.0) <= HARMLESS_SHIFT
     return _moved_centre(a, np.zeros_like(a.scaling.centre)) if harmless else a
 
 
 def _round_centre(a: Artefact) -> Artefact:
-    """A centre that float32 holds exactly: far from 0, its rounding would shift all rows."""
+    """Choose a centre that float32 holds exactly: far from 0, its rounding would shift all rows."""
     if a.scaling is None:
         return a
     with np.errstate(over="ignore"):
@@ -127,21 +121,25 @@ def _round_centre(a: Artefact) -> Artefact:
 
 
 def _moved_centre(a: Artefact, centre: Array) -> Artefact:
-    """The same function with another centre, where the kernel allows: the rest goes into the points or the bias."""
-    if a.scaling is None or a.scaling.clips or a.kernel not in ("rbf", "laplacian", "linear"):
+    """Return the same function with another centre, where the kernel allows: the rest goes into the points or the bias."""
+    if a.scaling is None or a.scaling.clips or not (a.spec.total.shift_invariant or _is_linear(a)):
         return a
     rest = (a.scaling.centre - centre) * a.scaling.scale
     scaling = replace(a.scaling, centre=centre)
-    if a.kernel == "linear":
+    if _is_linear(a):
         return replace(a, bias=a.bias - (a.points @ rest) @ a.coef, scaling=scaling)
     return replace(a, points=a.points + rest, scaling=scaling)
 
 
 def _fold_centre(a: Artefact) -> Artefact:
-    """Shifts of the features in the points of a distance."""
-    if a.scaling is None or a.kernel == "linear" or (a.scaling.scale != 1).any():
+    """Move the shifts of the features into the points of a distance."""
+    if a.scaling is None or _is_linear(a) or (a.scaling.scale != 1).any():
         return a
     return _moved_centre(a, np.zeros_like(a.scaling.centre))
+
+
+def _is_linear(a: Artefact) -> bool:
+    return a.spec.value is IDENTITY and a.spec.total.inner
 
 
 def _drop_idle_scaling(a: Artefact) -> Artefact:
@@ -149,14 +147,14 @@ def _drop_idle_scaling(a: Artefact) -> Artefact:
 
 
 def _as_weights(a: Artefact) -> Artefact:
-    """A linear function needs one point per output: its weights."""
-    if a.kernel != "linear" or a.size <= a.outputs:
+    """Replace the points of a linear function by its weights, one point per output."""
+    if not _is_linear(a) or a.size <= a.outputs:
         return a
     return replace(a, points=a.coef.T @ a.points, coef=np.eye(a.outputs))
 
 
 def _not_empty(a: Artefact) -> Artefact:
-    """A constant function has a point too, with coefficients of 0: languages have no empty tables."""
+    """Give a constant function a point with coefficients of 0: languages have no empty tables."""
     if a.size:
         return a
     return replace(a, points=np.zeros((1, a.features)), coef=np.zeros((1, a.outputs)))

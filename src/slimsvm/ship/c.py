@@ -1,7 +1,7 @@
 """C: one C99 source with constant tables and a fixed loop, and a small header beside it.
 
-The source compiles by itself, allocates nothing and prints nothing; most kernels need expf or tanhf of the C
-library. Tables are float32, or integers of 8 or 16 bits with integer sums over the features.
+The source compiles by itself, allocates nothing and prints nothing; most kernels call expf or tanhf of the C library.
+Tables are float32, or integers of 8 or 16 bits with integer sums over the features.
 """
 
 from __future__ import annotations
@@ -13,14 +13,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from .artefact import Array, Artefact, Scaling
-from .formulas import formula_of
-from .literals import as_float32, c_string, class_names, float_literal, identifier, label_literals, listing, table
+from ..kernels.spec import POWER, spec_of
+from ..scaling import Scaling
+from .artefact import Array, Artefact
+from .literals import (
+    as_float32,
+    c_string,
+    check_float32,
+    class_names,
+    float_literal,
+    identifier,
+    label_literals,
+    listing,
+    table,
+)
 from .quantise import Quantised, quantise, warn_where_coarse
 
 BITS = {"float32": 32, "int16": 16, "int8": 8}
-#: what the kernels need of the C library
-LIBRARY = {"rbf": "expf", "laplacian": "expf", "chi2": "expf", "sigmoid": "tanhf"}
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,8 @@ class Cost:
 class CExporter:
     """model.c and model.h, whose functions begin with the name of the file.
 
-    `precision` is float32, int16 or int8. For integers, features (after scaling) lie between -limit and limit, or in the
-    range of the points and of `rows`, raw rows like those to come; beyond that range they are clipped.
+    `precision` is float32, int16 or int8. Integers cover features (after scaling) from -limit to limit, or the range of the
+    points and of `rows`, raw rows like those to predict; features beyond that range are clipped.
     """
 
     ending: ClassVar[str] = ".c"
@@ -50,19 +59,20 @@ class CExporter:
             raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {sorted(BITS)}")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
-        """The source and the header, by ending."""
+        """Return the source and the header, by ending."""
         source = self._source(artefact, identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small)
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
-        """What the exported model will take."""
+        """Return what the exported model will take."""
         return self._source(artefact, "model", fit=False).cost
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
-        formula_of(artefact, "C")
+        spec_of(artefact.kernel, "the C export")
         a, bits = artefact.compact(), BITS[self.precision]
+        check_float32(a)
         small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
         return Source(a, prefix, self.precision, small)
 
@@ -78,7 +88,7 @@ class Source:
 
     def text(self) -> str:
         """The C source."""
-        kernel = [self.power()] * (self.a.kernel == "poly") + [self.kernel()]
+        kernel = [self.power()] * (self.a.spec.value is POWER) + [self.kernel()]
         decision = [self.tally(), self.vote()] if self.a.votes else [self.decide()]
         pieces = [
             self.summary(),
@@ -98,6 +108,11 @@ class Source:
     def score_count(self) -> int:
         """The number of scores: one for two classes, else one per class."""
         return self.a.classes.size if self.a.classes.size > 2 else 1
+
+    @property
+    def library(self) -> str | None:
+        """The function of the C library that the kernel calls."""
+        return self.a.spec.value.library and f"{self.a.spec.value.library}f"
 
     @property
     def entry(self) -> str:
@@ -122,7 +137,7 @@ class Source:
         if self.scaling.clips:
             end = float(np.finfo(np.float32).max)
             parts |= {"low": np.maximum(self.scaling.low, -end), "high": np.minimum(self.scaling.high, end)}
-        return {name: as_float32(values, f"scaler's {name}") for name, values in parts.items()}
+        return {name: as_float32(values, f"scaler's {name}", each=name == "scale") for name, values in parts.items()}
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -151,7 +166,7 @@ class Source:
         """The comment at the head."""
         a, p, cost = self.a, self.prefix, self.cost
         words = "one score, above 0 for class 1" if self.score_count == 1 else "a score for each class, the largest wins"
-        needs = f", and {LIBRARY[a.kernel]} of the C library" if a.kernel in LIBRARY else ""
+        needs = f", and {self.library} of the C library" if self.library else ""
         sizes = f"{a.size:,} points of {a.features:,} features, {a.classes.size} classes"
         return f"""/* {p}: {sizes}, {a.kernel} kernel, {self.precision} tables.
  *
@@ -167,15 +182,14 @@ class Source:
     def constants(self) -> str:
         """Includes and numbers."""
         a = self.a
-        lines = ["#include <math.h>"] * (a.kernel in LIBRARY) + ["#include <stdint.h>"] * (self.small is not None)
+        lines = ["#include <math.h>"] * (self.library is not None) + ["#include <stdint.h>"] * (self.small is not None)
         lines += [""] * bool(lines)
         lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
         lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2)
-        values = {key.upper(): value for key, value in a.parameters.items()}
+        values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         if self.small is not None:
-            power = 1 if a.kernel == "laplacian" else 2
-            values |= {"UNIT": self.small.step**power, "COEF_UNIT": self.small.coef_step}
+            values |= {"UNIT": self.small.step**a.spec.total.power, "COEF_UNIT": self.small.coef_step}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
         return "\n".join(lines)
 
@@ -206,32 +220,37 @@ class Source:
         ]
 
     def rounded(self) -> str:
-        """The nearest integer of the tables; what is not a number becomes the smallest."""
+        """The nearest integer of the tables; NaN becomes the smallest."""
         assert self.small is not None
         end = self.small.largest
         return f"({self.entry})(!(t > -{end}) ? -{end} : t > {end} ? {end} : t + (t < 0 ? -0.5f : 0.5f))"
 
     def power(self) -> str:
-        """An integer power."""
+        """An integer power, by squaring."""
         return _function(
             "static float power(float base)",
-            ["float p = 1;", "for (int i = 0; i < DEGREE; i++)", "    p *= base;", "return p;"],
+            [
+                "float p = 1;",
+                "for (int n = DEGREE; n > 0; n /= 2, base *= base)",
+                "    if (n % 2)",
+                "        p *= base;",
+                "return p;",
+            ],
         )
 
     def kernel(self) -> str:
         """The kernel of a row and a point, after its term for one feature."""
-        formula = formula_of(self.a, "C")
-        value = formula.value.format(exp="expf", tanh="tanhf")
+        value = self.a.spec.value.expression.format(exp="expf", tanh="tanhf")
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
-        term = _function(f"static {number} term({number} x, {number} z)", [f"return {formula.term};"])
+        term = _function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
         head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
         total = "s0 + s1 + s2 + s3"
         if self.small is not None:
             total = f"(float)({total})"
-            # next to GAMMA, which compilers then multiply with it once and for all
+            # next to GAMMA, so that compilers fold the two constants into one
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         body = [
-            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums: none waits for its last addition */",
+            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */",
             "int i = 0;",
             "for (; i < FEATURES - 3; i += 4) {",
             *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in range(4)),
@@ -294,7 +313,7 @@ class Source:
         )
 
     def vote(self) -> str:
-        """Scores: votes, with the outputs parting equals; the class by these or by votes alone."""
+        """Scores (votes, with ties broken by the outputs) and the class by these or by votes alone."""
         p = self.prefix
         scores = _function(
             f"void {p}_scores(const float *x, float *scores)",

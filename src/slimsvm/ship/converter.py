@@ -1,6 +1,6 @@
-"""A converter for skl2onnx, so that any Pipeline it knows converts with a SlimSVC in it.
+"""A converter for skl2onnx, which then converts any Pipeline with a SlimSVC in it.
 
-from slimsvm.io.converter import register
+from slimsvm.ship.converter import register
 
 register()
 model = skl2onnx.to_onnx(pipeline, X[:1])
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.svc import SlimSVC
+from ..estimators import SlimSVC
 from .onnx import TYPES, Graph, build, require
 from .source import artefact_of
 
 
 def register() -> None:
-    """Tell skl2onnx how to convert a SlimSVC; once more does no harm."""
+    """Register the converter of SlimSVC with skl2onnx; a second call changes nothing."""
     shapes = require("skl2onnx.common.shape_calculator").calculate_linear_classifier_output_shapes
     options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
     require("skl2onnx").update_registered_converter(SlimSVC, "SlimSVC", shapes, convert, options=options)

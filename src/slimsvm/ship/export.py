@@ -1,7 +1,7 @@
-"""Models to where they have to run: the table of exporters, and the one function that writes their files.
+"""The table of exporters, and the function that writes their files.
 
-An exporter is a frozen dataclass of settings with an `ending` and `render(artefact, stem)`, which gives the bytes of its
-files by ending; a new one is a file with such a class and a line in `EXPORTERS`.
+An exporter is a frozen dataclass of settings with an `ending` and `render(artefact, stem)`, which returns the bytes of its
+files by ending. A new one is a file with such a class and a line in `EXPORTERS`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,20 @@ EXPORTERS: dict[str, Any] = {
 def export(
     model: Any, path: str | os.PathLike[str], target: str | None = None, *, force: bool = False, **settings: Any
 ) -> list[Path]:
-    """Write a fitted model as source or in another format: whole or not at all. Returns the files written.
+    """Write a fitted model as source or in another format, completely or not at all. Return the files written.
 
     `model` is a SlimSVC, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a name in
-    `slimsvm.io.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its exporter.
+    `slimsvm.ship.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its exporter.
     Files that exist are left alone unless `force` is set.
     """
     path = Path(path)
     exporter = make_exporter(target_of(path, target), settings)
     rendered = exporter.render(artefact_of(model), path.stem)
+    if path.suffix.lower() != exporter.ending and path.suffix.lower() in rendered:
+        raise ValueError(
+            f"cannot export to {path.name!r}: this export writes {sorted(rendered)}, and its main file must not end in "
+            f"{path.suffix!r}; name it {path.with_suffix(exporter.ending).name!r}"
+        )
     files = {path if ending == exporter.ending else path.with_suffix(ending): [data] for ending, data in rendered.items()}
     taken = [str(file) for file in files if file.exists()]
     if taken and not force:
@@ -51,7 +56,7 @@ def export(
 
 
 def target_of(path: Path, target: str | None) -> str:
-    """The target named, or the one of the path's ending."""
+    """Return the target named, or the one of the path's ending."""
     endings = {exporter.ending: name for name, exporter in EXPORTERS.items()}
     if target is None and path.suffix not in endings:
         raise ValueError(
@@ -65,7 +70,7 @@ def target_of(path: Path, target: str | None) -> str:
 
 
 def make_exporter(target: str, settings: dict[str, Any]) -> Any:
-    """The exporter of that name with these settings."""
+    """Return the exporter of that name with these settings."""
     kind = EXPORTERS[target]
     known = [field.name for field in fields(kind)]
     unknown = sorted(settings.keys() - set(known))

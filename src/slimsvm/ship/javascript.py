@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..kernels.spec import POWER, spec_of
 from .artefact import Artefact
-from .formulas import formula_of
 from .literals import as_float32, label_literals, listing, table
 
-#: the rule by which outputs name a class, as the body of `scores` and the number of the class for `predict`
+# Pieces of the module that choose a class by its outputs.
 LARGEST = """\
 function largest(values) {
   return values.reduce((best, value, k) => (value > values[best] ? k : best), 0);
@@ -46,8 +46,8 @@ class JavaScriptExporter:
     ending: ClassVar[str] = ".mjs"
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
-        """The module."""
-        formula_of(artefact, "JavaScript")
+        """Return the module."""
+        spec_of(artefact.kernel, "the JavaScript export")
         a = artefact.compact()
         pieces = [_head(a, stem), _tables(a), _kernel(a), _outputs(a), _decision(a)]
         return {self.ending: "\n".join(pieces).encode()}
@@ -77,7 +77,7 @@ def _tables(a: Artefact) -> str:
         doubles |= {"centre": a.scaling.centre, "scale": a.scaling.scale}
         doubles |= {"low": a.scaling.low, "high": a.scaling.high} if a.scaling.clips else {}
     texts += [f"const {name} = [\n    {listing(map(_number, values.tolist()))}\n];" for name, values in doubles.items()]
-    constants = [f"const {name.upper()} = {value!r};" for name, value in a.parameters.items()]
+    constants = [f"const {p.name.upper()} = {a.parameters[p.name]!r};" for p in a.spec.parameters]
     return "\n".join([*texts, *constants, ""])
 
 
@@ -86,16 +86,15 @@ def _number(value: float) -> str:
 
 
 def _kernel(a: Artefact) -> str:
-    formula = formula_of(a, "JavaScript")
-    power = "const power = (base) => base ** DEGREE;\n\n" if a.kernel == "poly" else ""
+    power = "const power = (base) => base ** DEGREE;\n\n" if a.spec.value is POWER else ""
     return f"""\
 {power}function kernel(row, start) {{
   let s = 0;
   for (let i = 0; i < features; i++) {{
     const x = row[i], z = points[start + i];
-    s += {formula.term};
+    s += {a.spec.total.term};
   }}
-  return {formula.value.format(exp="Math.exp", tanh="Math.tanh")};
+  return {a.spec.value.expression.format(exp="Math.exp", tanh="Math.tanh")};
 }}
 """
 
@@ -119,7 +118,7 @@ function outputs(row) {{
 
 
 def _decision(a: Artefact) -> str:
-    """`scores` and `predict`, with what they need."""
+    """Return `scores` and `predict`, with the functions they call."""
     if a.classes.size == 2:
         helpers, scores, number = [], "  return outputs(row);", "Number(outputs(row)[0] > 0)"
     elif not a.votes:

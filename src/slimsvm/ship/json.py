@@ -1,11 +1,11 @@
-"""JSON: the model as plain numbers in double precision, for programs of one's own and for `slimsvm.runtime`.
+"""JSON: the model as plain numbers in double precision, for your own programs and for `slimsvm.runtime`.
 
     {"format": "slimsvm", "version": 1, "kernel": {"name", "gamma", ...}, "coding": {"name", ...}, "classes": [...],
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...]}
 
-f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the coding "ovr" the largest output is
-that of the class, with "ovo" outputs are of pairs of classes that vote; two classes have one output, above 0 for the
-second.
+f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the coding "ovr" the class with the
+largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
+above 0 for the second class.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..multiclass import CODINGS
-from .artefact import Array, Artefact, Scaling
-from .formulas import formula_of
+from ..kernels.spec import spec_of
+from ..multiclass import CODINGS, OneVsOne, OneVsRest
+from ..scaling import Array, Scaling
+from ..text import short
+from .artefact import Artefact
 
 VERSION = 1
 
@@ -32,8 +34,8 @@ class JSONExporter:
     ending: ClassVar[str] = ".json"
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
-        """The file."""
-        formula_of(artefact, "JSON")
+        """Return the file."""
+        spec_of(artefact.kernel, "the JSON export")
         a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
         coding = {"name": a.coding.name} | {k: v for k, v in asdict(a.coding).items() if k != "n_classes"}
         document = {
@@ -51,55 +53,100 @@ class JSONExporter:
 
 
 def _scaling_entry(scaling: Scaling) -> dict[str, Any]:
-    """The arrays of a scaling; null stands for no end."""
+    """Return the arrays of a scaling; null stands for no clipping."""
     entry: dict[str, Any] = {"centre": scaling.centre.tolist(), "scale": scaling.scale.tolist()}
     for name, ends in (("low", scaling.low), ("high", scaling.high)):
         entry[name] = [end if np.isfinite(end) else None for end in ends.tolist()]
     return entry
 
 
+# Reading. Names and numbers of a file may end up in generated source, so all of them are checked here.
+
+
 def read_json(path: str | os.PathLike[str]) -> Artefact:
-    """The artefact in a JSON file that slimsvm wrote."""
+    """Return the artefact in a JSON file that slimsvm wrote."""
+    data = Path(path).read_bytes()
     try:
-        return _artefact(json.loads(Path(path).read_bytes()))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"cannot read {os.fspath(path)!r} as a model that slimsvm exported to JSON: {error}") from error
+        return _artefact(json.loads(data, parse_constant=_refuse_constant))
+    except RecursionError:
+        reason: object = "it is nested too deeply"
+    except (OverflowError, ValueError) as error:
+        reason = error
+    raise ValueError(f"cannot read {os.fspath(path)!r} as a model that slimsvm exported to JSON: {reason}")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"it has {name} for a number")
 
 
 def _artefact(document: Any) -> Artefact:
     if not isinstance(document, dict) or document.get("format") != "slimsvm":
         raise ValueError('it is not an object with "format": "slimsvm"')
-    if document["version"] > VERSION:
-        raise ValueError(f"it is of version {document['version']}, and this slimsvm reads {VERSION}; install a newer one")
-    kernel, coding = dict(document["kernel"]), dict(document["coding"])
-    points, coef, bias = (np.asarray(document[name], dtype=np.float64) for name in ("points", "coef", "bias"))
-    classes = np.asarray(document["classes"])
-    if points.ndim != 2 or coef.shape != (points.shape[0], bias.size):
-        raise ValueError(
-            f"points of shape {points.shape}, coef of {coef.shape} and bias of {bias.shape} do not fit together"
-        )
-    return Artefact(
-        kernel.pop("name"),
-        kernel,
-        points,
-        coef,
-        bias,
-        CODINGS[coding.pop("name")](classes.size, **coding),
-        classes,
-        _scaling(document["scaling"]),
-    )
+    version = _entry(document, "version", int)
+    if version > VERSION:
+        raise ValueError(f"it is of version {version}, and this slimsvm reads {VERSION}; install a newer one")
+    kernel = dict(_entry(document, "kernel", dict))
+    name = _entry(kernel, "name", str)
+    del kernel["name"]
+    spec_of(name, "slimsvm")
+    classes = _classes(_entry(document, "classes", list))
+    points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
+    coding, scaling = _coding(_entry(document, "coding", dict), classes.size), _scaling(document.get("scaling"))
+    artefact = Artefact(name, kernel, points, coef, _numbers(document, "bias", 1), coding, classes, scaling)
+    artefact.check()
+    return artefact
+
+
+def _entry(document: dict[str, Any], name: str, kind: type) -> Any:
+    value = document.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"it has {short(value)} for {name!r}, which should be of type {kind.__name__}")
+    return value
+
+
+def _numbers(document: dict[str, Any], name: str, axes: int) -> Array:
+    """Return a list of numbers, or of lists of equally many numbers, as an array."""
+    values = _entry(document, name, list)
+    rows = values if axes == 2 else [values]
+    if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+        raise ValueError(f"its {name} are not rows of equal lengths")
+    if not all(type(number) in (int, float) for row in rows for number in row):
+        raise ValueError(f"its {name} are not all numbers")
+    return np.array(values, dtype=np.float64).reshape(len(rows), -1 if rows else 0)[slice(None) if axes == 2 else 0]
+
+
+def _classes(values: list[Any]) -> Array:
+    kinds = {type(value) for value in values}
+    if not (kinds <= {int, float} or kinds in ({str}, {bool})):
+        raise ValueError(f"its classes are not all numbers, strings or truth values: {short(values)}")
+    classes = np.array(values)
+    if classes.dtype.kind not in "biufU" or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+        raise ValueError(f"its classes are not finite numbers of 64 bits: {short(values)}")
+    return classes
+
+
+def _coding(entry: dict[str, Any], n_classes: int) -> OneVsRest | OneVsOne:
+    name = _entry(entry, "name", str)
+    if name not in CODINGS:
+        raise ValueError(f"it has the coding {short(name)}; there are {sorted(CODINGS)}")
+    settings = {key: value for key, value in entry.items() if key != "name"}
+    if name == OneVsOne.name and settings.keys() <= {"break_ties"} and isinstance(settings.get("break_ties", False), bool):
+        return OneVsOne(n_classes, **settings)
+    if settings:
+        raise ValueError(f"it has a coding {name!r} with unknown settings {short(settings)}")
+    return CODINGS[name](n_classes)
 
 
 def _scaling(entry: Any) -> Scaling | None:
     if entry is None:
         return None
-    return Scaling(
-        np.asarray(entry["centre"], dtype=np.float64),
-        np.asarray(entry["scale"], dtype=np.float64),
-        _ends(entry["low"], -np.inf),
-        _ends(entry["high"], np.inf),
-    )
+    if not isinstance(entry, dict):
+        raise ValueError(f"it has {short(entry)} for 'scaling', which should be null or an object")
+    centre, scale = (_numbers(entry, name, 1) for name in ("centre", "scale"))
+    return Scaling(centre, scale, _ends(entry, "low", -np.inf), _ends(entry, "high", np.inf))
 
 
-def _ends(values: list[float | None], none: float) -> Array:
-    return np.array([none if value is None else value for value in values], dtype=np.float64)
+def _ends(entry: dict[str, Any], name: str, none: float) -> Array:
+    values = _entry(entry, name, list)
+    numbers = _numbers({name: [0.0 if value is None else value for value in values]}, name, 1)
+    return np.where([value is None for value in values], none, numbers)

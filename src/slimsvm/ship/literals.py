@@ -8,23 +8,44 @@ from itertools import islice
 
 import numpy as np
 
-from .artefact import Array
+from .artefact import Array, Artefact, moderate
 
 PER_LINE = {"f": 8, "i": 20}
+#: the smallest number that float32 holds with all its digits
+TINY = float(np.finfo(np.float32).tiny)
+REMEDY = "put a StandardScaler before the model, in one Pipeline, and train again"
 
 
-def as_float32(values: Array, what: str) -> Array:
-    """The values in float32, none of which may overflow."""
-    with np.errstate(over="ignore"):
+def as_float32(values: Array, what: str, *, each: bool = False) -> Array:
+    """Return the values in float32, which must hold the largest of them; with `each`, every one that is not 0."""
+    with np.errstate(over="ignore", under="ignore"):
         narrow = np.asarray(values, dtype=np.float32)
+    sizes = np.abs(values)
+    largest = float(sizes.max(initial=0.0))
     if not np.isfinite(narrow).all():
-        largest = float(np.abs(values).max())
-        raise ValueError(f"the {what} reach {largest:.3g}, beyond float32 (3.4e38); scale the features or the targets")
+        raise ValueError(f"the {what} reach {largest:.3g}, beyond float32 (3.4e38); {REMEDY}")
+    least = float(sizes[sizes > 0].min(initial=np.inf)) if each else largest
+    if 0 < least < TINY:
+        raise ValueError(f"the {what} are as small as {least:.3g}, below what float32 holds (1.2e-38); {REMEDY}")
     return narrow
 
 
+def check_float32(a: Artefact) -> None:
+    """Raise ValueError where sums over features leave float32.
+
+    A kernel's parameters tell: gamma is about one over the sum between two rows, so that a gamma of 1e-40 means squares of
+    1e40, which are infinite in float32.
+    """
+    for name, value in a.parameters.items():
+        if not moderate(value):
+            raise ValueError(
+                f"{name}={value:.3g} of the {a.kernel} kernel means features far from 1, whose sums float32 does not hold; "
+                f"{REMEDY}"
+            )
+
+
 def table(values: Array) -> str:
-    """The numbers of an array in lines: `%.9g` for float32, which reads back exactly, and digits for integers."""
+    """Return the numbers of an array in lines: `%.9g` for float32, which reads back exactly, and digits for integers."""
     form = "%d" if values.dtype.kind == "i" else "%.9g"
     numbers = iter(values.ravel().tolist())
     lines = []
@@ -34,32 +55,36 @@ def table(values: Array) -> str:
 
 
 def float_literal(value: float) -> str:
-    """A float constant of C."""
-    text = f"{np.float32(value):.9g}"
+    """Return a float constant of C."""
+    with np.errstate(over="ignore"):
+        narrow = np.float32(value)
+    if not np.isfinite(narrow) or (value and abs(narrow) < TINY):
+        raise ValueError(f"the constant {value:.3g} is beyond float32 (1.2e-38 to 3.4e38); {REMEDY}")
+    text = f"{narrow:.9g}"
     return f"{text}f" if re.search(r"[.e]", text) else f"{text}.0f"
 
 
 def label_literals(classes: Array, quote: Callable[[str], str]) -> list[str]:
-    """The classes as numbers, or as strings in quotes."""
+    """Return the classes as numbers, or as strings in quotes."""
     if classes.dtype.kind in "OUS":
         return [quote(str(label)) for label in classes]
     return [repr(label) for label in (classes.astype(int) if classes.dtype.kind == "b" else classes).tolist()]
 
 
 def c_string(text: str) -> str:
-    """A string constant of C in UTF-8; escapes have three octal digits and no question mark begins a trigraph."""
+    """Return a string constant of C in UTF-8; escapes have three octal digits and no question mark begins a trigraph."""
     plain = {byte: chr(byte) for byte in range(32, 127) if chr(byte) not in '"\\?'}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 def identifier(text: str) -> str:
-    """A C identifier made of the letters and digits of a name."""
+    """Return a C identifier made of the letters and digits of a name."""
     name = _plain(text)
     return name if name and not name[0].isdigit() else f"model_{name}".rstrip("_")
 
 
 def class_names(classes: Array) -> list[str]:
-    """A name for each class that may follow PREFIX_CLASS_: letters and digits of the label, numbered where two agree."""
+    """Return a name for each class to follow PREFIX_CLASS_: letters and digits of the label, numbered where two agree."""
     names = [_plain(str(label)) for label in classes.tolist()]
     clear = len(set(names)) == len(names) and all(names)
     return names if clear else [f"{number}_{name}".rstrip("_") for number, name in enumerate(names)]
@@ -70,7 +95,7 @@ def _plain(label: str) -> str:
 
 
 def listing(words: Iterable[str], width: int = 110) -> str:
-    """Words with commas between them, in lines."""
+    """Return words with commas between them, in lines."""
     lines, line = [], ""
     for word in words:
         if line and len(line) + len(word) > width:

@@ -13,21 +13,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..files.container import short
-from ..importers.pairs import layout_of
+from ..kernels.spec import SPECS, spec_of
 from ..multiclass import OneVsOne
-from .artefact import Array, Artefact, Scaling
+from ..scaling import Array, Scaling
+from ..text import short
+from .artefact import Artefact
+from .literals import check_float32
+from .pairs import layout_of
 
 OPSET = 17
 #: the numbers of element types in ONNX
 TYPES: dict[Any, int] = {np.float32: 1, np.int64: 7, np.float64: 11}
 FLAVORS = ("plain", "svm")
-#: SVMClassifier's names of the kernels it has
-SVM_KERNELS = {"linear": "LINEAR", "rbf": "RBF", "poly": "POLY", "sigmoid": "SIGMOID"}
+#: our names of the kernels that an SVMClassifier has
+SVM_KERNELS = [name for name, spec in SPECS.items() if spec.onnx]
 
 
 def require(module: str) -> Any:
-    """An optional module, or an error that names the extra to install."""
+    """Return an optional module, or raise an error that names the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -46,7 +49,7 @@ class Node:
 
 
 class Graph:
-    """Nodes and constants as they are made; what a model file and skl2onnx's container are filled from."""
+    """The nodes and constants of a model, from which a model file or skl2onnx's container is filled."""
 
     def __init__(self, dtype: type[np.floating[Any]]) -> None:
         self.dtype = dtype
@@ -54,13 +57,13 @@ class Graph:
         self.constants: dict[str, Array] = {}
 
     def constant(self, name: str, values: Any) -> str:
-        """The name of an array; floats are of the graph's precision."""
+        """Add an array, floats in the graph's precision, and return its name."""
         array = np.asarray(values)
         self.constants[name] = array.astype(self.dtype) if array.dtype.kind == "f" else array
         return name
 
     def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """The name of a new node's first output."""
+        """Add a node and return the name of its first output."""
         output = name or f"{op.lower()}_{len(self.nodes)}"
         self.nodes.append(Node(op, list(inputs), [output], attributes=attributes))
         return output
@@ -83,7 +86,7 @@ class ONNXExporter:
             raise ValueError("an SVMClassifier holds float32; for float64 take flavor='plain'")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
-        """The model file."""
+        """Return the model file."""
         onnx = require("onnx")
         graph = Graph(np.dtype(self.precision).type)
         build(graph, artefact, "X", self.flavor)
@@ -128,7 +131,10 @@ def _labels(classes: Array) -> Array:
 
 def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> None:
     """Add the nodes from the rows `x` to `label` and `scores`."""
+    spec_of(artefact.kernel, "the onnx export")
     a = artefact.compact()
+    if graph.dtype == np.float32:
+        check_float32(a)
     outputs = (_svm_classifier if flavor == "svm" else _expansion)(graph, a, x)
     decisive = _votes(graph, a, outputs) if a.votes else outputs
     number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
@@ -136,10 +142,8 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
 
 
 def _expansion(g: Graph, a: Artefact, x: str) -> str:
-    """`scores`, [-f, f] for two classes, or the outputs of pairs that are yet to vote."""
-    if a.kernel not in PLAIN_KERNELS:
-        raise ValueError(f"the onnx export has no {a.kernel!r} kernel; it has {sorted(PLAIN_KERNELS)}")
-    values = PLAIN_KERNELS[a.kernel](g, a, x)
+    """Add `scores` ([-f, f] for two classes), or the outputs of pairs, on which the votes are still to be taken."""
+    values = VALUES[a.spec.value.name](g, a, TOTALS[a.spec.total.name](g, a, x))
     sides = [-1.0, 1.0] if a.classes.size == 2 else [1.0]
     coef, bias = (np.concatenate([side * part for side in sides], axis=-1) for part in (a.coef, a.bias))
     name = "outputs" if a.votes else "scores"
@@ -147,7 +151,7 @@ def _expansion(g: Graph, a: Artefact, x: str) -> str:
 
 
 def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
-    """clip((x - centre) * scale, low, high), with the steps that do something."""
+    """Add clip((x - centre) * scale, low, high), without the steps that change nothing."""
     if scaling is None:
         return x
     x = g.add("Sub", x, g.constant("centre", scaling.centre)) if scaling.centre.any() else x
@@ -157,8 +161,12 @@ def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
     return x
 
 
+# The argument of the kernel's value function, by the sum over features that it is made of: gamma <x, z> + coef0 for inner
+# products, -gamma times the sum for distances.
+
+
 def _inner(g: Graph, a: Artefact, x: str) -> str:
-    """gamma <x, z> + coef0; gamma is in the points."""
+    """Add gamma <x, z> + coef0; gamma is in the points."""
     points = g.constant("points", a.points.T * a.parameters.get("gamma", 1.0))
     x = _scaled(g, x, a.scaling)
     if not a.parameters.get("coef0"):
@@ -166,77 +174,78 @@ def _inner(g: Graph, a: Artefact, x: str) -> str:
     return g.add("Gemm", x, points, g.constant("coef0", np.array([a.parameters["coef0"]])))
 
 
-def _poly(g: Graph, a: Artefact, x: str) -> str:
-    return g.add("Pow", _inner(g, a, x), g.constant("degree", np.array(float(a.parameters["degree"]))))
-
-
-def _sigmoid(g: Graph, a: Artefact, x: str) -> str:
-    return g.add("Tanh", _inner(g, a, x))
-
-
-def _rbf(g: Graph, a: Artefact, x: str) -> str:
-    """exp(2 gamma <x, z> - gamma |z|^2 - gamma |x|^2), with the mean of the points as origin where digits are short."""
+def _squares(g: Graph, a: Artefact, x: str) -> str:
+    """Add 2 gamma <x, z> - gamma |z|^2 - gamma |x|^2, with the mean of the points as origin where digits are short."""
     gamma = a.parameters["gamma"]
     origin = a.points.mean(axis=0) * _loses_digits(g, a)
     points = a.points - origin
     x = _scaled(g, x, _moved(a, origin))
     own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), gamma)))
     norms = g.constant("norms", -gamma * (points**2).sum(axis=1))
-    exponent = g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
-    return g.add("Exp", exponent)
+    return g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
 
 
 def _loses_digits(g: Graph, a: Artefact) -> bool:
-    """Whether the terms of the exponent are so large that their rounding would be seen in scores."""
+    """Return whether the terms of the exponent are so large that their rounding would show in scores."""
     largest = a.parameters["gamma"] * float((a.points**2).sum(axis=1).max())
     return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
 
 
 def _moved(a: Artefact, mean: Array) -> Scaling:
-    """The artefact's scaling with another origin for the scaled rows."""
+    """Return the artefact's scaling with another origin for the scaled rows."""
     origin = Scaling.affine(mean, np.ones_like(mean))
     return origin if a.scaling is None else a.scaling.then(origin)
 
 
 def _each_pair(g: Graph, a: Artefact, x: str) -> tuple[str, str]:
-    """Rows (n, 1, d) and points (m, d), which broadcast to all differences."""
+    """Return rows (n, 1, d) and points (m, d), which broadcast to all differences."""
     x = _scaled(g, x, a.scaling)
     return g.add("Unsqueeze", x, g.constant("middle_axis", np.array([1]))), g.constant("points", a.points)
 
 
-def _exp_of_sum(g: Graph, a: Artefact, terms: str) -> str:
+def _negative_sum(g: Graph, a: Artefact, terms: str) -> str:
     total = g.add("ReduceSum", terms, g.constant("last_axis", np.array([2])), keepdims=0)
-    return g.add("Exp", g.add("Mul", total, g.constant("gamma", np.array(-a.parameters["gamma"]))))
+    return g.add("Mul", total, g.constant("gamma", np.array(-a.parameters["gamma"])))
 
 
-def _laplacian(g: Graph, a: Artefact, x: str) -> str:
-    return _exp_of_sum(g, a, g.add("Abs", g.add("Sub", *_each_pair(g, a, x))))
+def _manhattan(g: Graph, a: Artefact, x: str) -> str:
+    return _negative_sum(g, a, g.add("Abs", g.add("Sub", *_each_pair(g, a, x))))
 
 
-def _chi2(g: Graph, a: Artefact, x: str) -> str:
+def _chi_squared(g: Graph, a: Artefact, x: str) -> str:
     rows, points = _each_pair(g, a, x)
     difference = g.add("Sub", rows, points)
     # where both features are 0 so is the difference, and the least number divides it
     total = g.add("Max", g.add("Add", rows, points), g.constant("least", np.array(float(np.finfo(np.float32).tiny))))
-    return _exp_of_sum(g, a, g.add("Div", g.add("Mul", difference, difference), total))
+    return _negative_sum(g, a, g.add("Div", g.add("Mul", difference, difference), total))
 
 
-PLAIN_KERNELS: dict[str, Callable[[Graph, Artefact, str], str]] = {
-    "linear": _inner,
-    "rbf": _rbf,
-    "poly": _poly,
-    "sigmoid": _sigmoid,
-    "laplacian": _laplacian,
-    "chi2": _chi2,
+TOTALS: dict[str, Callable[[Graph, Artefact, str], str]] = {
+    "inner": _inner,
+    "squares": _squares,
+    "manhattan": _manhattan,
+    "chi_squared": _chi_squared,
+}
+
+
+def _power(g: Graph, a: Artefact, s: str) -> str:
+    return g.add("Pow", s, g.constant("degree", np.array(float(a.parameters["degree"]))))
+
+
+VALUES: dict[str, Callable[[Graph, Artefact, str], str]] = {
+    "identity": lambda _g, _a, s: s,
+    "exp": lambda g, _a, s: g.add("Exp", s),
+    "power": _power,
+    "tanh": lambda g, _a, s: g.add("Tanh", s),
 }
 
 
 def _votes(g: Graph, a: Artefact, outputs: str) -> str:
-    """`scores`: votes, with the sum of outputs squeezed below half a vote; returns these or votes, as the model decides."""
+    """Add `scores`, votes plus the sum of outputs squeezed below half a vote; return what the model decides by."""
     signs = OneVsOne(a.classes.size).signs
     by_pair = g.constant("signs", signs.T)
     won = g.add("Cast", g.add("Greater", outputs, g.constant("border", np.array(0.0))), to=TYPES[g.dtype])
-    # the first class of a pair gets the vote or the second does
+    # a pair votes for its first class or for its second
     votes = g.add("Gemm", won, by_pair, g.constant("seconds", (signs < 0).sum(axis=1).astype(float)))
     confidence = g.add("MatMul", outputs, by_pair)
     one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
@@ -246,7 +255,7 @@ def _votes(g: Graph, a: Artefact, outputs: str) -> str:
 
 
 def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
-    """As `_expansion`, by an SVMClassifier; its scores are the outputs of pairs, or [-f, f] in ONNX Runtime."""
+    """Do as `_expansion` by an SVMClassifier; its scores are the outputs of pairs, or [-f, f] in ONNX Runtime."""
     if a.kernel not in SVM_KERNELS:
         raise ValueError(f"an SVMClassifier has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
     if a.classes.size > 2 and not a.votes:
@@ -261,7 +270,7 @@ def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
         ["svm_label", scores],
         "ai.onnx.ml",
         {
-            "kernel_type": SVM_KERNELS[a.kernel],
+            "kernel_type": a.spec.onnx,
             "kernel_params": parameters,
             "support_vectors": a.points[layout.index].ravel().tolist(),
             "vectors_per_class": layout.counts.tolist(),

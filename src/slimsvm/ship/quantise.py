@@ -1,4 +1,4 @@
-"""Tables of small integers: one step per table, and rows in units of the points, so that sums over features are exact."""
+"""Tables of small integers. Each table has one step, and rows are in units of the points, so sums are exact."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from .artefact import Array, Artefact
-from .formulas import FORMULAS
 
-#: the share of the largest score by which quantised scores may differ before the user hears of it
+#: quantised scores that differ by more than this share of the largest score raise a warning
 NOTABLE = 0.1
-#: how far rows may lie beyond the points: 16 bits have some to spare, 8 bits have none
+#: the range of the tables in units of that of the points: 16 bits leave room for rows beyond the points, 8 bits do not
 HEADROOM = {8: 1.0, 16: 4.0}
-#: the share of the points' bytes for which coefficients get 16 bits rather than 8
+#: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
 CHEAP = 1 / 8
-#: points up to which coefficients are fitted to the rounded points, and rows that this is done on
+#: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
@@ -46,16 +45,16 @@ class Quantised:
 def quantise(
     a: Artefact, bits: int, limit: float | None = None, rows: Array | None = None, *, fit: bool = True
 ) -> Quantised:
-    """The points and coefficients of an artefact as integers of 8 or 16 bits.
+    """Return the points and coefficients of an artefact as integers of 8 or 16 bits.
 
-    The range is that of the points and of `rows`, raw ones like those to come, or from -limit to limit. Coefficients are
-    those that give the outputs back best, on the same rows, now that the points are rounded; without `fit` the exact ones.
+    The range is that of the points and of `rows`, raw rows like those to predict, or from -limit to limit. Coefficients are
+    fitted on the same rows to reproduce the outputs with the rounded points; without `fit` they are only rounded.
     """
-    if not FORMULAS[a.kernel].integer:
+    if not a.spec.total.integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
     sample = a.points if rows is None else np.concatenate([a.points, rows if a.scaling is None else a.scaling(rows)])
     middle, reach = _range(a, sample, centred=limit is None)
-    if limit is not None and reach > limit:
+    if limit is not None and not reach <= limit:
         raise ValueError(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
             f"saturate; give a limit of at least {reach:.6g}, or none"
@@ -73,19 +72,19 @@ def _largest(bits: int) -> int:
 
 
 def _integers(values: Array, bits: int, step: float) -> Array:
-    """Values in units of a step, clipped to the range of the integers."""
+    """Return values in units of a step, clipped to the range of the integers."""
     return np.clip(np.rint(values / step), -_largest(bits), _largest(bits)).astype(f"i{bits // 8}")
 
 
 def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
-    """The middle of the range and how far features reach from it; where only differences count it may lie anywhere."""
+    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts."""
     low, high = float(sample.min()), float(sample.max())
-    middle = (low + high) / 2 if centred and a.kernel in ("rbf", "laplacian") else 0.0
+    middle = (low + high) / 2 if centred and a.spec.total.shift_invariant else 0.0
     return middle, max(high - middle, middle - low)
 
 
 def _fitted(a: Artefact, rounded: Callable[[Array], Array], sample: Array, bits: int) -> tuple[Array, float]:
-    """Integer coefficients for rounded points, and their step: those with nearly the exact outputs on the sample."""
+    """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
     sample = sample[:FITTED_ROWS]
     K = _kernel(a)(rounded(sample), rounded(a.points))
     H = K.T @ K
@@ -101,9 +100,9 @@ def _step(coef: Array, bits: int) -> float:
 
 
 def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
-    """Integers q with a small (coef - step q)' H (coef - step q): each error is made good by the coefficients to come.
+    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients make up for earlier rounding.
 
-    That is the way of optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
+    This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
     left, integers = coef.copy(), np.zeros(coef.shape, f"i{bits // 8}")
     U = np.linalg.cholesky(np.linalg.inv(H)).T
@@ -120,7 +119,7 @@ def _kernel(a: Artefact) -> Callable[[Array, Array], Array]:
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Compare the outputs on some of the points, which are rows like any other, and warn where they differ much."""
+    """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
     some = np.arange(0, a.size, -(-a.size // 256))
     points = tables.points * tables.step + tables.middle
     exact = _kernel(a)(a.points[some], a.points) @ a.coef

@@ -1,4 +1,4 @@
-"""The model as a function: NumPy and the compiled core, nothing else, and no validation."""
+"""The model as a fast function of rows. Needs NumPy and the compiled core only, and does not validate rows."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ from typing import Any
 import numpy as np
 
 from .._core import core
+from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .json import read_json
 
 
 class Runtime:
-    """Labels of rows: `run(row)` is a label, `run(rows)` an array of them; `run.scores` has what decision_function has.
+    """Predict rows: `run(row)` is a label, `run(rows)` an array of them; `run.scores` is decision_function.
 
-    Rows are taken as they are: numbers, as many as the model has features. What is called from several threads shares
-    nothing but constant tables, and the interpreter is free while kernels are evaluated.
+    Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
+    the interpreter lock is released while kernels are evaluated.
     """
 
     def __init__(self, artefact: Artefact) -> None:
-        if artefact.kernel not in core.FORMS:
-            raise ValueError(f"the runtime has no {artefact.kernel!r} kernel; it has {sorted(core.FORMS)}")
+        spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
         self.coding, self.classes, self.scaling = a.coding, a.classes, a.scaling
-        given = a.parameters
-        self._form = core.FORMS[a.kernel], given.get("gamma", 1.0), given.get("coef0", 0.0), int(given.get("degree", 1))
+        self._form = core_arguments(a.kernel, a.parameters)
         self._points, self._coef, self._bias = (
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
         )
 
     def __call__(self, rows: Any) -> Any:
-        """The label of a row, or those of rows."""
+        """Return the label of a row, or the labels of rows."""
         rows = np.asarray(rows, dtype=np.float64)
         labels = self.classes[self.coding.decode(self._outputs(rows))]
         return labels[0] if rows.ndim == 1 else labels
 
     def scores(self, rows: Any) -> Any:
-        """The scores of a row or of rows: one for two classes, else one per class."""
+        """Return the scores of a row or of rows: one for two classes, else one per class."""
         rows = np.asarray(rows, dtype=np.float64)
         scores = self.coding.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
@@ -53,7 +52,7 @@ class Runtime:
 
 
 def runtime(model: Any) -> Runtime:
-    """A fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
+    """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
 
     A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy.
     """

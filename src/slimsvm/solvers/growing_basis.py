@@ -1,90 +1,108 @@
-"""A basis of kernel functions that grows towards what its span lacks of g = sum_i pull_i Phi(x_i), a g for each output."""
+"""A basis of kernel functions that grows towards vectors g = sum_i pull_i Phi(x_i), one for each output.
+
+The part of g outside the span of the basis is its residual, from which the next basis vector is made.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import Array, Matrix, dense
+from ..kernels import RBF, Array, Matrix, dense
 from ..rows.protocol import Rows
-from .residual import Residual
-from .span import Span
+from ..rows.threads import one_blas_thread
+from .preimage import FeatureVector, ascended, fixed_points
+from .span import SpanCoordinates
+
+#: the relative gain of a fixed-point step below which a pre-image is settled
+SETTLED = 1e-3
 
 
 class RowBasis:
-    """Training rows: of `candidates` drawn by chance, the one that takes most from the residual."""
+    """Training rows: each is the one of `candidates` random rows that leaves the smallest residual of g."""
 
-    def __init__(self, gram: Rows, span: Span, candidates: int) -> None:
-        self.gram, self.span, self.candidates = gram, span, candidates
-        self.rows = np.empty(0, dtype=np.intp)
+    def __init__(self, rows: Rows, span: SpanCoordinates, candidates: int) -> None:
+        self.rows, self.span, self.candidates = rows, span, candidates
+        self.index = np.empty(0, dtype=np.intp)
 
     @property
     def points(self) -> Matrix:
-        """What an expansion keeps of the basis."""
-        return self.gram.points(self.rows)
+        """The basis as an expansion keeps it."""
+        return self.rows.take(self.index)
 
+    @one_blas_thread()
     def grow(self, pull: Array, rng: np.random.Generator) -> bool:
-        """Add a point for the residual of g, (n, q) by its coefficients; False where the span holds all rows."""
-        while (rows := self.draw(pull, rng)).size:
-            if self.add_best(rows, pull):
+        """Add a point for the residual of g with coefficients `pull` (n, q); False if all rows are in the span."""
+        while (candidates := self.draw(pull, rng)).size:
+            if self.add_best(candidates, pull):
                 return True
         return False
 
     def draw(self, pull: Array, rng: np.random.Generator) -> Array:
-        """Rows by chance, of those that the span does not hold and that are part of g, if there are any."""
+        """Return random rows outside the span: of those with a part in g, if there are any."""
         outside = self.span.outside()
         part = outside[pull[outside].any(axis=1)]
         pool = part if part.size else outside
         return rng.choice(pool, min(self.candidates, pool.size), replace=False)
 
-    def add_best(self, rows: Array, pull: Array) -> bool:
-        """Add the best of these rows, unless rounding alone has it outside the span."""
-        row = rows[int(self.gains(rows, pull).argmax())]
-        column = self.gram.matrix(self.gram.points(np.array([row]))).ravel()
-        if self.span.add(column, column[self.rows], float(self.span.diagonal[row])):
-            self.rows = np.append(self.rows, row)
+    def add_best(self, candidates: Array, pull: Array) -> bool:
+        """Add the best of the candidates, unless only rounding has it outside the span."""
+        best = candidates[[int(self.gains(candidates, pull).argmax())]]
+        links = self.rows.block(self.index, best).ravel().astype(np.float64)
+        if self.span.add(self.rows.take(best), links, float(self.span.diagonal[best[0]])):
+            self.index = np.append(self.index, best)
             return True
-        self.span.forget(row)
+        self.span.forget(best[0])
         return False
 
-    def gains(self, rows: Array, pull: Array) -> Array:
-        """What each of the rows would take from the squared length of the residual."""
-        active = np.flatnonzero(pull.any(axis=1))
-        features = self.span.features[1:]
-        projected = features[:, rows].T @ (features @ pull.astype(features.dtype))
-        inner = self.gram.subset(rows).product(self.gram.points(active), pull[active]) - projected
-        return np.square(inner).sum(axis=1) / self.span.rest[rows]
+    def gains(self, candidates: Array, pull: Array) -> Array:
+        """Return by how much each candidate would lower the squared length of the residual."""
+        active, some = np.flatnonzero(pull.any(axis=1)), self.rows.subset(candidates)
+        inner = some.product(self.rows.take(active), pull[active])
+        if self.span.size:
+            inner -= some.product(self.points, self.span.projected(pull))
+        return np.square(inner).sum(axis=1) / self.span.rest[candidates]
 
 
 class PreimageBasis(RowBasis):
-    """Points made for the residual: uphill from the best `starts` of the rows drawn, `max_steps` at most."""
+    """Pre-images of the residual, searched from the best `starts` of the candidates in at most `max_steps` steps each."""
 
-    def __init__(self, gram: Rows, span: Span, candidates: int, starts: int, max_steps: int) -> None:
-        super().__init__(gram, span, candidates)
+    def __init__(self, rows: Rows, span: SpanCoordinates, candidates: int, starts: int, max_steps: int) -> None:
+        super().__init__(rows, span, candidates)
         self.starts, self.max_steps = starts, max_steps
-        self.made = np.empty((0, gram.X.shape[1]))
+        self.made = np.empty((0, rows.d))
 
     @property
     def points(self) -> Array:
         """The points made so far, dense."""
         return self.made
 
-    def add_best(self, rows: Array, pull: Array) -> bool:
-        """Add what the climb finds or, where the span all but holds that, the best row."""
+    def add_best(self, candidates: Array, pull: Array) -> bool:
+        """Add the pre-image or, if that is linearly dependent on the points, the best candidate."""
         active = np.flatnonzero(pull.any(axis=1))
-        residual = Residual(self.gram.subset(active), pull[active], self.made, self.span.projected(pull))
-        Z = dense(self.gram.X[rows]).astype(np.float64)
-        order = np.argsort(-residual.gains(Z), kind="stable")
-        if self.add(residual.climb(Z[order[: self.starts]], self.max_steps)) or self.add(Z[order[:1]]):
+        residual = FeatureVector(self.rows.subset(active), pull[active], self.made, self.span.projected(pull))
+        Z = dense(self.rows.take(candidates)).astype(np.float64)
+        gains = residual.gains(Z)
+        order = np.argsort(-gains, kind="stable")
+        starts = order[: self.starts]
+        if self.add(self.search(residual, Z[starts], gains[starts])) or self.add(Z[order[:1]]):
             return True
-        self.span.forget(rows[order[0]])
+        self.span.forget(candidates[order[0]])
         return False
 
+    def search(self, residual: FeatureVector, starts: Array, gains: Array) -> Array:
+        """Return the point (1, d) with the largest gain that is found from the initial points with these gains."""
+        if isinstance(self.rows.kernel, RBF):
+            found, gains = fixed_points(residual, starts, self.max_steps, SETTLED, backtrack=False)
+        else:
+            pairs = zip(starts[:, None], gains, strict=True)
+            found = np.vstack([starts, *(ascended(residual, start, gain, self.max_steps) for start, gain in pairs)])
+            gains = residual.gains(found)
+        return found[[int(np.nan_to_num(gains).argmax())]]
+
     def add(self, point: Array) -> bool:
-        """Add a point (1, d), unless the span all but holds it."""
-        kernel = self.gram.kernel
-        own, links = float(kernel(point, point)[0, 0]), kernel(self.made, point).ravel()
-        self.gram.meter.add(1 + links.size)
-        added = self.span.add(self.gram.matrix(point).ravel(), links, own)
+        """Add a point (1, d), unless it is linearly dependent on the others."""
+        links = self.rows.among(self.made, point).ravel() if self.made.size else np.empty(0)
+        added = self.span.add(point, links, float(self.rows.among(point)[0, 0]))
         if added:
             self.made = np.vstack([self.made, point])
         return added

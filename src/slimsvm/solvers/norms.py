@@ -10,11 +10,12 @@ max(|a|_p*, |a|_q* / t), where 1* = inf, 2* = 2 and inf* = 1. A new norm is a cl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import check_count
 from ..kernels import Array
 
 
@@ -84,7 +85,7 @@ class OneInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
     def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
         """Return the box with a limited sum."""
@@ -99,7 +100,7 @@ class TwoInf(Norm):
     budget: int = 100
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        check_count(self.budget)
 
     def feasible_set(self, C: float, ids: Array) -> FeasibleSet:
         """Return the ball with a limited sum."""
@@ -160,16 +161,6 @@ class Mahalanobis(Norm):
 def ball(radius: float, n: int, *, cap: float = np.inf, total: float = np.inf) -> FeasibleSet:
     """Return |a|_2 <= radius with a box and a limited sum: a_i <= radius follows, and bounds every subproblem."""
     return FeasibleSet(np.full(n, float(min(cap, radius))), total, Ellipsoid(radius, np.array(1.0), float(np.sqrt(n))))
-
-
-def checked_budget(budget: Any) -> int:
-    """Return the budget; raise ValueError unless it is a whole number of 2 or more."""
-    if not isinstance(budget, Integral) or isinstance(budget, bool) or int(budget) < 2:
-        raise ValueError(
-            f"budget must be a whole number of 2 support vectors or more, one for each class, not {budget!r}; "
-            "give for example budget=100"
-        )
-    return int(budget)
 
 
 NORMS: dict[str, type[Norm]] = {norm.name: norm for norm in (One, Two, OneInf, TwoInf, OneTwo, Mahalanobis)}

@@ -1,36 +1,45 @@
-"""New coefficients and bias for the points of a small model, by what the training rows demand of it."""
+"""New coefficients and bias for the points of a small model, by the margin targets of the training rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..kernels import Array
+import numpy as np
+
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
-from .coefficients import REFIT_VALUES, CoefficientFit
-from .demands import demands
+from .margins import margin_targets
+from .newton import NewtonSettings, OneSidedSquares, tie_ridge
+
+#: kernel values between rows and points that a refit may hold; where all rows need more, a subsample is used
+REFIT_VALUES = 1 << 24
+PRECISE = NewtonSettings()
 
 
 @dataclass(frozen=True)
 class Refit:
-    """Rows and their demands h; calling it with a model gives that model the best coefficients and bias for them."""
+    """Rows and their margin targets; calling it with a model gives that model the best coefficients and bias for them."""
 
-    gram: Rows
-    targets: Array
-    demands: Array
-    weights: Array
+    rows: Rows
+    problem: OneSidedSquares
 
     @classmethod
-    def of(cls, task: Task, model: Expansion | None, most: int) -> Refit:
-        """The demands of a full model on the training rows, or of the labels alone; for models of up to `most` points.
-
-        Where rows and points are too many, rows are drawn by chance.
-        """
+    def of(cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True) -> Refit:
+        """Return a refit to a full model's margins, or to the labels alone, for models of up to `most` points."""
         part = task.part(task.sample(max(REFIT_VALUES // (most + 1), 1)))
-        return cls(part.rows, part.targets, demands(part, model, or_labels=True), part.weights)
+        targets = margin_targets(part, model, or_labels=or_labels)
+        return cls(part.rows, OneSidedSquares(part.targets, targets, part.weights))
 
     def __call__(self, small: Expansion) -> Expansion:
-        """The same points, fitted anew."""
-        fit = CoefficientFit(self.gram.matrix(small.points), self.targets, self.demands, self.weights)
-        coef, bias = fit.solve(small.coef, small.bias)
-        return replace(small, coef=coef, bias=bias)
+        """Return the same points with the best coefficients."""
+        return next(self.nested([small]))
+
+    def nested(self, models: Sequence[Expansion]) -> Iterator[Expansion]:
+        """Yield refits of models whose points are the first ones of the last model, without evaluating any point twice."""
+        against = self.rows.against(models[-1].points)
+        R = tie_ridge(against, self.problem.weights)
+        for model in models:
+            size, start = model.size + 1, np.vstack([model.bias, model.coef])
+            found = self.problem.fit(against.first(model.size), R[:size, :size], PRECISE, start=start)
+            yield replace(model, coef=found.coef, bias=found.bias)

@@ -19,11 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..checks import check_count
 from ..kernels import Array
 from ..limits import Limits
 from ..solvers.ellipsoid import solve_in_ellipsoid
 from ..solvers.limited import LimitedState
-from ..solvers.norms import Norm, Two, checked_budget
+from ..solvers.norms import Norm, Two
 from ..solvers.paper_steps import paper_steps
 from .frames.per_output import Binary, BinaryTrainer, Solution
 from .smo import SMO
@@ -59,7 +60,7 @@ class AnyNorm(BinaryTrainer):
         if not isinstance(self.norm, Norm):
             raise ValueError(f"norm must be one of slimsvm.solvers.norms, such as OneTwo(t=3.0), not {self.norm!r}")
         if self.prune is not None:
-            checked_budget(self.prune)
+            check_count(self.prune)
         if self.steps not in ("exact", "paper"):
             raise ValueError(f"steps must be 'exact' or 'paper', not {self.steps!r}")
         SMO(working_set=self.working_set)  # for its checks

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...checks import check_count
 from ...kernels import Array
 from ...model import Fit, Status, Task
 from ...progress import no_progress
@@ -32,8 +33,8 @@ class OnlineTrainer:
     shuffle: bool = True
 
     def __post_init__(self) -> None:
-        if self.budget is not None and (not isinstance(self.budget, Integral) or self.budget < 2):
-            raise ValueError(f"budget must be a number of support vectors, 2 at least, not {self.budget!r}")
+        if self.budget is not None:
+            check_count(self.budget)
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be 1, 2, ... passes over the rows, not {self.passes!r}")
 

@@ -1,4 +1,4 @@
-"""Demands against a plain loop, with a full model and without."""
+"""Margin targets against a plain loop, with a full model and without."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Task
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.demands import demands
+from slimsvm.solvers.margins import margin_targets
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def task():
     return Task(HostRows(RBF(0.5), rng.normal(size=(30, 3))), targets, np.ones(30))
 
 
-def test_demands_are_the_margins_of_the_full_model_up_to_one(task):
+def test_margin_targets_are_the_margins_of_the_full_model_up_to_one(task):
     rng = np.random.default_rng(1)
     model = Expansion(RBF(0.5), rng.normal(size=(8, 3)), 2 * rng.normal(size=(8, 2)), np.array([0.1, -0.2]))
-    outputs = model(task.rows.X)
-    found = demands(task, model)
+    outputs = model(task.rows.given.rows())
+    found = margin_targets(task, model)
     for row, column in np.ndindex(task.targets.shape):
         margin = task.targets[row, column] * outputs[row, column]
         assert found[row, column] == pytest.approx(min(margin, 1.0) if margin > 0 else -np.inf)
@@ -30,12 +30,12 @@ def test_demands_are_the_margins_of_the_full_model_up_to_one(task):
     assert ((found < 1.0) & (found > 0)).any()
 
 
-def test_without_a_full_model_each_row_demands_a_margin_of_one_where_it_has_a_part(task):
-    np.testing.assert_array_equal(demands(task, None), np.where(task.targets == 0, -np.inf, 1.0))
+def test_without_a_full_model_each_row_has_a_margin_target_of_one_where_it_has_a_part(task):
+    np.testing.assert_array_equal(margin_targets(task, None), np.where(task.targets == 0, -np.inf, 1.0))
 
 
 def test_a_full_model_that_is_right_nowhere_is_refused(task):
-    wrong = Expansion(RBF(0.5), task.rows.X[:1], np.zeros((1, 2)), np.array([5.0, 0.0]))
+    wrong = Expansion(RBF(0.5), task.rows.given.rows()[:1], np.zeros((1, 2)), np.array([5.0, 0.0]))
     one_sided = Task(task.rows, -np.ones((30, 2)), np.ones(30))
     with pytest.raises(ValueError, match="nothing to follow"):
-        demands(one_sided, wrong)
+        margin_targets(one_sided, wrong)

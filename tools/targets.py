@@ -1,4 +1,7 @@
-"""Exported models run for real: compiled, loaded or emulated. The tests and the benchmark ask here."""
+"""Run exported models: compile, load or emulate them, and return their labels and scores.
+
+The tests compare these with Python's; `python -m benchmarks ship` measures them. A new exporter adds a line to `RUNNERS`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from slimsvm.ship.artefact import Array, Artefact
 from slimsvm.ship.literals import identifier
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
-#: reads rows of floats, writes the number of the class and the scores of each
+#: a program that reads rows of floats and writes the index of the class and the scores of each
 MAIN = """
 #include <stdio.h>
 #include "{name}.h"
@@ -45,20 +48,20 @@ console.log(JSON.stringify({ labels: rows.map(predict), scores: rows.map(scores)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a target gave for some rows; scores (n, 1) for two classes, or None where it gives none."""
+    """The labels and scores of an exported model; scores are (n, 1) for two classes, None where the target has none."""
 
     labels: Array
     scores: Array | None
 
 
 def missing(*tools: str) -> str:
-    """Which of the programs are not there, in words for a skip; empty where all are."""
+    """Return a reason to skip that names the programs that are not installed; empty where all are."""
     absent = [tool for tool in tools if shutil.which(tool) is None]
     return f"{', '.join(absent)} not installed" if absent else ""
 
 
 def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",)) -> Path:
-    """A program of an exported C model; the model is compiled by itself, with all warnings as errors."""
+    """Compile an exported C model into a program. The model is compiled by itself, with all warnings as errors."""
     prefix = identifier(source.stem)
     (folder / "main.c").write_text(MAIN.format(name=source.stem, prefix=prefix, upper=prefix.upper()))
     program, model = folder / "program", folder / "model.o"
@@ -70,7 +73,7 @@ def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",)) ->
 def run_c(
     source: Path, artefact: Artefact, X: Array, compiler: Sequence[str] = ("gcc",), emulator: Sequence[str] = ()
 ) -> Outcome:
-    """An exported C model on this machine, or on an emulated one."""
+    """Run an exported C model on this machine, or in an emulator."""
     count = artefact.classes.size if artefact.classes.size > 2 else 1
     with tempfile.TemporaryDirectory() as folder:
         program = compile_c(source, Path(folder), compiler)
@@ -81,7 +84,7 @@ def run_c(
 
 
 def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
-    """An exported ONNX model in ONNX Runtime."""
+    """Run an exported ONNX model in ONNX Runtime."""
     session = onnx_session(source.read_bytes())
     double = session.get_inputs()[0].type == "tensor(double)"
     labels, scores = session.run(None, {"X": X.astype(np.float64 if double else np.float32)})
@@ -89,7 +92,7 @@ def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
 
 
 def onnx_session(model: bytes) -> Any:
-    """ONNX Runtime with one thread."""
+    """Return a session of ONNX Runtime with one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -98,7 +101,7 @@ def onnx_session(model: bytes) -> Any:
 
 
 def run_libsvm(source: Path, artefact: Artefact, X: Array) -> Outcome:
-    """svm-predict on an exported model, after the scaling that svm-scale would do with the ranges beside it."""
+    """Run svm-predict on an exported model. The rows are scaled first, as svm-scale would with the ranges file."""
     compact = artefact.compact()
     rows = X if compact.scaling is None else compact.scaling(X)
     with tempfile.TemporaryDirectory() as name:
@@ -109,14 +112,14 @@ def run_libsvm(source: Path, artefact: Artefact, X: Array) -> Outcome:
 
 
 def run_js(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
-    """An exported ES module in Node."""
+    """Run an exported ES module in Node."""
     command = ["node", "--input-type=module", "-e", NODE, source.resolve().as_uri()]
     done = subprocess.run(command, input=json.dumps(X.tolist()), capture_output=True, check=True, text=True)
     found = json.loads(done.stdout)
     return Outcome(np.array(found["labels"]), np.array(found["scores"]).reshape(len(X), -1))
 
 
-#: plain formulas, as a reader of a JSON file would write them
+#: each kernel as a reader of a JSON file would write it
 PLAIN = {
     "linear": lambda x, z, _: x @ z,
     "rbf": lambda x, z, p: np.exp(-p["gamma"] * ((x - z) ** 2).sum()),
@@ -128,7 +131,7 @@ PLAIN = {
 
 
 def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
-    """An exported JSON file by plain loops over its numbers."""
+    """Evaluate an exported JSON file by plain loops over its numbers."""
     model = json.loads(source.read_text())
     kernel, classes = model["kernel"], np.array(model["classes"])
     outputs = np.array([_json_outputs(model, PLAIN[kernel["name"]], row) for row in X])
@@ -157,7 +160,7 @@ def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array
     return np.array(values) @ np.array(model["coef"]).reshape(len(values), -1) + model["bias"]
 
 
-#: for each name in EXPORTERS, how its files are run and what that needs
+#: how the files of each exporter are run
 RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "c": run_c,
     "onnx": run_onnx,
@@ -165,4 +168,5 @@ RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "js": run_js,
     "json": run_json,
 }
+#: the programs that this needs
 TOOLS = {"c": ("gcc",), "libsvm": ("svm-predict",), "js": ("node",)}

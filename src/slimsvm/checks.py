@@ -1,0 +1,42 @@
+"""Checks of settings that solvers, trainers and estimators share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def is_count(value: Any, least: int = 1) -> bool:
+    """Return whether a value is a whole number of at least `least`; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def check_count(budget: Any) -> int:
+    """Return the budget of a trainer that keeps to it while it learns: a count of 2 or more, one for each class."""
+    if not is_count(budget, 2):
+        raise ValueError(f"budget must be a number of support vectors, 2 at least, not {budget!r}; give budget=100, say")
+    return int(budget)
+
+
+def check_budget(budget: Any) -> None:
+    """Raise ValueError unless a budget is None, a count, or a fraction of the full model's support vectors."""
+    fraction = isinstance(budget, Real) and not isinstance(budget, Integral) and 0 < float(budget) < 1
+    if budget is not None and not is_count(budget) and not fraction:
+        raise ValueError(
+            f"budget must be a number of support vectors (1, 2, ...) or a fraction of the full model's between 0 and 1, "
+            f"not {budget!r}"
+        )
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError unless a setting is a finite number above 0."""
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a number above 0, not {value!r}")
+
+
+def check_at_least(name: str, value: Any, least: int) -> None:
+    """Raise ValueError unless a setting is a whole number of at least `least`."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -1,0 +1,154 @@
+"""What the commands print: errors and warnings in one line, tables, progress, and how numbers are shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .interrupts import raise_on_interrupt
+from .parse import in_options
+
+Report = Callable[[str, float], None]
+
+#: numbers in the points up to which `info` quantises them to tell the cost of a C export
+LARGEST_COST = 1 << 27
+
+
+def plain(text: str) -> str:
+    """Return a text on one line without control characters, which could move the cursor or change what is shown."""
+    return "".join(char if char.isprintable() else " " * char.isspace() for char in text)
+
+
+def fail(message: str, code: int) -> int:
+    """Print an error and return the exit code."""
+    print(f"slimsvm: error: {plain(in_options(' '.join(message.split())))}", file=sys.stderr)
+    return code
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an exception says; if it says nothing, or only arithmetic broke, its name too."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, ArithmeticError | RecursionError):
+        return f"the data or the options are beyond what can be computed ({type(error).__name__}: {error})"
+    return str(error) or type(error).__name__
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning in one line; takes the place of `warnings.showwarning`."""
+    print(f"slimsvm: warning: {plain(in_options(' '.join(str(message).split())))}", file=sys.stderr)
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """Show a bar per phase on a terminal, and nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    raise_on_interrupt()
+    console = Console(stderr=True)
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield lambda phase, done: None  # noqa: ARG005
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(phase: str, done: float) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=1.0)
+            bars.update(tasks[phase], completed=done)
+
+        yield report
+
+
+def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("", "")) -> None:
+    """Print a small table; a head without words is left out."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    box = Table().box if sys.stdout.isatty() else None
+    # Text, since rich would take a label such as "[/a]" for markup
+    table = Table(title=Text(plain(title)), title_justify="left", box=box, show_header=any(head))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number == 0 or len(head) == 2 else "right")
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    Console(soft_wrap=True).print(table)
+
+
+def show_model(path: Path, model: Any, accuracies: Sequence[tuple[str, str]] = ()) -> None:
+    """Print what is in a model and its file."""
+    show(f"{path} ({path.stat().st_size:,} bytes)", [*facts(model), *accuracies])
+
+
+def show_files(files: Sequence[Path]) -> None:
+    """Print the names and sizes of files."""
+    for file in files:
+        print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
+
+
+def accuracy(predicted: Any, y: Any) -> str:
+    """Return the share of labels that are right, and their number."""
+    right = int((predicted == y).sum())
+    return f"{100 * right / len(y):.2f} % ({right:,} of {len(y):,})"
+
+
+def accuracies(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
+    """Return the accuracy on the rows given, and on test rows if there are any."""
+    measured = [("accuracy on these rows", accuracy(model.predict(X), y))]
+    if test is not None:
+        measured.append(("accuracy on test rows", accuracy(model.predict(test[0]), test[1])))
+    return measured
+
+
+def facts(model: Any) -> list[tuple[str, str]]:
+    """Return what `info` tells of a model."""
+    from sklearn.pipeline import Pipeline
+
+    svc = _classifier(model)
+    expansion, classes = svc.model_, svc.classes_
+    steps = [type(step).__name__ for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    kernel = ", ".join(f"{name}={value:g}" for name, value in vars(expansion.kernel).items())
+    return [
+        ("kernel", f"{expansion.kernel.name}({kernel})"),
+        ("classes", f"{classes.size:,}: {', '.join(map(str, classes[:10]))}{' …' * (classes.size > 10)}"),
+        ("features", f"{svc.n_features_in_:,}"),
+        ("preprocessing", ", ".join(steps) or "none"),
+        ("support vectors", f"{expansion.size:,}"),
+        ("outputs", f"{expansion.bias.size:,} ({svc.coding_.name})"),
+        *costs(model),
+    ]
+
+
+def _classifier(model: Any) -> Any:
+    """Return the classifier without the steps before it, as a SlimSVC."""
+    from sklearn.pipeline import Pipeline
+
+    from ..estimators import classifier_of, imported
+
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return last if hasattr(last, "model_") else classifier_of(imported(last))
+
+
+def costs(model: Any) -> list[tuple[str, str]]:
+    """Return what a model takes where it is shipped to: the figures that a C export states."""
+    from ..ship.c import CExporter
+    from ..ship.source import artefact_of
+
+    expansion, cost = _classifier(model).model_, {}
+    if max(expansion.size, 1) * expansion.points.shape[1] <= LARGEST_COST:
+        for precision in ("float32", "int8"):
+            with suppress(ValueError):  # not every kernel has an integer form, and not every number a float32 one
+                cost[precision] = CExporter(precision).cost(artefact_of(model))
+    if not cost:
+        return [("bytes as float32 tables", f"{expansion.nbytes:,}")]
+    return [
+        *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in cost),
+        *((f"RAM with {precision} C tables", f"{cost[precision].ram:,} bytes of stack") for precision in cost),
+        ("multiply-adds per prediction", f"{next(iter(cost.values())).multiply_adds:,}"),
+    ]

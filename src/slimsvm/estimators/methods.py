@@ -1,0 +1,109 @@
+"""From a name or an instance to a trainer or reducer with its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..checks import check_at_least, check_count, check_positive
+from ..kernels import Array, Kernel
+from ..reducers import REDUCERS
+from ..selection import check_kernel, names_where
+from ..trainers import TRAINERS
+
+#: settings that a method takes from the estimator unless its instance has values of its own
+SHARED = ("C", "tol", "max_iter")
+
+
+def make_trainer(estimator: Any) -> Any:
+    """Return the estimator's trainer; None for trainer=None."""
+    return None if estimator.trainer is None else _method(estimator.trainer, TRAINERS, "trainer", estimator)
+
+
+def make_reducer(estimator: Any) -> Any:
+    """Return the estimator's reducer."""
+    return _method(estimator.reducer, REDUCERS, "reducer", estimator)
+
+
+def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any:
+    """Return the method of that name, or the instance given, with the settings that it takes from the estimator."""
+    known = given in table if isinstance(given, str) else dataclasses.is_dataclass(given) and not isinstance(given, type)
+    if not known:
+        raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
+    method = table[given]() if isinstance(given, str) else given
+    fields = {field.name: field.default for field in dataclasses.fields(method)}
+    taken = {name: getattr(estimator, name) for name in SHARED if name in fields and getattr(method, name) == fields[name]}
+    if "budget" in fields and method.budget is None:
+        taken["budget"] = _budget(estimator.budget, given)
+    method = dataclasses.replace(method, **taken)
+    for name in ("C", "tol"):
+        check_positive(f"{name} of the {what}", getattr(method, name, 1.0))
+    check_at_least(f"max_iter of the {what}", getattr(method, "max_iter", -1), -1)
+    return method
+
+
+def _budget(budget: Any, given: Any) -> int:
+    """Return the budget of a trainer that keeps to it while it learns."""
+    name = given if isinstance(given, str) else type(given).__name__
+    try:
+        return check_count(budget)
+    except ValueError as error:
+        raise ValueError(f"trainer {name!r} keeps to a budget while it learns: {error}") from None
+
+
+def keeps_budget(trainer: Any, budget: Any) -> bool:
+    """Return whether the trainer keeps to the estimator's budget by itself."""
+    return budget is not None and getattr(trainer, "budget", None) == budget
+
+
+def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, weights: Array) -> None:
+    """Raise ValueError where trainer or reducer cannot do what is asked, before either begins."""
+    if trainer is None:
+        check_no_model(reducer, estimator.budget, estimator.tolerance)
+    else:
+        check_weights(trainer, weights)
+    reduces = estimator.budget is not None and not keeps_budget(trainer, estimator.budget)
+    if reduces or estimator.tolerance is not None:
+        check_kernel(reducer, kernel)
+
+
+def check_weights(trainer: Any, weights: Array) -> None:
+    """Raise ValueError for unequal weights that the trainer does not take."""
+    if not trainer.weighted and np.ptp(weights) > 0:
+        able = sorted(name for name, kind in TRAINERS.items() if kind.weighted)
+        raise ValueError(
+            f"{type(trainer).__name__} treats all rows alike: it has no sample_weight or class_weight. Those that have "
+            f"are {able}"
+        )
+
+
+def check_no_model(reducer: Any, budget: Any, tolerance: Any) -> None:
+    """Raise ValueError where the reducer, the budget or the tolerance needs the full model that trainer=None leaves out."""
+    if reducer.needs_model:
+        raise ValueError(
+            f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "
+            f"from the labels alone are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"
+        )
+    if tolerance is not None:
+        raise ValueError(
+            f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give a budget "
+            "alone, or a trainer"
+        )
+    if not isinstance(budget, Integral):
+        raise ValueError(
+            f"trainer=None has no full model to keep whole or to take a fraction of, and needs a number of support "
+            f"vectors; budget is {budget!r}. Give budget=16, say, or a trainer"
+        )
+
+
+def learns_streams(estimator: Any) -> bool:
+    """Return True where the estimator's trainer learns from streams; raise AttributeError where it does not."""
+    trainer = estimator.trainer
+    kind = TRAINERS.get(trainer) if isinstance(trainer, str) else type(trainer)
+    if hasattr(kind, "learn"):
+        return True
+    able = sorted(name for name, other in TRAINERS.items() if hasattr(other, "learn"))
+    raise AttributeError(f"trainer {trainer!r} needs all rows at once; those that learn from streams are {able}")

@@ -1,0 +1,114 @@
+"""Checks of what users give to estimators: settings, rows, labels and weights."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..checks import check_at_least, check_budget, check_positive
+from ..kernels import Array, Matrix
+from ..rows.homes import resolve_device
+from ..selection import check_selection
+
+#: rows keep the precision they come in
+DTYPES = [np.float64, np.float32]
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise ValueError for settings that are wrong whatever the data."""
+    for name in ("C", "tol", "cache_mb"):
+        check_positive(name, getattr(estimator, name))
+    check_at_least("max_iter", estimator.max_iter, -1)
+    check_at_least("degree", estimator.degree, 0)
+    if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
+        raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
+    check_budget(estimator.budget)
+    check_selection(estimator.validation_fraction, estimator.tolerance)
+    resolve_device(estimator.device)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed drawn from a random_state as scikit-learn takes it."""
+    return check_random_state(random_state).randint(np.iinfo(np.int32).max)
+
+
+def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: int = 1) -> tuple[Matrix, Array]:
+    """Return rows and labels in the form that all methods take; with `reset` the estimator learns widths and names."""
+    X, y = validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=least)
+    check_classification_targets(y)
+    return _csr(X), y
+
+
+def prediction_rows(estimator: Any, X: Any) -> Matrix:
+    """Return rows to predict, checked against what the estimator was fitted to."""
+    if not _is_plainly_valid(estimator, X):
+        check_is_fitted(estimator)
+        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES)
+    return _csr(X)
+
+
+def _csr(X: Matrix) -> Matrix:
+    return csr_array(X) if issparse(X) else X
+
+
+def _is_plainly_valid(estimator: Any, X: Any) -> bool:
+    """Return whether X passes `validate_data` at a glance: that call takes longer than a small model does for one row."""
+    state = vars(estimator)
+    return (
+        type(X) is np.ndarray
+        and X.dtype in DTYPES
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and "model_" in state
+        and "feature_names_in_" not in state
+        and X.shape[1] == state["n_features_in_"]
+        and bool(np.isfinite(X).all())
+    )
+
+
+def check_classes(classes: Array) -> None:
+    """Raise ValueError for fewer than two classes."""
+    if classes.size < 2:
+        raise ValueError(
+            f"the number of classes has to be greater than one; got {classes.size} class: {classes.tolist()}. "
+            "A classifier needs rows of two classes at least (rows of weight 0 do not count)"
+        )
+
+
+def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Array, Array, Array]:
+    """Return rows, labels, weights and numbers of the rows of positive weight."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weights < 0).any():
+        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+    kept = np.flatnonzero(weights > 0)
+    if kept.size == weights.size:
+        return X, y, weights, kept
+    return X[kept], y[kept], weights[kept], kept
+
+
+def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:
+    """Return the weight of each class, as SVC has it; under "balanced", classes without rows in y have weight 1."""
+    weights = np.ones(classes.size)
+    known = np.isin(classes, y) if isinstance(class_weight, str) else np.full(classes.size, True)
+    weights[known] = compute_class_weight(class_weight, classes=classes[known], y=y)
+    if (weights <= 0).any():
+        raise ValueError(f"class weights must be above 0; they are {dict(zip(classes.tolist(), weights, strict=True))}")
+    return weights
+
+
+def check_costs(C: float, weights: Array) -> None:
+    """Raise ValueError where C times a weight leaves the range of float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        smallest, largest = (float(np.float64(C) * weight) for weight in (weights.min(), weights.max()))
+    if smallest < np.finfo(np.float64).tiny or not np.isfinite(largest):
+        raise ValueError(
+            f"C times the weight of a row is between {smallest:g} and {largest:g}, beyond the range of float64; C is {C:g} "
+            f"and weights are between {weights.min():g} and {weights.max():g}. Scale the weights to a mean of 1"
+        )

@@ -1,0 +1,132 @@
+"""What exporters, file formats and the compiled core know of each kernel. Imports nothing but the standard library.
+
+A kernel value is `value` of a sum over features, `total`. Adding a kernel to every exporter is one entry in `SPECS`. A
+sum or a value function that is not here yet needs its ONNX operators in `ship.onnx` too, and the compiled core has a case
+for each kernel in `_core/expansion.c`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+#: the largest degree that a model file may have: 2^1024 overflows float64
+MAX_DEGREE = 1024
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum over the features of a row x and a point z; `term` is an expression of C that is JavaScript too."""
+
+    name: str
+    term: str
+    #: sum(t x, t z) = t^power sum(x, z)
+    power: int
+    #: the term is x z, so that the scale of a feature may move from the row to the point
+    inner: bool = False
+    #: sum(x + t, z + t) = sum(x, z), so that the centre of the features may move from the row to the point
+    shift_invariant: bool = False
+    #: the sum of integers is an integer
+    integer: bool = True
+
+
+@dataclass(frozen=True)
+class Value:
+    """The kernel value as an expression of the sum `s`; functions of the language's library are in braces."""
+
+    name: str
+    expression: str
+    #: the library function it calls
+    library: str | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel and the values it may have: numbers between `low` and `high`, both excluded."""
+
+    name: str
+    default: float
+    domain: str
+    low: float
+    high: float
+    whole: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a number within the bounds, which NaN is not."""
+        if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        number: Any = value if isinstance(value, Integral) else float(value)  # ints may be beyond float64
+        return bool(self.low < number < self.high)
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """One kernel: its parameters, its formula, and its name or number in other formats (None: the format has no such)."""
+
+    name: str
+    form: int  # its number in _core/core.h
+    parameters: tuple[Parameter, ...]
+    total: Sum
+    value: Value
+    libsvm: str | None = None
+    onnx: str | None = None  # kernel_type of an SVMClassifier
+
+
+_LARGEST = sys.float_info.max
+GAMMA = Parameter("gamma", 1.0, "a finite number above 0", 0.0, _LARGEST)
+COEF0 = Parameter("coef0", 0.0, "a finite number", -_LARGEST, _LARGEST)
+DEGREE = Parameter("degree", 1, f"a whole number from 0 to {MAX_DEGREE}", -1, MAX_DEGREE + 1, whole=True)
+
+_SQUARE = "(x - z) * (x - z)"
+INNER = Sum("inner", "x * z", power=2, inner=True)
+SQUARES = Sum("squares", _SQUARE, power=2, shift_invariant=True)
+MANHATTAN = Sum("manhattan", "(x > z ? x - z : z - x)", power=1, shift_invariant=True)
+CHI_SQUARED = Sum("chi_squared", f"(x + z != 0 ? {_SQUARE} / (x + z) : 0)", power=1, integer=False)
+
+IDENTITY = Value("identity", "s")
+EXP = Value("exp", "{exp}(-GAMMA * s)", "exp")
+POWER = Value("power", "power(GAMMA * s + COEF0)")
+TANH = Value("tanh", "{tanh}(GAMMA * s + COEF0)", "tanh")
+
+SPECS: dict[str, KernelSpec] = {
+    spec.name: spec
+    for spec in (
+        KernelSpec("linear", 0, (), INNER, IDENTITY, "linear", "LINEAR"),
+        KernelSpec("rbf", 1, (GAMMA,), SQUARES, EXP, "rbf", "RBF"),
+        KernelSpec("poly", 2, (GAMMA, COEF0, DEGREE), INNER, POWER, "polynomial", "POLY"),
+        KernelSpec("sigmoid", 3, (GAMMA, COEF0), INNER, TANH, "sigmoid", "SIGMOID"),
+        KernelSpec("laplacian", 4, (GAMMA,), MANHATTAN, EXP),
+        KernelSpec("chi2", 5, (GAMMA,), CHI_SQUARED, EXP),
+    )
+}
+
+
+def spec_of(kernel: str, what: str) -> KernelSpec:
+    """Return the spec of a kernel; `what` says in the error who has no such kernel."""
+    if kernel not in SPECS:
+        raise ValueError(f"{what} has no {kernel!r} kernel; it has {sorted(SPECS)}")
+    return SPECS[kernel]
+
+
+def check_parameters(kernel: str, given: Mapping[str, object]) -> None:
+    """Raise ValueError unless these are the parameters of the kernel and each of them is within its bounds.
+
+    A kernel that is not in `SPECS` (a precomputed one) has no parameters.
+    """
+    known = SPECS[kernel].parameters if kernel in SPECS else ()
+    names = [parameter.name for parameter in known]
+    if set(given) != set(names):
+        raise ValueError(f"the {kernel} kernel has the parameters {names}, not {sorted(map(str, given))[:9]}")
+    for parameter in known:
+        if not parameter.allows(given[parameter.name]):
+            value = repr(given[parameter.name])[:80]
+            raise ValueError(f"{parameter.name}={value} of the {kernel} kernel must be {parameter.domain}")
+
+
+def core_arguments(kernel: str, given: Mapping[str, float]) -> tuple[int, float, float, int]:
+    """Return the first four arguments of `core.expansion`: the form's number, gamma, coef0 and degree."""
+    gamma, coef0, degree = (given.get(parameter.name, parameter.default) for parameter in (GAMMA, COEF0, DEGREE))
+    return SPECS[kernel].form, float(gamma), float(coef0), int(degree)

@@ -1,0 +1,223 @@
+"""K(rows, points) on a device, for points that stay, grow in number or move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels import Array, Matrix, stacked
+from . import precision
+from .backends import FLOAT32, FLOAT64, Held
+from .host_against import FEW
+
+if TYPE_CHECKING:
+    from .array import ArrayRows
+
+#: rows that are averaged at a time: more need more memory, as the square of their number
+GROUPED_ROWS = 1024
+
+
+class ArrayAgainst:
+    """K(rows, points) of `ArrayRows`. Sums are in the device's most precise numbers with `exact`, else in those of K.
+
+    With `placed`, points are in coordinates relative to the rows' centre. From the first point on that is so far out that
+    float32 kernel values would be spoiled, they are float64.
+    """
+
+    def __init__(self, rows: ArrayRows, points: Matrix, *, placed: bool, exact: bool) -> None:
+        self.rows, self.on, self.kernel, self.exact, self.placed = rows, rows.backend, rows.kernel, exact, placed
+        self.held, self.points = rows.held, points
+        self._fill(points)
+
+    def _fill(self, points: Matrix) -> None:
+        """Evaluate K for these points."""
+        A, B = self._pair(points)
+        n, m = self.rows.n, points.shape[0]
+        self.dtype = A.dtype
+        self.K = self.memory = self.on.empty((n, m), A.dtype)
+        self.rows.meter.add(n * m)
+
+        def work(some: slice) -> None:
+            self.K[some, :] = self.rows.tile(A.part(some), B)
+
+        self.on.tiled(n if m else 0, m + self.rows.d, work)
+
+    def _pair(self, points: Matrix) -> tuple[Held, Held]:
+        if not self.placed:
+            return self.rows.pair(points)
+        there = self.on.points(points, self.held.dtype)
+        if self.held.dtype == FLOAT32:
+            allowed = max(precision.FLOAT32_ERROR, self.rows.rounding(self.rows.held))
+            if self.rows.rounding(there) > allowed:
+                self.on.needs_float64("a point is too far from the rows for float32")
+                self.held, there = self.on.converted(self.held, FLOAT64), self.on.points(points, FLOAT64)
+        return self.held, there
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return int(self.K.shape[1])
+
+    # Points.
+
+    def move(self, placed: Array, V: Array) -> Array:
+        """Evaluate K for other points and return the new K @ V."""
+        self.points, self.placed = placed, True
+        self._fill(placed)
+        return self.times(V)
+
+    def append(self, points: Matrix) -> None:
+        """Add points behind those there are."""
+        old, new = self.size, ArrayAgainst(self.rows, points, placed=self.placed, exact=self.exact)
+        size = old + new.size
+        dtype = max(self.dtype, new.dtype) if old else new.dtype
+        if self.memory.shape[1] < size or self.dtype != dtype:
+            memory = self.on.empty((self.rows.n, max(2 * old, size)), dtype)
+            memory[:, :old] = self.on.cast(self.K, dtype)
+            self.memory, self.dtype = memory, dtype
+        self.memory[:, old:size] = self.on.cast(new.K, dtype)
+        self.K = self.memory[:, :size]
+        self.points = stacked(self.points, points) if old else points
+
+    def keep(self, columns: Array) -> None:
+        """Keep some of the points, in this order, and drop the others."""
+        self.K = self.memory = self.on.take(self.K, columns, axis=1)
+        self.points = self.points[columns]
+
+    def first(self, size: int) -> ArrayAgainst:
+        """Return a handle on the first points, which shares their kernel values."""
+        part = ArrayAgainst(self.rows, self.points[:0], placed=self.placed, exact=self.exact)
+        part.K = part.memory = self.K[:, :size]
+        part.points, part.held, part.dtype = self.points[:size], self.held, self.dtype
+        return part
+
+    # Products.
+
+    @property
+    def _sum_dtype(self) -> np.dtype:
+        return self.on.sum_dtype if self.exact else self.dtype
+
+    def _rows(self, some: slice, rows: Array | None = None) -> Any:
+        """Return rows of K, in the precision of sums."""
+        K = self.K[some, :] if rows is None else self.on.take(self.K, rows[some])
+        return self.on.cast(K, self._sum_dtype)
+
+    def times(self, V: Array) -> Array:
+        """Return K @ V, (n, q)."""
+        products, weights = np.zeros((self.rows.n, V.shape[1])), self.on.send(V, self._sum_dtype)
+
+        def work(some: slice) -> None:
+            products[some] = self.on.fetch(self._rows(some) @ weights)
+
+        self.on.tiled(self.rows.n if V.size else 0, self.size, work)
+        return products
+
+    def column(self, point: int) -> Array:
+        """Return the kernel values of one point, (n,)."""
+        return self.on.fetch(self.K[:, range(self.size)[point]])
+
+    def nearest(self) -> Array:
+        """Return for each row the number of the point with the largest kernel value, (n,)."""
+        found = np.zeros(self.rows.n, dtype=np.intp)
+
+        def work(some: slice) -> None:
+            found[some] = self.on.fetch(self.on.xp.argmax(self.K[some, :], axis=1), np.dtype(np.intp))
+
+        self.on.tiled(self.rows.n, self.size, work)
+        return found
+
+    def largest_square(self) -> float:
+        """Return the largest squared kernel value."""
+        squares = [0.0]
+
+        def work(some: slice) -> None:
+            K = self.K[some, :]
+            squares.append(float(self.on.xp.max(K * K)))
+
+        self.on.tiled(self.rows.n if self.size else 0, self.size, work)
+        return max(squares)
+
+    def back(self, W: Array, rows: Array | None = None) -> Array:
+        """Return K[rows].T @ W, (m, q)."""
+
+        def sums(some: slice) -> Any:
+            return self._rows(some, rows).T @ self.on.send(W[some], self._sum_dtype)
+
+        return self._summed(W.shape[0], self.size, sums, (self.size, W.shape[1]))
+
+    def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
+        """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
+        m, dtype = self.size, self._sum_dtype
+
+        def sums(some: slice) -> Any:
+            part = rows[some]
+            ones = self.on.send(np.ones((part.size, 1)), dtype)
+            A = self.on.xp.concat([ones, self._rows(some, rows)], axis=1)
+            A *= self.on.send(np.sqrt(weights[part])[:, None], dtype)
+            return A.T @ A[:, since:]
+
+        return self._summed(rows.size, 2 * m, sums, (m + 1, m + 1 - since))
+
+    def pullback(self, W: Array, V: Array) -> Array:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""
+        active = np.flatnonzero(W.any(axis=1))
+        chosen = active if active.size < FEW * self.rows.n else None
+        placed = self.points if self.placed else self.rows.inward(self.points)
+        Z, coef = self.on.send(placed, self.dtype), self.on.send(V.T, self.dtype)
+        m, d = placed.shape
+
+        def sums(some: slice) -> Any:
+            A, K = (
+                values[some, :] if chosen is None else self.on.take(values, chosen[some])
+                for values in (self.held.values, self.K)
+            )
+            weights = self.on.send(W[some if chosen is None else chosen[some]], self.dtype) @ coef
+            return self.kernel.pullback(self.on.cast(A, self.dtype), Z, K, weights, self.on.xp)
+
+        count = self.rows.n if chosen is None else chosen.size
+        self.rows.meter.add(count * m)
+        return self._summed(count, 3 * m + d, sums, (m, d))
+
+    def group_means(self, group: Array, weights: Array) -> Array:
+        """Return the weighted mean of K's rows in each group, (groups, m)."""
+        total = np.bincount(group, weights)
+        means = np.zeros((total.size, self.size))
+        order = np.argsort(group, kind="stable")
+        share = weights / total[group]
+
+        def work(some: slice) -> None:
+            part = order[some]
+            first, last = group[part[0]], group[part[-1]] + 1
+            among = np.arange(first, last)[:, None] == group[part]
+            sums = self.on.send(among * share[part], self.on.sum_dtype) @ self.on.cast(
+                self.on.take(self.K, part), self.on.sum_dtype
+            )
+            means[first:last] += self.on.fetch(sums)
+
+        self.on.tiled(group.size, self.size, work, GROUPED_ROWS)
+        return means
+
+    def features(self, T: Array) -> ArrayRows:
+        """Return rows K @ T with the linear kernel, on the device."""
+        from .array import linear_rows
+
+        on = self.on
+        values, weights = on.empty((self.rows.n, T.shape[1]), on.sum_dtype), on.send(T, self._sum_dtype)
+
+        def work(some: slice) -> None:
+            values[some, :] = on.cast(self._rows(some) @ weights, on.sum_dtype)
+
+        on.tiled(self.rows.n, self.size, work)
+        return linear_rows(values, self.rows)
+
+    def _summed(self, count: int, width: int, sums: Callable[[slice], Any], shape: tuple[int, int]) -> Array:
+        """Return the total of sums over tiles of range(count)."""
+        total = np.zeros(shape)
+
+        def work(some: slice) -> None:
+            total[:] += self.on.fetch(sums(some))
+
+        self.on.tiled(count if total.size else 0, width, work)
+        return total

@@ -1,0 +1,230 @@
+"""Libraries of arrays behind one interface: the namespace of the array API standard, a device, and the way there and back.
+
+A backend is opened by the device's name. `array_api_compat` gives torch and CuPy the standard's functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Array, Matrix, dense, squared_norms
+from .precision import Given
+
+#: numbers of a tile: more use more memory, fewer leave a GPU idle between calls
+TILE_VALUES = 1 << 24
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows or points on a device in one precision, with their squared norms."""
+
+    values: Any  # (n, d), or column numbers of a precomputed kernel
+    norms: Any  # (n,), in the precision of values
+    radius: float  # the largest squared norm
+    dtype: np.dtype
+
+    def part(self, some: slice) -> Held:
+        """Return the rows of a slice."""
+        return Held(self.values[some, :], self.norms[some], self.radius, self.dtype)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Arrays of one library on one device.
+
+    `plain_float32` says whether float32 products keep float32's digits: some devices round the factors to fewer digits when
+    the user has asked for speed (TF32).
+    """
+
+    name: str
+    xp: Any
+    device: Any
+    host: Any  # the library's name for host memory
+    has_float64: bool
+    plain_float32: bool
+
+    @property
+    def sum_dtype(self) -> np.dtype:
+        """The most precise numbers that the device has."""
+        return FLOAT64 if self.has_float64 else FLOAT32
+
+    # To and from the device.
+
+    def send(self, array: Array, dtype: np.dtype | type) -> Any:
+        """Return a copy of a host array on the device."""
+        return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+
+    def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
+        """Return a copy of a device array on the host."""
+        from array_api_compat import to_device
+
+        return np.array(np.asarray(to_device(array, self.host)), dtype=dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Return memory on the device."""
+        return self.xp.empty(shape, dtype=self._type(dtype), device=self.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Return zeros on the device."""
+        return self.xp.zeros(shape, dtype=self._type(dtype), device=self.device)
+
+    def cast(self, array: Any, dtype: np.dtype) -> Any:
+        """Return the array in another precision."""
+        return self.xp.astype(array, self._type(dtype), copy=False)
+
+    def _type(self, dtype: np.dtype) -> Any:
+        return getattr(self.xp, dtype.name)
+
+    def take(self, array: Any, index: Array, axis: int = 0) -> Any:
+        """Return some rows, or columns, of a device array."""
+        return self.xp.take(array, self.send(index, np.int64), axis=axis)
+
+    # Rows.
+
+    def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:
+        """Return rows on the device, written out and relative to the centre, sent a block at a time."""
+        values, norms = self.empty((given.n, given.d), dtype), np.empty(given.n)
+        for some, rows in given.blocks():
+            placed = (dense(rows) if centre is None else dense(rows) - centre).astype(dtype)
+            values[some, :] = self.send(placed, dtype)
+            norms[some] = squared_norms(placed)
+        return Held(values, self.send(norms, dtype), float(norms.max(initial=0.0)), dtype)
+
+    def points(self, placed: Matrix, dtype: np.dtype) -> Held:
+        """Return points on the device that are relative to the centre already."""
+        return self.upload(Given(placed), dtype, None)
+
+    def columns(self, numbers: Array) -> Held:
+        """Return points of a precomputed kernel, which are numbers of columns."""
+        return Held(self.send(np.ravel(numbers), np.int64), None, 0.0, FLOAT64)
+
+    def subset(self, rows: Held, index: Array) -> Held:
+        """Return some of the rows."""
+        return Held(self.take(rows.values, index), self.take(rows.norms, index), rows.radius, rows.dtype)
+
+    def converted(self, rows: Held, dtype: np.dtype) -> Held:
+        """Return rows in another precision, with the norms of their values."""
+        return rows if rows.dtype == dtype else self.with_norms(self.cast(rows.values, dtype), dtype)
+
+    def with_norms(self, values: Any, dtype: np.dtype) -> Held:
+        """Return rows that are on the device, with the norms of their values."""
+        norms = np.zeros(values.shape[0])
+
+        def work(some: slice) -> None:
+            wide = self.cast(values[some, :], self.sum_dtype)
+            norms[some] = self.fetch(self.xp.sum(wide * wide, axis=1))
+
+        self.tiled(values.shape[0], 2 * values.shape[1], work)
+        return Held(values, self.send(norms, dtype), float(norms.max(initial=0.0)), dtype)
+
+    # Tiles.
+
+    def tiled(self, count: int, width: int, work: Callable[[slice], None], most: int = TILE_VALUES) -> None:
+        """Call work(some) for slices that cover range(count), in tiles of about TILE_VALUES numbers, `width` an item.
+
+        Where the device has no memory for a tile, the tile is halved. So `work` must change nothing before it is done.
+        """
+        size = max(min(TILE_VALUES // (width + 1), most), 1)
+        start = 0
+        while start < count:
+            some = slice(start, min(start + size, count))
+            if self._done(work, some):
+                start = some.stop
+            else:
+                size = max((some.stop - some.start) // 2, 1)
+
+    def _done(self, work: Callable[[slice], None], some: slice) -> bool:
+        """Return whether there was memory for the work."""
+        try:
+            work(some)
+        except (MemoryError, RuntimeError) as error:  # torch has RuntimeErrors, CuPy a MemoryError
+            if not _is_out_of_memory(error) or some.stop - some.start <= 1:
+                raise
+            return False
+        return True
+
+    def needs_float64(self, reason: str) -> None:
+        """Raise ValueError where the device has no float64."""
+        if not self.has_float64:
+            raise ValueError(
+                f"device {self.name!r} has no float64, and {reason}; scale the features to norms of about 1, or use "
+                "device='cpu' or 'cuda'"
+            )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "out of memory" in str(error).lower()
+
+
+def _backend(name: str, xp: Any, device: Any, host: Any) -> Backend:
+    has_float64 = "float64" in xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
+    return Backend(name, xp, device, host, has_float64, _keeps_float32(xp, device))
+
+
+def _keeps_float32(xp: Any, device: Any) -> bool:
+    """Return whether a product of float32 matrices tells 1 + 2^-12 from 1."""
+    A = xp.full((64, 64), 1 + 2.0**-12, dtype=xp.float32, device=device)
+    return abs(float((A @ A)[0, 0]) / 64 - (1 + 2.0**-12) ** 2) < 1e-6
+
+
+def open_torch(device: str) -> Backend:
+    """Return torch on "cuda", "cuda:1", "mps" or, with "torch:" before it, any device of torch's."""
+    torch = _needed("torch", device, "pip install 'slimsvm[gpu]'")
+    xp = _needed("array_api_compat.torch", device, "pip install 'slimsvm[gpu]'")
+    where = device.removeprefix("torch:").removeprefix("torch") or "cpu"
+    kind, _, number = where.partition(":")
+    if kind == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not count:
+            raise ValueError(
+                f"device={device!r}: torch {torch.__version__} sees no CUDA GPU here; check the driver and that torch is "
+                "built for CUDA, or use device='cpu'"
+            )
+        if number and not (number.isdigit() and int(number) < count):
+            raise ValueError(f"device={device!r}: there are {count} CUDA GPUs, 'cuda:0' to 'cuda:{count - 1}'")
+    elif kind == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(f"device={device!r}: torch {torch.__version__} sees no Apple GPU here; use device='cpu'")
+    try:
+        place = torch.device(where)
+    except RuntimeError as error:
+        raise ValueError(f"unknown device {device!r}: torch says {str(error).splitlines()[0]}") from error
+    return _backend(device, xp, place, "cpu")
+
+
+def open_cupy(device: str) -> Backend:
+    """Return CuPy on its current GPU, or on the one with a number: "cupy:1"."""
+    how = "pip install cupy-cuda12x array-api-compat"
+    cupy = _needed("cupy", device, how)
+    xp = _needed("array_api_compat.cupy", device, how)
+    number = device.partition(":")[2]
+    return _backend(device, xp, cupy.cuda.Device(int(number) if number else None), "cpu")
+
+
+def open_strict(device: str) -> Backend:
+    """Return array_api_strict on a device of its own, from which NumPy can read nothing: for tests."""
+    xp = _needed("array_api_strict", device, "pip install array-api-strict array-api-compat")
+    return _backend(device, xp, xp.Device(device.partition(":")[2] or "device1"), xp.Device("CPU_DEVICE"))
+
+
+def _needed(module: str, device: str, how: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"device={device!r} needs {package}, which is not installed: {how}") from error
+
+
+def has_torch_device(kind: str) -> bool:
+    """Return whether torch is installed and has a GPU of that kind, "cuda" or "mps"."""
+    try:
+        open_torch(kind)
+    except (ImportError, ValueError):
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""What homes share that refer to the caller's rows in host memory: answers about few rows and few points."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
+from .precision import Given, narrow
+from .protocol import Meter
+from .threads import one_blas_thread, one_openmp_thread
+
+#: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
+EXPENSIVE = 256
+#: entries of sparse rows up to which k-means has them written out
+WRITTEN_OUT = 2**25
+
+
+class GivenRows:
+    """The part of `Rows` that needs no more than the caller's rows; a home adds where kernel values are computed."""
+
+    def __init__(
+        self, kernel: Kernel, given: Given, meter: Meter | None, cache_mb: float, error: float, ids: Array | None
+    ) -> None:
+        self.kernel, self.given, self.meter = kernel, given, meter or Meter()
+        self.cache_mb, self.error = cache_mb, error
+        self.ids = np.arange(self.n) if ids is None or (not ids.size and self.n) else ids
+
+    @property
+    def centre(self) -> Array | None:
+        """The mean row, if the home holds rows relative to it."""
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.given.n
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return self.given.d
+
+    def pays_to_cache(self, cost: float) -> bool:
+        """Return whether a kernel row in memory is cheaper than a new one, at `cost` multiply-adds for each value."""
+        if isinstance(self.kernel, Precomputed) or not self.cache_mb:
+            return False
+        return cost > EXPENSIVE if isinstance(self.kernel, InnerKernel) else True
+
+    def _places(self, points: Matrix) -> Array:
+        """Return where the rows with these numbers are."""
+        order = np.argsort(self.ids, kind="stable")
+        numbers = np.asarray(points).ravel()
+        place = np.minimum(np.searchsorted(self.ids, numbers, sorter=order), self.n - 1)
+        found = order[place]
+        if (self.ids[found] != numbers).any():
+            raise ValueError(
+                "a precomputed kernel has values for the rows given alone, and a point is none of them; give the rows "
+                "that the model was trained on"
+            )
+        return found
+
+    def take(self, index: Array) -> Matrix:
+        """Return a few rows as an expansion keeps them."""
+        return self.kernel.points(self.given.take(index).rows(), self.ids[index])
+
+    def mean(self, index: Array) -> Array:
+        """Return the mean of some rows, (1, d)."""
+        return dense(self.given.take(index).rows().mean(axis=0))[None]
+
+    def means(
+        self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
+    ) -> Array:
+        """Return the centres of at most `count` clusters of some rows, by k-means."""
+        return means(self.given.take(index).rows(), count, rounds, rng, weights)
+
+    def sample(self, most: int, rng: np.random.Generator) -> Array:
+        """Return the numbers of all rows, or a sorted random subset of `most` of them."""
+        rows = np.arange(self.n)
+        return rows if rows.size <= most else np.sort(rng.choice(rows, most, replace=False))
+
+    def inward(self, points: Matrix) -> Array:
+        """Return points relative to the rows' centre, dense float64."""
+        placed = dense(points).astype(np.float64)
+        return placed if self.centre is None else placed - self.centre
+
+    def outward(self, placed: Array) -> Array:
+        """Return points relative to the centre as an expansion has them."""
+        return placed.copy() if self.centre is None else placed + self.centre
+
+    def diagonal(self) -> Array:
+        """Return k(x_i, x_i) for each row."""
+        self.meter.add(self.n)
+        parts = [self.kernel.diagonal(rows, self.ids[some]) for some, rows in self.given.blocks()]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
+        """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are relative to the centre."""
+        B = A if B is None else B
+        self.meter.add(A.shape[0] * B.shape[0])
+        if isinstance(self.kernel, Precomputed):
+            return self.kernel(self.given.take(self._places(A)).rows(), B)
+        if issparse(A) or issparse(B):
+            return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
+        return self.kernel(A, B) if placed else self.kernel(self.inward(A), self.inward(B))
+
+    def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
+        """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
+        self.meter.add(A.shape[0] * Z.shape[0])
+        return self.kernel.pullback(A, Z, K, W)
+
+
+def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights: Array | None = None) -> Array:
+    """Return the centres of at most `count` clusters of the rows, by so many rounds of k-means.
+
+    Sparse rows are written out unless they are many: k-means centres dense rows only, and so a seed would give other
+    means for the same rows.
+    """
+    X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
+    kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
+    # threads would sum in any order, and a seed would no longer fix the last digit
+    with warnings.catch_warnings(), one_openmp_thread(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
+        return kmeans.fit(X, sample_weight=weights).cluster_centers_

@@ -1,0 +1,73 @@
+"""Homes of rows by the name of a device. A new home is one file and one line in `HOMES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..kernels import Array, Kernel, Matrix
+from .array import ArrayRows
+from .backends import Backend, has_torch_device, open_cupy, open_strict, open_torch
+from .host import HostRows
+from .precision import FLOAT32_ERROR
+from .protocol import Meter, Rows
+
+
+def _on_host(device: str) -> Callable[..., Rows]:
+    if device != "cpu":
+        raise _unknown(device)
+    return HostRows
+
+
+def _on_device(opened: Callable[[str], Backend]) -> Callable[[str], Callable[..., Rows]]:
+    return lambda device: partial(ArrayRows, opened(device))
+
+
+#: the first part of a device's name, and what opens rows there: given the whole name, a class to call with the rows
+HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {
+    "cpu": _on_host,
+    "cuda": _on_device(open_torch),
+    "mps": _on_device(open_torch),
+    "torch": _on_device(open_torch),
+    "cupy": _on_device(open_cupy),
+    "array_api_strict": _on_device(open_strict),
+}
+
+
+def _unknown(device: Any) -> ValueError:
+    return ValueError(
+        f"unknown device {device!r}; there are 'cpu' (compiled, the default), 'cuda' or 'cuda:1' (a GPU by torch), 'mps' "
+        "(an Apple GPU), 'auto' (the first of cuda, mps and cpu that there is), 'torch:cpu', 'cupy', and "
+        "'array_api_strict' for tests"
+    )
+
+
+def resolve_device(device: str) -> str:
+    """Return the name of a device; "auto" is the first of cuda, mps and cpu that there is."""
+    if not isinstance(device, str) or (device != "auto" and device.partition(":")[0] not in HOMES):
+        raise _unknown(device)
+    if device != "auto":
+        return device
+    return next((kind for kind in ("cuda", "mps") if has_torch_device(kind)), "cpu")
+
+
+def open_rows(
+    kernel: Kernel,
+    X: Matrix,
+    *,
+    device: str = "cpu",
+    meter: Meter | None = None,
+    cache_mb: float = 512.0,
+    error: float = FLOAT32_ERROR,
+    ids: Array | None = None,
+    index: Array | None = None,
+) -> Rows:
+    """Return rows on a device: the numbers of `index` of X, all by default.
+
+    `error` is how far off a kernel value may be, `cache_mb` the memory for kernel rows, `ids` the numbers of the rows in
+    the training set (0, 1, ... by default).
+    """
+    device = resolve_device(device)
+    home = HOMES[device.partition(":")[0]](device)
+    return home(kernel, X, meter, cache_mb, error, ids, index=index)

@@ -1,0 +1,79 @@
+"""Quasi-Newton descent that ends in time: scipy's L-BFGS or conjugate gradients with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from ..kernels import Array
+from ..limits import Deadline
+from ..rows.threads import one_blas_thread
+
+#: scipy's names of the methods
+METHODS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
+
+
+@dataclass(frozen=True)
+class DescentSettings:
+    """How a descent goes and when it ends.
+
+    `steps` is the most it may take. It ends at a gain below `ftol` as a share of the value (1 where that is less), at a
+    gradient below `gtol`, and with a `window` where that many steps together gain less than `least_gain` of the value.
+    `memory` is the number of past steps that L-BFGS learns curvature from.
+    """
+
+    steps: int
+    method: str = "lbfgs"
+    memory: int = 10
+    ftol: float = 2.2e-9
+    gtol: float = 1e-5
+    window: int | None = None
+    least_gain: float = 1e-3
+
+    def options(self) -> dict[str, Any]:
+        """Return scipy's options."""
+        if self.method == "cg":
+            return {"maxiter": self.steps, "gtol": self.gtol}
+        return {"maxiter": self.steps, "maxcor": self.memory, "ftol": self.ftol, "gtol": self.gtol}
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent ended: the place, its value, and the steps taken."""
+
+    x: Array
+    value: float
+    steps: int
+
+
+def descend(
+    value_and_gradient: Callable[[Array], tuple[float, Array]], start: Array, settings: DescentSettings, deadline: Deadline
+) -> Descent:
+    """Return the end of a descent from `start`, an array of any shape; the gradient has that shape too."""
+
+    def flat(x: Array) -> tuple[float, Array]:
+        value, gradient = value_and_gradient(x.reshape(start.shape))
+        return value, gradient.ravel()
+
+    values: list[float] = []
+
+    def watch(intermediate_result: OptimizeResult) -> None:
+        values.append(intermediate_result.fun)
+        if deadline.over or _is_slow(values, settings):
+            raise StopIteration
+
+    method, options = METHODS[settings.method], settings.options()
+    with one_blas_thread():  # the products are small
+        found = minimize(flat, np.ravel(start), jac=True, method=method, callback=watch, options=options)
+    return Descent(found.x.reshape(start.shape), float(found.fun), int(found.nit))
+
+
+def _is_slow(values: list[float], settings: DescentSettings) -> bool:
+    window = settings.window
+    return (
+        window is not None and len(values) > window and values[-1 - window] - values[-1] < settings.least_gain * values[-1]
+    )

@@ -1,0 +1,145 @@
+"""A basis of rows that grows by the row that lowers the objective of a primal SVM most (Keerthi, Chapelle & DeCoste 2006).
+
+    minimise  1/2 beta' K_JJ beta + C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_J beta_j k(x, x_j) + b
+
+over the coefficients of the basis J and the bias. Here the objective is written times 2 / C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import Array
+from ..model import Expansion, Task
+from ..rows.threads import one_blas_thread
+from .basis import EXACT, squared_hinge
+from .cholesky import GrowingCholesky
+from .newton import NewtonSettings, RunningCurvature, line_minimum
+
+#: numbers in the curvatures of all outputs that are kept from one fit to the next
+KEPT_CURVATURES = 1 << 25
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows that may join the basis, with their kernel values to its points and their part of the next line of L."""
+
+    rows: Array  # (count,)
+    links: Array  # (m, count)
+    halves: Array  # (m, count), L^-1 links
+    pivots: Array  # (count,), the squared distance of each row's image from the span of the basis
+
+
+class GreedyBasis:
+    """Rows chosen so far, their coefficients, and a handle on the kernel values between them and all rows."""
+
+    def __init__(self, task: Task, C: float, kept_curvatures: int = KEPT_CURVATURES) -> None:
+        self.task, self.C, self.kept_curvatures = task, C, kept_curvatures
+        self.problem = squared_hinge(task)
+        self.index = np.empty(0, dtype=np.intp)
+        self.theta = np.zeros((1, task.targets.shape[1]))  # biases and coefficients
+        self.R = np.zeros((1, 1))  # K_JJ / C, bordered by 0 for the bias
+        self.against = task.rows.against(task.rows.take(self.index))
+        self.diagonal = task.rows.diagonal()
+        # L L' = K_JJ; a smaller share than this is lost in rounding
+        self.cholesky = GrowingCholesky(float(np.finfo(task.rows.dtype).eps) ** (2 / 3))
+        self.pool = self.diagonal > 0  # rows that may still join
+        self.curvatures = self._new_curvatures()
+        self.shortfall = self.problem.margin_targets.copy()  # 1 - y f, or -inf where a row has no part in an output
+        self.optimise()
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.index.size
+
+    def optimise(self, settings: NewtonSettings = EXACT) -> None:
+        """Set all coefficients and biases to the best ones."""
+        part = self.task.targets != 0
+        outputs = self.task.targets * (1 - np.where(part, self.shortfall, 0.0))
+        found = self.problem.fit(
+            self.against, self.R, settings, start=self.theta, outputs=outputs, curvatures=self.curvatures
+        )
+        self.theta, self.shortfall, self.optimised_size = found.theta, found.shortfall, self.size
+        if self.theta.size * self.theta.shape[0] > self.kept_curvatures:
+            self.curvatures = self._new_curvatures()
+
+    def _new_curvatures(self) -> list[RunningCurvature]:
+        return [RunningCurvature() for _ in range(self.theta.shape[1])]
+
+    def grow(self, count: int) -> bool:
+        """Add the best of `count` random candidates with its own best coefficient; False if none lowers the objective."""
+        candidates = self._draw(count)
+        if not candidates.rows.size:
+            return False
+        steps, gains = self.gains(candidates)
+        best = int(gains.argmax())
+        if self.size and not gains[best] > 0:
+            return False
+        self._add(candidates, best, steps[best])
+        return True
+
+    def _draw(self, count: int) -> Candidates:
+        """Return random rows that are linearly independent of the basis; drop the dependent ones for good."""
+        while (left := np.flatnonzero(self.pool)).size:
+            candidates = self.measured(self.task.rng.choice(left, min(count, left.size), replace=False))
+            new = self.cholesky.independent(candidates.pivots, self.diagonal[candidates.rows])
+            self.pool[candidates.rows[~new]] = False
+            if new.any():
+                return _some(candidates, new)
+        if not self.size:
+            raise ValueError(
+                f"spsvm needs rows with k(x, x) > 0, and the {self.task.rows.kernel.name} kernel has none here"
+            )
+        return self.measured(left)
+
+    @one_blas_thread()
+    def measured(self, rows: Array) -> Candidates:
+        """Return rows as candidates."""
+        links = self.task.rows.block(self.index, rows).astype(np.float64)
+        return Candidates(rows, links, *self.cholesky.eliminate(links, self.diagonal[rows]))
+
+    @one_blas_thread()
+    def gains(self, candidates: Candidates) -> tuple[Array, Array]:
+        """Return the best coefficient of each candidate alone, (count, q), and by how much they lower the objective."""
+        columns = self.task.rows.against(self.task.rows.take(candidates.rows))
+        linear = candidates.links.T @ self.theta[1:] / self.C
+        quadratic = self.diagonal[candidates.rows] / self.C
+        root = np.sqrt(self.task.weights)
+        slacks, signs = root * self.shortfall.T, root * self.task.targets.T
+        steps, gains = np.empty_like(linear), np.empty_like(linear)
+        for number in range(candidates.rows.size):
+            column = columns.column(number)
+            for output, (slack, sign) in enumerate(zip(slacks, signs, strict=True)):
+                line = slack, sign * column, linear[number, output], quadratic[number]
+                steps[number, output] = line_minimum(*line)
+                gains[number, output] = _gain(*line, steps[number, output])
+        return steps, gains.sum(axis=1)
+
+    def _add(self, candidates: Candidates, number: int, step: Array) -> None:
+        row = candidates.rows[number]
+        self.cholesky.append(candidates.halves[:, number], float(candidates.pivots[number]))
+        links = np.concatenate([[0.0], candidates.links[:, number]])[:, None] / self.C
+        self.R = np.block([[self.R, links], [links.T, np.full((1, 1), self.diagonal[row] / self.C)]])
+        self.against.append(self.task.rows.take(np.array([row])))
+        self.index = np.append(self.index, row)
+        self.theta = np.vstack([self.theta, step])
+        self.shortfall -= self.task.targets * self.against.column(self.size - 1)[:, None] * step
+        self.pool[row] = False
+
+    def model(self) -> Expansion:
+        """Return the function so far."""
+        return self.task.expansion(self.index, self.theta[1:], self.theta[0])
+
+
+def _some(candidates: Candidates, chosen: Array) -> Candidates:
+    links, halves = candidates.links[:, chosen], candidates.halves[:, chosen]
+    return Candidates(candidates.rows[chosen], links, halves, candidates.pivots[chosen])
+
+
+def _gain(slack: Array, change: Array, linear: float, quadratic: float, step: float) -> float:
+    """Return by how much a step lowers the objective of a line."""
+    before, after = np.maximum(slack, 0.0), np.maximum(slack - step * change, 0.0)
+    return float(before @ before - after @ after - step * (quadratic * step + 2 * linear))

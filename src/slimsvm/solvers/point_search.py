@@ -1,0 +1,304 @@
+"""The search behind slim: points that move downhill on a projected loss, from small models to larger ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+
+import numpy as np
+
+from ..kernels import Array
+from ..limits import Deadline
+from ..model import Expansion, Task
+from ..path import standard_error
+from ..rows.responses import largest
+from .descent import DescentSettings, descend
+from .margins import margin_targets
+from .newton import Fitted
+from .projection import ProjectedLoss
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What decides how long slim searches, on which rows and from which initial points.
+
+    Parameters
+    ----------
+    compare_at : int
+        Size at which the two targets are compared. Larger: a fairer comparison, more time on both.
+    target_margin : float
+        Standard errors of the validation error by which "slant" must beat "label". The full model was trained on the
+        validation rows, so slant's score is optimistic.
+    least_decay, full_decay_at : float, int
+        With labels, decay grows from `least_decay` to 1 at `full_decay_at` points; few points regularise by themselves.
+        The slant target keeps `least_decay` at every size.
+    several_starts_up_to : int
+        Largest size for which several sets of initial points are tried.
+    towards_mean : tuple of float
+        Initial points are also drawn among the rows and moved towards the mean of all rows. Each number is the share of
+        the distance that is left, and one more trial.
+    trial_steps, early_trial_steps : int
+        Descent steps after which the best initial points are known: for the size asked for, and for sizes before it.
+    few_numbers : int
+        Numbers in points (size times features) up to which the size asked for gets up to three times the steps.
+    round_steps : int
+        Descent steps between two passes over all rows. More: cheaper steps on a staler choice of rows.
+    memory, memory_values : int
+        Past steps that L-BFGS learns curvature from, and the numbers that these may hold.
+    window, least_gain : int, float
+        A descent ends where `window` steps together gain less than `least_gain` of the loss.
+    rows_per_number, least_rows : int
+        Size of the subsample for models on the way to the largest: rows for each number to be found, and rows at least.
+    nearby, beside : int
+        Rows that a round looks at: `nearby` for each row that falls short of its margin target, nearest to it first, and
+        `beside` more.
+    subsample_share : float
+        Share of the rows above which a subsample is not worth its bookkeeping, and all rows are used.
+    kmeans_rounds, kmeans_rows : int
+        Rounds of k-means for initial points, which move on from there anyway, and the rows it sees. Initial points are
+        compared on as many rows.
+    most_values : int
+        Kernel values between rows and points that may be held. Where all rows need more, a subsample is used.
+    """
+
+    compare_at: int = 64
+    target_margin: float = 2.0
+    least_decay: float = 0.1
+    full_decay_at: int = 64
+    several_starts_up_to: int = 16
+    towards_mean: tuple[float, ...] = (0.5, 0.25)
+    trial_steps: int = 30
+    early_trial_steps: int = 10
+    few_numbers: int = 1000
+    round_steps: int = 100
+    memory: int = 40
+    memory_values: int = 1 << 23
+    window: int = 10
+    least_gain: float = 1e-3
+    rows_per_number: int = 10
+    least_rows: int = 8192
+    nearby: int = 3
+    beside: int = 1024
+    subsample_share: float = 0.6
+    kmeans_rounds: int = 10
+    kmeans_rows: int = 4096
+    most_values: int = 1 << 26
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not all(isinstance(number, Real) and 0 <= float(number) < np.inf for number in numbers):
+                raise ValueError(f"{setting.name} must be a number of at least 0, not {value!r}")
+
+    def affordable(self, task: Task, size: int) -> Task:
+        """Return the task on all rows, or on a subsample that keeps the kernel values to `size` points in memory."""
+        return task.part(task.sample(max(self.most_values // size, 1)))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss: the margin targets, from the labels or from the full model, and how much |f|^2 weighs."""
+
+    target: str
+    decay: float | None
+    model: Expansion | None
+
+    @property
+    def name(self) -> str:
+        """Its settings in words."""
+        return f"target={self.target}"
+
+    def decay_at(self, size: int, schedule: Schedule) -> float:
+        """Return the share of the SVM's own regularisation for a model of that size."""
+        if self.decay is not None:
+            return self.decay
+        if self.target == "slant":
+            return schedule.least_decay
+        return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, 1.0))
+
+
+class PointSearch:
+    """A model that grows under one objective. `unit` is what decay counts in: 1 / C for all rows."""
+
+    def __init__(self, task: Task, objective: Objective, unit: float, schedule: Schedule, deadline: Deadline) -> None:
+        self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
+        self.margin_targets = margin_targets(task, objective.model)
+        self.rng = np.random.default_rng(task.rng.integers(2**32))
+        self.loss = ProjectedLoss(task.rows, task.targets, self.margin_targets, task.weights, unit)
+        self.subsample = task.sample(schedule.kmeans_rows)
+        self.subsample_loss = self._loss_on_subsample(self.subsample)
+        self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
+        self.points = np.zeros((0, task.rows.d))
+        theta, shortfall = np.zeros((1, self.margin_targets.shape[1])), np.maximum(self.margin_targets, 0.0)
+        self.found = Fitted(theta, shortfall, np.inf)
+
+    @property
+    def model(self) -> Expansion:
+        """The model as it stands."""
+        points = self.task.rows.outward(self.points)
+        return Expansion(self.task.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
+
+    def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
+        """Go on to a model of that size; a small one is also tried from fresh initial points."""
+        self._set_decay(size)
+        start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.shortfall)])
+        theta = self.found.theta
+        if 1 < size <= self.schedule.several_starts_up_to:
+            trial_steps = self.schedule.trial_steps if last else self.schedule.early_trial_steps
+            trials = [self._after_trial(points, trial_steps) for points in (start, *self._fresh_starts(size))]
+            _, start, theta = min(trials, key=lambda trial: trial[0])
+        self._descend(start, theta, steps, all_rows)
+
+    def refine(self, model: Expansion, steps: int) -> None:
+        """Go on from a model for some steps on all rows."""
+        self._set_decay(model.size)
+        start = self.task.rows.inward(model.points)
+        self._descend(start, np.vstack([model.bias, model.coef]), steps, all_rows=True)
+
+    def best_objective(self, objectives: Sequence[Objective], steps: int) -> PointSearch:
+        """Return the search under the objective with the lowest validation error after some steps from here.
+
+        The first objective wins unless another is clearly better.
+        """
+        rows = self._enough_rows(self.points.size)
+        part, unit = self.task.part(rows), self.unit * self._weight_share(rows)
+        trials = [PointSearch(part, objective, unit, self.schedule, self.deadline) for objective in objectives]
+        for trial in trials:
+            trial.refine(self.model, steps)
+        errors = [self.task.error(trial.model) for trial in trials]
+        margin = self.schedule.target_margin * standard_error(errors[0], self.task.n_validation)
+        best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
+        search = self
+        if best.objective.name != self.objective.name:
+            search = PointSearch(self.task, best.objective, self.unit, self.schedule, self.deadline)
+        search.refine(best.model, 0)
+        return search
+
+    # Losses on some of the rows.
+
+    def _set_decay(self, size: int) -> None:
+        """Set the decay for this size."""
+        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule)
+        self.subsample_loss.decay = self.loss.decay * self._weight_share(self.subsample)
+
+    def _weight_share(self, rows: Array) -> float:
+        """Return the rows' share of all weights; 1 where there is no weight."""
+        total = self.task.weights.sum()
+        return float(self.task.weights[rows].sum() / total) if total else 1.0
+
+    def _enough_rows(self, numbers: int) -> Array:
+        """Return a subsample that is enough to find so many numbers; all rows, where there are not many more."""
+        most = max(self.schedule.rows_per_number * numbers, self.schedule.least_rows)
+        return self.task.sample(most if most < self.schedule.subsample_share * self.task.rows.n else self.task.rows.n)
+
+    def _loss_on(self, rows: Array) -> ProjectedLoss:
+        part = self.task.part(rows)
+        return ProjectedLoss(part.rows, part.targets, self.margin_targets[rows], part.weights, self.loss.decay)
+
+    def _loss_on_subsample(self, rows: Array) -> ProjectedLoss:
+        """Return the loss on a random subsample, on which |f|^2 weighs as much as on all rows."""
+        if rows.size == self.task.rows.n:
+            return self.loss
+        loss = self._loss_on(rows)
+        loss.decay *= self._weight_share(rows)
+        return loss
+
+    def _loss_on_relevant(self, shortfall: Array) -> ProjectedLoss:
+        """Return the loss on the rows that matter next: those that fall short of their margin targets or nearly do."""
+        nearness = shortfall.max(axis=1)
+        count = self.schedule.nearby * int((nearness > 0).sum()) + self.schedule.beside
+        if count > self.schedule.subsample_share * nearness.size:
+            return self.loss
+        return self._loss_on(np.sort(largest(nearness, count)))
+
+    # Descent.
+
+    def _descend(self, points: Array, theta: Array, steps: int, all_rows: bool) -> None:
+        """Move the points for so many steps, then find the best coefficients and the shortfall on all rows."""
+        rows = self._enough_rows(points.size)
+        if all_rows or rows.size == self.task.rows.n:
+            self.points, self.found = self._descend_on_all(points, theta, steps)
+            return
+        loss = self._loss_on_subsample(rows)
+        loss.theta = theta
+        self.points, _ = self._quasi_newton(loss, points, steps)
+        self.loss.theta = loss.theta
+        self.found = self.loss.settle(self.points)
+
+    def _descend_on_all(self, points: Array, theta: Array, steps: int) -> tuple[Array, Fitted]:
+        """Return points and coefficients after so many steps; most rows are looked at only between rounds."""
+        self.loss.theta = theta
+        found = self.loss.settle(points)
+        round_steps = self.schedule.round_steps
+        while steps > 0 and not self.deadline.over:
+            part = self._loss_on_relevant(found.shortfall)
+            part.theta = found.theta
+            moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
+            self.loss.theta = part.theta
+            after = self.loss.settle(moved)
+            gain, least, steps = found.loss - after.loss, self.schedule.least_gain, steps - round_steps
+            if gain > 0:
+                points, found = moved, after
+            if gain <= least * found.loss or taken < round_steps:
+                break
+        return points, found
+
+    def _after_trial(self, points: Array, steps: int) -> tuple[float, Array, Array]:
+        """Return the loss on the subsample after a few steps from the points, and points and coefficients then."""
+        self.subsample_loss.theta = self.found.theta
+        points, _ = self._quasi_newton(self.subsample_loss, points, steps)
+        found = self.subsample_loss.settle(points)
+        return found.loss, points, found.theta
+
+    def _quasi_newton(self, loss: ProjectedLoss, points: Array, steps: int) -> tuple[Array, int]:
+        """Return points after some steps of L-BFGS, and how many there were."""
+        scale = 1 / max(loss.total_weight, 1e-300)
+
+        def value_and_gradient(points: Array) -> tuple[float, Array]:
+            value, gradient = loss(points)
+            return scale * value, scale * gradient
+
+        schedule = self.schedule
+        memory = int(np.clip(schedule.memory_values // points.size, 10, schedule.memory))
+        settings = DescentSettings(
+            steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=schedule.least_gain
+        )
+        end = descend(value_and_gradient, points, settings, self.deadline)
+        return end.x, end.steps
+
+    # Initial points.
+
+    def _fresh_starts(self, size: int) -> Iterator[Array]:
+        """Yield initial points that owe nothing to the model so far: k-means, and random rows moved towards the mean."""
+        everything = np.maximum(self.margin_targets, 0.0)
+        yield self._new_points(size, everything)
+        mean = self.task.rows.inward(self.task.rows.mean(self.subsample))
+        for share in self.schedule.towards_mean:
+            yield mean + share * (self._new_points(size, everything, sample=1) - mean)
+
+    def _new_points(self, count: int, shortfall: Array, sample: int | None = None) -> Array:
+        """Return new points: k-means centres of rows that fall short, in equal number from each class."""
+        sample = self.schedule.kmeans_rows if sample is None else sample
+        mass = (self.task.weights[:, None] * np.square(np.maximum(shortfall, 0.0))).sum(axis=1)
+        totals = np.bincount(self.classes, weights=mass)
+        order = np.argsort(-totals, kind="stable")
+        counts = np.full(order.size, count // order.size)
+        counts[order[: count % order.size]] += 1
+        found = [
+            self._means(np.flatnonzero(self.classes == k), mass, counts[k], max(sample, counts[k]))
+            for k in range(order.size)
+            if counts[k]
+        ]
+        return np.vstack([np.zeros((0, self.points.shape[1])), *found])
+
+    def _means(self, rows: Array, mass: Array, count: int, sample: int) -> Array:
+        """Return centres of a sample of the rows, drawn in proportion to their mass."""
+        chances = mass[rows] / mass[rows].sum() if mass[rows].any() else None
+        most = min(sample, rows.size if chances is None else int((chances > 0).sum()))
+        if most < count:
+            chances, most = None, min(sample, rows.size)
+        drawn = self.rng.choice(rows, most, replace=False, p=chances)
+        centres = self.task.rows.means(drawn, count, self.rng, rounds=self.schedule.kmeans_rounds)
+        return self.task.rows.inward(centres)

@@ -1,0 +1,17 @@
+"""Values in error messages."""
+
+from __future__ import annotations
+
+from reprlib import Repr
+from typing import Any
+
+#: the most characters of a value that an error message repeats
+LONGEST = 160
+
+
+def short(value: Any) -> str:
+    """Return the value in a few words, on one line."""
+    words = Repr()
+    words.maxother = words.maxstring = 80
+    text = " ".join(words.repr(value).split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,79 @@
+"""How the command line starts: quickly, by three names, and so that Ctrl-C ends it at any moment."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import slimsvm
+
+RUN = "import sys; from slimsvm.cli import main; main()"
+
+#: sends SIGINT to the process itself when a module is first imported
+INTERRUPTING = """
+import os, signal, sys
+from slimsvm.cli import main
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+main()
+"""
+
+
+def python(*arguments, **options):
+    """Run Python from any folder; a relative PYTHONPATH is made absolute."""
+    path = os.pathsep.join(map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))))
+    command, env = [sys.executable, *arguments], os.environ | {"PYTHONPATH": path}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, **options)
+
+
+@pytest.mark.parametrize("command", [["-c", RUN], ["-m", "slimsvm"]], ids=["script", "module"])
+def test_a_pipe_sees_only_results(command):
+    done = python(*command, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"slimsvm {slimsvm.__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], [], ["--version"], ["info", "-h"], ["nonsense"]], ids=" ".join)
+def test_help_and_version_need_no_numpy(words):
+    code = f"""
+import sys, atexit
+atexit.register(lambda: print(*sorted({{"numpy", "scipy", "sklearn"}} & set(sys.modules)), file=sys.stderr, end="|"))
+{RUN}
+"""
+    done = python("-c", code, *words)
+    assert done.returncode == (2 if words == ["nonsense"] else 0)
+    assert done.stderr.endswith("|" if words != ["nonsense"] else "\n|")
+
+
+@pytest.mark.parametrize("module", ["slimsvm.cli.commands", "typer", "numpy", "scipy.sparse", "sklearn.base"])
+def test_ctrl_c_while_modules_are_imported_is_one_line_and_130(module, tmp_path):
+    done = python("-c", INTERRUPTING.format(module=module), "train", "missing.csv", cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == "slimsvm: error: interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_stays_ignored_where_the_parent_has_it_ignored(tmp_path):
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    done = python("-c", INTERRUPTING.format(module="numpy"), "train", "missing.csv", cwd=tmp_path, preexec_fn=ignore)
+    assert done.returncode == 1
+    assert "missing.csv" in done.stderr
+
+
+def test_help_lists_the_names_in_the_tables():
+    for command, words in (
+        ("train", ["slant-aggressive", "budget-l1", "laplacian"]),
+        ("export", ["Oneofc,onnx,libsvm,js,json."]),
+    ):
+        out = "".join(python("-m", "slimsvm", command, "-h").stdout.split())  # names may be broken at a hyphen
+        assert [word for word in words if word not in out] == []
+        assert "{" not in out.partition("Options:")[2]

@@ -1,0 +1,37 @@
+"""Scalers as one scaling: what scikit-learn computes."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from slimsvm.importers.scalers import SCALERS, scaling_of
+
+X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]
+KINDS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
+    StandardScaler(with_mean=False, with_std=False),
+    MinMaxScaler((-1, 2)),
+    MinMaxScaler(clip=True),
+    MaxAbsScaler(),
+    RobustScaler(),
+    RobustScaler(with_centering=False),
+    RobustScaler(with_scaling=False),
+]
+
+
+@pytest.mark.parametrize("scaler", KINDS, ids=str)
+def test_a_scaling_is_what_the_scaler_computes(scaler):
+    scaler.fit(X[:20])
+    scaling = scaling_of([scaler], 4)
+    scaling.check(4)
+    np.testing.assert_allclose(scaling(X), scaler.transform(X), rtol=1e-12, atol=1e-12)
+
+
+def test_every_scaler_is_here_and_others_are_refused_by_name():
+    assert {type(scaler) for scaler in KINDS} == set(SCALERS)
+    with pytest.raises(ValueError, match="PCA; there are StandardScaler"):
+        scaling_of([PCA().fit(X)], 4)
+    assert scaling_of([], 4) is None

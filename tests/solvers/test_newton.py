@@ -1,0 +1,190 @@
+"""The best coefficients for given points: against a plain optimiser, repeated rows and parts of the points."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+
+from slimsvm.kernels import Precomputed
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers import newton
+from slimsvm.solvers.basis import EXACT
+from slimsvm.solvers.newton import (
+    RIDGE,
+    NewtonSettings,
+    OneSidedSquares,
+    RunningCurvature,
+    line_minimum,
+    solve_definite,
+    tie_ridge,
+)
+
+
+def handle(K):
+    """A handle on kernel values that are given."""
+    return HostRows(Precomputed(), K).against(np.arange(K.shape[1])[:, None])
+
+
+def fitted(K, targets, margin_targets, weights, R=None, settings=NewtonSettings(), **more):  # noqa: B008
+    against = handle(K)
+    R = tie_ridge(against, weights) if R is None else R
+    return OneSidedSquares(targets, margin_targets, weights).fit(against, R, settings, **more)
+
+
+def problem(seed, n=80, m=6, q=2):
+    rng = np.random.default_rng(seed)
+    K, targets = np.exp(-np.square(rng.normal(size=(n, m)))), rng.choice([-1.0, 1.0], (n, q))
+    margin_targets = np.where(rng.random((n, q)) < 0.8, rng.random((n, q)), -np.inf)
+    return K, targets, margin_targets, rng.integers(1, 4, n).astype(float)
+
+
+def loss(theta, K, y, h, w):
+    unmet = np.maximum(0.0, h - y * (K @ theta[1:] + theta[0]))
+    return w @ np.square(unmet) + RIDGE * w.sum() * np.square(K).max() * theta @ theta
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_coefficients_are_better(seed):
+    K, targets, margin_targets, weights = problem(seed)
+    found = fitted(K, targets, margin_targets, weights)
+    total = 0.0
+    for column in range(2):
+        ours, arguments = found.theta[:, column], (K, targets[:, column], margin_targets[:, column], weights)
+        best = minimize(loss, ours, arguments, tol=1e-12)
+        assert loss(ours, *arguments) <= best.fun * (1 + 1e-5) + 1e-9
+        total += loss(ours, *arguments)
+    assert found.loss == pytest.approx(total, rel=1e-9)
+
+
+def test_the_shortfall_is_that_of_the_coefficients_found():
+    K, targets, margin_targets, weights = problem(2)
+    found = fitted(K, targets, margin_targets, weights)
+    np.testing.assert_allclose(found.shortfall, margin_targets - targets * (K @ found.coef + found.bias), atol=1e-12)
+
+
+def test_slopes_are_the_derivative_of_the_loss_by_outputs():
+    _, targets, margin_targets, weights = problem(2)
+    squares, outputs = OneSidedSquares(targets, margin_targets, weights), np.random.default_rng(0).normal(size=(80, 2))
+
+    def value(outputs):
+        return squares.objective(margin_targets - targets * outputs, np.zeros((1, 2)), np.zeros((1, 1))).sum()
+
+    slopes = squares.slopes(margin_targets - targets * outputs)
+    for place in [(0, 0), (7, 1), (33, 0)]:
+        step = np.zeros_like(outputs)
+        step[place] = 1e-6
+        assert slopes[place] == pytest.approx((value(outputs + step) - value(outputs - step)) / 2e-6, abs=1e-6)
+
+
+def test_the_first_points_alone_are_fitted_as_if_there_were_no_others():
+    K, targets, margin_targets, weights = problem(7)
+    R = np.eye(4)
+    few = fitted(K[:, :3], targets, margin_targets, weights, R)
+    first = OneSidedSquares(targets, margin_targets, weights).fit(handle(K).first(3), R, NewtonSettings())
+    np.testing.assert_array_equal(few.theta, first.theta)
+
+
+def test_a_weight_is_a_number_of_equal_rows():
+    K, targets, margin_targets, weights = problem(3)
+    times = weights.astype(int)
+    repeated = (np.repeat(part, times, axis=0) for part in (K, targets, margin_targets))
+    once, often = fitted(K, targets, margin_targets, weights), fitted(*repeated, np.ones(times.sum()))
+    np.testing.assert_allclose(once.theta, often.theta, rtol=1e-6)
+
+
+def test_rows_without_margin_targets_leave_the_start_as_it_is():
+    K, targets, _, weights = problem(1)
+    found = fitted(K, targets, np.full_like(targets, -np.inf), weights)
+    np.testing.assert_array_equal(found.theta, np.zeros((7, 2)))
+
+
+def test_the_start_is_not_written_to():
+    K, targets, margin_targets, weights = problem(1)
+    start = np.zeros((7, 2))
+    assert fitted(K, targets, margin_targets, weights, start=start).theta.any()
+    assert not start.any()
+
+
+def squared_problem(seed, n=120, m=10, q=3):
+    """Squared hinge with a regulariser of bias and coefficients; of the rows some have no part in an output."""
+    K, targets, _, weights = problem(seed, n, m, q)
+    A = np.random.default_rng(seed).normal(size=(m + 1, m + 1))
+    targets[np.random.default_rng(seed).random((n, q)) < 0.2] = 0
+    return K, targets, np.where(targets != 0, 1.0, -np.inf), weights, A @ A.T / m
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_a_regulariser_the_gradient_is_zero(seed):
+    K, targets, margin_targets, weights, R = squared_problem(seed)
+    found = fitted(K, targets, margin_targets, weights, R, EXACT)
+    design, theta = np.column_stack([np.ones(len(K)), K]), found.theta
+    slack = np.maximum(0.0, np.where(targets != 0, 1 - targets * (design @ theta), 0.0))
+    gradient = 2 * R @ theta - 2 * design.T @ (weights[:, None] * targets * slack)
+    assert np.abs(gradient).max() <= 1e-6
+    value = (weights[:, None] * slack**2).sum() + np.trace(theta.T @ R @ theta)
+    assert found.loss == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("few_rows", [0, newton.FEW_ROWS])
+def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeypatch):
+    """Curvatures that are carried from one fit to the next are those that a new one computes."""
+    monkeypatch.setattr(newton, "FEW_ROWS", few_rows)
+    K, targets, margin_targets, weights, R = squared_problem(4)
+    squares, rows = OneSidedSquares(targets, margin_targets, weights), HostRows(Precomputed(), K)
+    growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
+    curvatures = [RunningCurvature() for _ in range(3)]
+    for size in (0, 1, 2, 5, 10):
+        if size > growing.size:
+            growing.append(np.arange(growing.size, size)[:, None])
+        part = R[: size + 1, : size + 1]
+        start = np.vstack([theta, np.zeros((size + 1 - theta.shape[0], 3))])
+        theta = squares.fit(growing, part, EXACT, start=start, curvatures=curvatures).theta
+        fresh = fitted(K[:, :size], targets, margin_targets, weights, part, EXACT).theta
+        np.testing.assert_allclose(theta, fresh, rtol=1e-6, atol=1e-8)
+
+
+def test_with_shared_precision_outputs_end_by_their_mean_loss():
+    """An output of tiny loss goes on alone where its own precision counts, and rests where the mean's does."""
+    K, targets, margin_targets, weights, R = squared_problem(4)
+    weights, scale = np.ones(120), np.array([1.0, 1e-6, 1.0])
+    seen = []
+    for shared in (True, False):
+        settings = NewtonSettings(steps=3, precision=1e-3, shared=shared)
+        found = fitted(K, targets * scale, margin_targets * scale, weights, R, settings)
+        seen.append(found.theta[:, 1])
+    assert np.abs(seen[0]).max() <= np.abs(seen[1]).max()
+
+
+def test_equal_points_share_a_regulariser_without_full_rank():
+    K, targets, margin_targets, weights, _ = squared_problem(2)
+    twice, norm = np.column_stack([K[:, :3], K[:, :3]]), np.diag([0.0, 1, 1, 1])
+    pairs = np.vstack([np.eye(4), np.eye(4)[1:]])
+    once = fitted(K[:, :3], targets, margin_targets, weights, norm, EXACT)
+    both = fitted(twice, targets, margin_targets, weights, pairs @ norm @ pairs.T, EXACT)
+    assert both.loss == pytest.approx(once.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("start", [0.0, 1.0])
+def test_no_other_step_on_a_line_is_better(seed, start):
+    rng = np.random.default_rng(seed)
+    slack, change = rng.normal(size=50), rng.normal(size=50)
+    slack[:5] = -np.inf
+    linear, quadratic = rng.normal(), rng.exponential()
+
+    def value(t):
+        return quadratic * t**2 + 2 * linear * t + np.square(np.maximum(0, slack - t * change)).sum()
+
+    best = minimize_scalar(value, tol=1e-12)
+    t = line_minimum(slack, change, linear, quadratic, start)
+    assert value(t) <= best.fun + 1e-10 * abs(best.fun)
+    assert t == pytest.approx(best.x, abs=1e-5)
+
+
+def test_a_line_that_changes_nothing_keeps_its_start():
+    assert line_minimum(np.ones(3), np.zeros(3), 0.0, 0.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_not_waited_for(wrong):
+    with pytest.raises(ValueError, match="scale the features"):
+        solve_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.ones(2))

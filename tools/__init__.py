@@ -1,0 +1,1 @@
+"""What the tests and the benchmarks share and a user of the package does not need."""
