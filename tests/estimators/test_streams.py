@@ -204,7 +204,7 @@ def test_an_interrupted_call_changes_nothing(name, first, clouds, monkeypatch):
         slim.partial_fit(X[:100], y[:100], classes=np.unique(y))
     before = vars(slim).copy()
     scores = None if first else slim.decision_function(X)
-    read, blocks = Learner.read, []
+    read, blocks = Learner.read_block, []
 
     def interrupted(self, *arguments):
         blocks.append(1)
@@ -212,7 +212,7 @@ def test_an_interrupted_call_changes_nothing(name, first, clouds, monkeypatch):
             raise KeyboardInterrupt
         read(self, *arguments)
 
-    monkeypatch.setattr(Learner, "read", interrupted)
+    monkeypatch.setattr(Learner, "read_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
         slim.partial_fit(X, y, classes=np.unique(y))
     assert vars(slim).keys() == before.keys()
