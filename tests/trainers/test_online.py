@@ -643,3 +643,14 @@ def test_progress_is_reported_from_nothing_to_all():
     assert {phase for phase, _ in told} == {"train"}
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert all(a <= b for a, b in itertools.pairwise(shares))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_rows_far_from_the_origin_teach_the_same(name):
+    """Also in float32, since kernel values are float64 and the block is centred first. Merged points are rounded there."""
+    X, labels = blobs(300, 3)
+    X = np.round(X * 16) / 16  # exact in float32, with and without the offset
+    dtype = np.float64 if name == "merging" else np.float32
+    near = LEARNERS[name].fit(task_of(RBF(0.4), X, labels)).model
+    far = LEARNERS[name].fit(task_of(RBF(0.4), (X + 2.0**18).astype(dtype), labels)).model
+    np.testing.assert_allclose(far.coef, near.coef, atol=1e-6 * np.abs(near.coef).max())
