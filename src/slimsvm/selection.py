@@ -19,9 +19,10 @@ from sklearn.model_selection import train_test_split
 
 from .kernels import Array, Kernel, Matrix
 from .limits import Deadline
-from .model import Expansion, Fit, Holdout, Status, Task, silent
+from .model import Expansion, Fit, Holdout, Status, Task
 from .multiclass import OneVsOne, OneVsRest
 from .path import Path, Step, sizes_up_to
+from .progress import silent
 from .reducers import REDUCERS
 from .rows.homes import open_rows
 from .rows.protocol import Meter, Rows

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..importers.sklearn import Imported, import_svc
 from ..kernels import Array, Matrix
-from ..model import Status, silent
+from ..model import Status
+from ..progress import silent
 from ..selection import Selection
 from .methods import make_reducer
 from .svc import Report, SlimSVC

@@ -14,8 +14,9 @@ from sklearn.utils.metaestimators import available_if
 
 from ..importers.sklearn import Imported
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
-from ..model import Fit, silent
+from ..model import Fit
 from ..multiclass import OneVsOne, OneVsRest
+from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import PREDICTION_ERROR
 from ..selection import Selection

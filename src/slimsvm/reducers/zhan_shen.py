@@ -19,7 +19,8 @@ import numpy as np
 
 from ..kernels import Array, Matrix, dense, squared_norms
 from ..limits import Deadline
-from ..model import Expansion, Task, silent
+from ..model import Expansion, Task
+from ..progress import silent
 from ..rows.protocol import Rows
 from ..rows.threads import blocks
 from ..trainers.smo import SMO

@@ -56,12 +56,12 @@ class BinaryTrainer:
     def fit(self, task: Task, start: Array | None = None) -> Fit:
         """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
         n, q = task.targets.shape
-        rngs = task.rng.spawn(q)
-        solved: dict[int, tuple[Array, Solution]] = {}
+        members = [np.flatnonzero(task.targets[:, column]) for column in range(q)]  # the rows that take part
+        rngs, solved = task.rng.spawn(q), dict[int, Solution]()
 
-        def solve(column: int) -> None:
-            rows = np.flatnonzero(task.targets[:, column])
-            problem = Binary(
+        def problem(column: int) -> Binary:
+            rows = members[column]
+            return Binary(
                 task.rows if rows.size == n else task.rows.subset(rows),
                 task.targets[rows, column],
                 task.weights[rows],
@@ -69,23 +69,21 @@ class BinaryTrainer:
                 None if start is None else start[rows, column],
                 partial(_report, task, len(solved), q),
             )
-            solved[column] = rows, self.solve(problem)
 
-        if q > 1 and np.count_nonzero(task.targets, axis=0).max() <= min(self.small(), n - 1):
-            task.rows.share_out(solve, q)
+        if q > 1 and max(rows.size for rows in members) <= min(self.small(), n - 1):
+            task.rows.share_out(lambda column: solved.update({column: self.solve(problem(column))}), q)
         else:
             for column in range(q):
-                solve(column)
-        return _assembled(task, [solved[column] for column in range(q)])
+                solved[column] = self.solve(problem(column))
+        return _assembled(task, members, [solved[column] for column in range(q)])
 
 
-def _assembled(task: Task, solved: list[tuple[Array, Solution]]) -> Fit:
+def _assembled(task: Task, members: list[Array], solutions: list[Solution]) -> Fit:
     """Return one expansion for all outputs; its points are the rows that any output uses."""
     dual = np.zeros(task.targets.shape)
-    for column, (rows, solution) in enumerate(solved):
+    for column, (rows, solution) in enumerate(zip(members, solutions, strict=True)):
         dual[rows, column] = solution.dual
     support = np.flatnonzero(dual.any(axis=1))
-    solutions = [solution for _, solution in solved]
     model = task.expansion(support, dual[support], np.array([solution.bias for solution in solutions]))
     status = Status.worst(solution.status for solution in solutions)
     return Fit(model, status, sum(s.steps for s in solutions), dual, max(s.gap for s in solutions))
