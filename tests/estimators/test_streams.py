@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slimsvm import SlimSVC, compress
 from slimsvm.files.native import load, save
 from slimsvm.model import Status
+from slimsvm.solvers.online import Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
-from slimsvm.trainers.frames.online import Learner
 
 ONLINE = [name for name, kind in TRAINERS.items() if hasattr(kind, "learn")]
 OFFLINE = sorted(TRAINERS.keys() - set(ONLINE))
@@ -204,7 +204,7 @@ def test_an_interrupted_call_changes_nothing(name, first, clouds, monkeypatch):
         slim.partial_fit(X[:100], y[:100], classes=np.unique(y))
     before = vars(slim).copy()
     scores = None if first else slim.decision_function(X)
-    read, blocks = Learner.read, []
+    read, blocks = Learner.read_block, []
 
     def interrupted(self, *arguments):
         blocks.append(1)
@@ -212,7 +212,7 @@ def test_an_interrupted_call_changes_nothing(name, first, clouds, monkeypatch):
             raise KeyboardInterrupt
         read(self, *arguments)
 
-    monkeypatch.setattr(Learner, "read", interrupted)
+    monkeypatch.setattr(Learner, "read_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
         slim.partial_fit(X, y, classes=np.unique(y))
     assert vars(slim).keys() == before.keys()

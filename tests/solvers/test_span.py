@@ -10,9 +10,9 @@ from slimsvm.solvers.span import SpanCoordinates
 KERNEL = RBF(0.3)
 
 
-def filled(X, points, constant=2.0):
+def filled(X, points, bias=2.0):
     """A span of those points that are linearly independent, over the rows X."""
-    span = SpanCoordinates(HostRows(KERNEL, X), constant)
+    span = SpanCoordinates(HostRows(KERNEL, X), bias)
     taken = []
     for i, z in enumerate(points):
         if span.add(z[None], KERNEL(points[taken], z[None]).ravel(), 1.0):
@@ -37,7 +37,7 @@ def check_projections(span, X, points, atol):
     np.testing.assert_allclose(C[:, 1:] @ C[:, 1:].T, projected, atol=atol)
     np.testing.assert_allclose(span.rest, 1 - np.diag(projected), atol=atol)
     assert (C[:, 0] == 2.0).all()
-    np.testing.assert_array_equal(span.newest(), C[:, -1])
+    np.testing.assert_array_equal(span.newest, C[:, -1])
 
 
 def test_inner_products_of_coordinates_are_those_of_projections(data):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from slimsvm.solvers import water as water_module
-from slimsvm.solvers.water import Cost, Slack, fill
+from slimsvm.solvers.water import CostWater, SlackWater, fill
 
 
 def naive_joint_level(first, second, volume):
@@ -44,7 +44,7 @@ ADVERSARIAL = {
 def test_level_is_that_of_the_naive_search(data, volume):
     heights = ADVERSARIAL[data]
     for weights in (np.ones(heights.size), np.random.default_rng(0).uniform(0.1, 3, heights.size)):
-        surface = fill([(heights, weights)], Slack(volume))
+        surface = fill([(heights, weights)], SlackWater(volume))
         assert surface.level == pytest.approx(naive_level(heights, weights, volume), rel=1e-9, abs=1e-9)
         assert surface.volume == pytest.approx(volume, rel=1e-6, abs=1e-6)
 
@@ -63,7 +63,7 @@ def test_level_is_that_of_the_naive_search_for_any_guess(seed, n, digits, volume
     heights, weights = np.round(rng.normal(size=n), digits), rng.uniform(0.1, 2, n)
     level = naive_level(heights, weights, volume)
     for given_guess in (None, (guess,), (level,)):
-        assert fill([(heights, weights)], Slack(volume), given_guess).level == pytest.approx(level, rel=1e-9, abs=1e-9)
+        assert fill([(heights, weights)], SlackWater(volume), given_guess).level == pytest.approx(level, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 40), (30, 30), (5, 200), (200, 5)])
@@ -71,7 +71,7 @@ def test_level_is_that_of_the_naive_search_for_any_guess(seed, n, digits, volume
 def test_two_basins_have_the_highest_level_that_any_share_of_the_water_gives(sizes, volume):
     rng = np.random.default_rng(sum(sizes))
     basins = [(np.round(rng.normal(size=n), 1), np.ones(n)) for n in sizes]
-    surface = fill(basins, Slack(volume))
+    surface = fill(basins, SlackWater(volume))
     assert surface.level == pytest.approx(naive_joint_level(*basins, volume), rel=1e-6)
     used = sum(w @ np.maximum(level - h, 0) for (h, w), level in zip(basins, surface.levels, strict=True))
     assert used == pytest.approx(volume, rel=1e-9)
@@ -81,7 +81,7 @@ def test_two_basins_have_the_highest_level_that_any_share_of_the_water_gives(siz
 def test_the_same_weight_is_under_water_in_both_basins(sizes):
     rng = np.random.default_rng(0)
     basins = [(rng.normal(size=n), np.ones(n)) for n in sizes]
-    surface = fill(basins, Slack(0.1 * sum(sizes)))
+    surface = fill(basins, SlackWater(0.1 * sum(sizes)))
     below = [w[h < level - 1e-12].sum() for (h, w), level in zip(basins, surface.levels, strict=True)]
     up_to = [w[h <= level + 1e-12].sum() for (h, w), level in zip(basins, surface.levels, strict=True)]
     assert below[0] <= up_to[1]
@@ -93,7 +93,7 @@ def test_the_same_weight_is_under_water_in_both_basins(sizes):
 def test_cost_gives_the_best_scale_and_bias(seed, n, C, two):
     rng = np.random.default_rng(seed)
     basins = [(rng.normal(0.5, 1, size=n), rng.uniform(0.1, 2, n)) for _ in range(1 + two)]
-    surface = fill(basins, Cost(C))
+    surface = fill(basins, CostWater(C))
     if not np.isfinite(surface.level):  # nothing is better than w = 0
         slope = sum(w @ h for h, w in basins)
         assert slope <= 0 or two
@@ -108,13 +108,13 @@ def test_cost_gives_the_best_scale_and_bias(seed, n, C, two):
 
 def test_no_slack_stops_at_the_lowest_row():
     heights = np.array([0.3, 0.1, 0.7])
-    assert fill([(heights, np.ones(3))], Slack(0.0)).level == pytest.approx(0.1)
+    assert fill([(heights, np.ones(3))], SlackWater(0.0)).level == pytest.approx(0.1)
 
 
 def test_few_rows_are_sorted(monkeypatch):
     rng = np.random.default_rng(0)
     basins = [(rng.normal(size=20_000), np.ones(20_000)) for _ in range(2)]
-    surface = fill(basins, Slack(5000.0))
+    surface = fill(basins, SlackWater(5000.0))
     taken = []
     between = water_module._between
 
@@ -124,5 +124,5 @@ def test_few_rows_are_sorted(monkeypatch):
         return basin
 
     monkeypatch.setattr(water_module, "_between", counted)
-    assert fill(basins, Slack(5000.0), surface.levels).levels == pytest.approx(surface.levels, rel=1e-9)
+    assert fill(basins, SlackWater(5000.0), surface.levels).levels == pytest.approx(surface.levels, rel=1e-9)
     assert sum(taken) < 2000

@@ -14,7 +14,7 @@ from slimsvm import SlimSVC, load, save
 from slimsvm.kernels import RBF, Linear, Precomputed
 from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.ellipsoid import Search
+from slimsvm.solvers.ellipsoid import MultiplierSearch
 from slimsvm.solvers.limited import LimitedState
 from slimsvm.solvers.norms import NORMS, Mahalanobis, One, OneInf, OneTwo, Two, TwoInf
 from slimsvm.trainers import SMO, AnyNorm, BudgetL1, BudgetL2
@@ -61,29 +61,29 @@ def task_of(X, y, kernel=KERNEL, **options):
     return Task(HostRows(kernel, X, **options), y[:, None], np.ones(y.size))
 
 
-def inverse_matrix(limits):
-    P = limits.ellipsoid.P
-    return P if P.ndim == 2 else np.diag(np.broadcast_to(P, limits.cap.shape))
+def inverse_matrix(feasible):
+    P = feasible.ellipsoid.P
+    return P if P.ndim == 2 else np.diag(np.broadcast_to(P, feasible.cap.shape))
 
 
 def objective(K, signed):
     return np.abs(signed).sum() - 0.5 * signed @ K @ signed
 
 
-def general_solution(K, y, limits):
+def general_solution(K, y, feasible):
     """The optimum by a solver that knows nothing of pairs or multipliers."""
-    Q, P = K * np.outer(y, y), inverse_matrix(limits)
+    Q, P = K * np.outer(y, y), inverse_matrix(feasible)
     constraints = [{"type": "eq", "fun": lambda a: y @ a, "jac": lambda a: y}]  # noqa: ARG005
-    if np.isfinite(limits.total):
-        constraints.append({"type": "ineq", "fun": lambda a: limits.total - a.sum(), "jac": lambda a: -np.ones(a.size)})
-    if np.isfinite(limits.ellipsoid.radius):
-        square = limits.ellipsoid.radius**2
+    if np.isfinite(feasible.total):
+        constraints.append({"type": "ineq", "fun": lambda a: feasible.total - a.sum(), "jac": lambda a: -np.ones(a.size)})
+    if np.isfinite(feasible.ellipsoid.radius):
+        square = feasible.ellipsoid.radius**2
         constraints.append({"type": "ineq", "fun": lambda a: square - a @ P @ a, "jac": lambda a: -2 * P @ a})
     found = minimize(
         lambda a: 0.5 * a @ Q @ a - a.sum(),
         np.full(y.size, 1e-4),
         jac=lambda a: Q @ a - 1,
-        bounds=[(0, c) for c in limits.cap],
+        bounds=[(0, c) for c in feasible.cap],
         constraints=constraints,
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 1000},
@@ -91,25 +91,25 @@ def general_solution(K, y, limits):
     return -found.fun
 
 
-def assert_feasible(alpha, y, limits):
-    assert ((alpha >= 0) & (alpha <= limits.cap * (1 + 1e-12))).all()
+def assert_feasible(alpha, y, feasible):
+    assert ((alpha >= 0) & (alpha <= feasible.cap * (1 + 1e-12))).all()
     assert abs(alpha @ y) <= 1e-9 * alpha.sum()
-    assert alpha.sum() <= limits.total * (1 + 1e-9)
-    assert alpha @ inverse_matrix(limits) @ alpha <= limits.ellipsoid.radius**2 * (1 + 1e-9)
+    assert alpha.sum() <= feasible.total * (1 + 1e-9)
+    assert alpha @ inverse_matrix(feasible) @ alpha <= feasible.ellipsoid.radius**2 * (1 + 1e-9)
 
 
-def violation(K, y, alpha, limits, tol, bias=None):
+def violation(K, y, alpha, feasible, tol, bias=None):
     """The least e with multipliers mu, theta >= 0 for which all rows meet the optimality conditions to within e / 2.
 
     y_i (v_i - b) - theta - mu (Pa)_i <= e/2 where a_i can rise and >= -e/2 where it can fall; theta is for a sum at its
     limit, mu for an ellipsoid whose part in the duality gap, relative to the sum, is within tol.
     """
-    pull, gain = inverse_matrix(limits) @ alpha, y * (y - K @ (alpha * y))
+    pull, gain = inverse_matrix(feasible) @ alpha, y * (y - K @ (alpha * y))
     columns = np.column_stack([-y, -np.ones(y.size), -pull])  # of b, theta and mu
-    rise, fall = alpha < limits.cap, alpha > 0
+    rise, fall = alpha < feasible.cap, alpha > 0
     A = np.vstack([np.c_[columns, -np.ones(y.size)][rise], np.c_[-columns, -np.ones(y.size)][fall]])
-    bounded = alpha.sum() > limits.total * (1 - 1e-8)
-    depth = limits.ellipsoid.radius**2 - alpha @ pull
+    bounded = alpha.sum() > feasible.total * (1 - 1e-8)
+    depth = feasible.ellipsoid.radius**2 - alpha @ pull
     most = tol * alpha.sum() / max(depth, 1e-300) if np.isfinite(depth) else 0.0
     bounds = [(bias, bias), (0, None if bounded else 0), (0, most), (0, None)]
     found = linprog([0, 0, 0, 1], A, np.concatenate([-gain[rise], gain[fall]]), bounds=bounds)
@@ -124,11 +124,11 @@ def violation(K, y, alpha, limits, tol, bias=None):
 def test_the_objective_is_that_of_a_general_solver(make_norm, C, make_blobs):
     X, y = make_blobs(30)
     norm, K = make_norm(30), KERNEL(X, X)
-    limits = norm.limits(C, np.arange(30))
+    feasible = norm.feasible_set(C, np.arange(30))
     fit = AnyNorm(C, norm=norm).fit(task_of(X, y))
     assert fit.status is Status.CONVERGED
-    assert_feasible(fit.dual[:, 0] * y, y, limits)
-    assert objective(K, fit.dual[:, 0]) == pytest.approx(general_solution(K, y, limits), rel=1e-3)
+    assert_feasible(fit.dual[:, 0] * y, y, feasible)
+    assert objective(K, fit.dual[:, 0]) == pytest.approx(general_solution(K, y, feasible), rel=1e-3)
 
 
 @pytest.mark.parametrize("working_set", [16, 2048])
@@ -137,11 +137,11 @@ def test_the_optimality_conditions_hold_to_tol(make_norm, tol, working_set, make
     X, y = make_blobs(120)
     norm, K = make_norm(120), KERNEL(X, X)
     fit = AnyNorm(0.7, tol, norm=norm, working_set=working_set).fit(task_of(X, y))
-    limits, alpha = norm.limits(0.7, np.arange(120)), fit.dual[:, 0] * y
+    feasible, alpha = norm.feasible_set(0.7, np.arange(120)), fit.dual[:, 0] * y
     assert fit.status is Status.CONVERGED
     assert fit.gap <= tol
-    assert_feasible(alpha, y, limits)
-    assert violation(K, y, alpha, limits, tol) <= tol + 1e-8
+    assert_feasible(alpha, y, feasible)
+    assert violation(K, y, alpha, feasible, tol) <= tol + 1e-8
 
 
 @pytest.mark.parametrize("kind", [BudgetL1, BudgetL2])
@@ -149,10 +149,10 @@ def test_the_optimality_conditions_hold_to_tol(make_norm, tol, working_set, make
 def test_budget_machines_meet_their_conditions_with_the_bias_they_return(kind, budget, make_blobs):
     X, y = make_blobs(120)
     fit = kind(2.0, 1e-4, budget=budget).fit(task_of(X, y))
-    limits = kind.norm(budget).limits(2.0, np.arange(120))
+    feasible = kind.norm(budget).feasible_set(2.0, np.arange(120))
     alpha, bias = fit.dual[:, 0] * y, float(fit.model.bias[0])
-    assert_feasible(alpha, y, limits)
-    assert violation(KERNEL(X, X), y, alpha, limits, 1e-4, bias) <= 2e-4
+    assert_feasible(alpha, y, feasible)
+    assert violation(KERNEL(X, X), y, alpha, feasible, 1e-4, bias) <= 2e-4
 
 
 @pytest.mark.parametrize("C", [0.1, 3.0])
@@ -178,10 +178,10 @@ def test_tiny_problems_have_the_solution_of_a_general_solver(n, seed, C, case):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), np.where(np.arange(n) % 2, 1.0, -1.0)
     norm, K = NORM_CASES[case](n), KERNEL(X, X)
-    limits = norm.limits(C, np.arange(n))
+    feasible = norm.feasible_set(C, np.arange(n))
     fit = AnyNorm(C, 1e-5, norm=norm).fit(task_of(X, y))
-    assert_feasible(fit.dual[:, 0] * y, y, limits)
-    assert objective(K, fit.dual[:, 0]) == pytest.approx(general_solution(K, y, limits), rel=1e-4, abs=1e-6)
+    assert_feasible(fit.dual[:, 0] * y, y, feasible)
+    assert objective(K, fit.dual[:, 0]) == pytest.approx(general_solution(K, y, feasible), rel=1e-4, abs=1e-6)
 
 
 # Theorems
@@ -191,8 +191,8 @@ def test_tiny_problems_have_the_solution_of_a_general_solver(n, seed, C, case):
 def test_theorem_1_the_1_inf_norm_is_the_sum_of_the_largest(v, budget):
     """Its dual limits, by the definition of the dual norm: max a'|v| over them."""
     v = np.abs(v)
-    limits = OneInf(budget).limits(1.0, np.arange(v.size))
-    found = linprog(-v, np.ones((1, v.size)), [limits.total], bounds=[(0, c) for c in limits.cap])
+    feasible = OneInf(budget).feasible_set(1.0, np.arange(v.size))
+    found = linprog(-v, np.ones((1, v.size)), [feasible.total], bounds=[(0, c) for c in feasible.cap])
     assert -found.fun == pytest.approx(np.sort(v)[-budget:].sum(), abs=1e-6)
 
 
@@ -276,17 +276,17 @@ def test_a_problem_of_some_rows_has_these_rows_and_columns_of_the_matrix():
 # The paper's own steps
 
 
-def pair_gains(K, y, alpha, limits, tol, step):
+def pair_gains(K, y, alpha, feasible, tol, step):
     """Whether any pair can move by `step` within the limits and gain, by trying all of them."""
     best = objective(K, alpha * y)
-    P = inverse_matrix(limits)
+    P = inverse_matrix(feasible)
     for i in range(y.size):
         for j in range(y.size):
             moved = alpha.copy()
             moved[i] += step * y[i]
             moved[j] -= step * y[j]
-            inside = (moved >= 0).all() and (moved <= limits.cap).all() and moved.sum() <= limits.total
-            if i != j and inside and moved @ P @ moved <= limits.ellipsoid.radius**2:
+            inside = (moved >= 0).all() and (moved <= feasible.cap).all() and moved.sum() <= feasible.total
+            if i != j and inside and moved @ P @ moved <= feasible.ellipsoid.radius**2:
                 yield objective(K, moved * y) - best - tol * step
 
 
@@ -294,14 +294,14 @@ def pair_gains(K, y, alpha, limits, tol, step):
 def test_steps_clipped_to_the_ellipsoid_get_stuck_short_of_the_optimum(norm, rows):
     """At the surface no pair gains, and still the objective is far from the optimum: why steps="exact" is the default."""
     X, y = rows
-    K, limits = KERNEL(X, X), norm.limits(0.3, np.arange(N))
+    K, feasible = KERNEL(X, X), norm.feasible_set(0.3, np.arange(N))
     exact, paper = (AnyNorm(0.3, norm=norm, steps=steps).fit(task_of(X, y)) for steps in ("exact", "paper"))
     alpha = paper.dual[:, 0] * y
-    assert_feasible(alpha, y, limits)
+    assert_feasible(alpha, y, feasible)
     assert paper.status is Status.EXHAUSTED
     assert paper.gap > 0.1
     assert objective(K, paper.dual[:, 0]) < 0.9 * objective(K, exact.dual[:, 0])
-    assert max(pair_gains(K, y, alpha, limits, 1e-3, 1e-4)) <= 0
+    assert max(pair_gains(K, y, alpha, feasible, 1e-3, 1e-4)) <= 0
 
 
 def test_the_smallest_case_of_steps_that_are_stuck():
@@ -335,7 +335,7 @@ def test_the_papers_steps_never_leave_the_limits_nor_lower_the_objective(seed, c
     norm, K, best = NORM_CASES[case](12), KERNEL(X, X), 0.0
     for steps in (1, 3, 10, 30):
         fit = AnyNorm(0.5, norm=norm, steps="paper", max_iter=steps).fit(task_of(X, y))
-        assert_feasible(fit.dual[:, 0] * y, y, norm.limits(0.5, np.arange(12)))
+        assert_feasible(fit.dual[:, 0] * y, y, norm.feasible_set(0.5, np.arange(12)))
         assert objective(K, fit.dual[:, 0]) >= best - 1e-12
         best = objective(K, fit.dual[:, 0])
 
@@ -351,7 +351,7 @@ def test_the_search_finds_the_multiplier_of_a_length_in_few_steps(goal, shift, f
     def length(mu):
         return floor + (1 - floor) * (root + shift) / (mu + shift)
 
-    search, mu = Search(np.exp(7.0)), np.exp(start)
+    search, mu = MultiplierSearch(np.exp(7.0)), np.exp(start)
     for _ in range(25):
         if 1 - 1e-3 <= length(mu) <= 1:
             break
@@ -414,7 +414,7 @@ def test_a_start_of_any_numbers_is_made_feasible_before_the_first_step(make_norm
     fit = AnyNorm(0.5, max_iter=0, norm=norm).fit(task_of(X, y), start)
     assert fit.n_iter == 0
     assert fit.dual.any()
-    assert_feasible(fit.dual[:, 0] * y, y, norm.limits(0.5, np.arange(N)))
+    assert_feasible(fit.dual[:, 0] * y, y, norm.feasible_set(0.5, np.arange(N)))
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 10])

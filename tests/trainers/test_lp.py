@@ -1,4 +1,4 @@
-"""The LP machine against a plain linear program of another form, its optimality conditions, and its own bounds."""
+"""The LP-SVM against a plain linear program of another form, its optimality conditions, and its own bounds."""
 
 from types import SimpleNamespace
 
@@ -12,13 +12,13 @@ from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
+from slimsvm.limits import Limits
 from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.threads import Crew
 from slimsvm.solvers import interior
-from slimsvm.solvers.interior import Effort, Newton, balanced, interior_point, lp_objective
+from slimsvm.solvers.interior import Newton, balanced, interior_point, lp_objective
 from slimsvm.trainers import lp as module
-from slimsvm.trainers.lp import LP, Machine, apart, corner
+from slimsvm.trainers.lp import LP, LpProblem, apart, corner
 from slimsvm.trainers.smo import SMO
 
 EXACT = 1e-6
@@ -83,13 +83,13 @@ def test_tiny_problems_have_the_optimum_too(n, seed, C, direct):
 def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     X, y = make_blobs(150)
     cap, K = np.random.default_rng(1).uniform(0.5, 2.0, 150), RBF(0.3)(X, X)
-    machine = Machine(HostRows(RBF(0.3), X), y, cap)
-    effort = Effort(-1, None)
-    machine.add(np.arange(20) if generated else np.arange(150))
+    lp = LpProblem(HostRows(RBF(0.3), X), y, cap)
+    effort = Limits().start()
+    lp.add(np.arange(20) if generated else np.arange(150))
     if generated:
-        assert module.generate(machine, 10, 1e-8, effort, lambda _: None) is Status.CONVERGED
-    assert corner(machine, 1e-7, effort) is Status.CONVERGED
-    u, c, price, z = machine.u, machine.coef, K @ (y * machine.u), y * (K @ machine.coef + machine.bias)
+        assert module.generate(lp, 10, 1e-8, effort, lambda _: None) is Status.CONVERGED
+    assert corner(lp, 1e-7, effort) is Status.CONVERGED
+    u, c, price, z = lp.u, lp.coef, K @ (y * lp.u), y * (K @ lp.coef + lp.bias)
     near = 1e-4 if generated else 1e-7
     assert ((u >= 0) & (u <= cap * (1 + 1e-12))).all()
     assert y @ u == pytest.approx(0.0, abs=1e-7)
@@ -105,12 +105,12 @@ def test_the_bounds_hold_the_optimum_in_every_round(make_blobs, make_task, monke
     X, y = make_blobs(300)
     best, seen = optimum(RBF(0.3)(X, X), y, np.ones(300)), []
 
-    def take(self, *args, real=Machine.take, **settings):
+    def take(self, *args, real=LpProblem.take, **settings):
         gap = real(self, *args, **settings)
         seen.append((self.u.sum(), self.upper))
         return gap
 
-    monkeypatch.setattr(Machine, "take", take)
+    monkeypatch.setattr(LpProblem, "take", take)
     LP(tol=EXACT, direct=0, batch=10).fit(make_task(RBF(0.3), X, y))
     lower, upper = np.transpose(seen)
     assert len(seen) > 5
@@ -158,7 +158,7 @@ def test_the_interior_point_method_ends_within_the_gap_asked_for(eps, make_blobs
     X, y = make_blobs(150)
     cap = np.random.default_rng(2).uniform(0.1, 10.0, 150)
     K = RBF(0.3)(X, X)[:, :60]
-    u, c, b = interior_point(K, y, cap, eps, Effort(-1, None), Crew(2))
+    u, c, b = interior_point(K, y, cap, eps, Limits().start())
     best = optimum(K, y, cap)
     assert objective(K, y, cap, c, b) == pytest.approx(best, rel=2 * eps + 1e-9)
     assert u.sum() == pytest.approx(best, rel=2 * eps + 1e-9)
@@ -174,7 +174,7 @@ def test_newtons_direction_solves_the_linearised_equations(make_blobs):
     cap, t, x = rng.uniform(1, 2, 30), rng.uniform(-0.9, 0.9, 8), rng.normal(size=9)
     u, Z, target = cap * rng.uniform(0.1, 0.9, 30), rng.uniform(0.1, 2, 76), rng.normal(size=76)
     S = np.concatenate([u, cap - u, 1 + t, 1 - t])
-    dx, du, dt, dS, dZ = Newton(K, y, cap, u, t, x, Z, Crew(1)).direction(target)
+    dx, du, dt, dS, dZ = Newton(K, y, cap, u, t, x, Z).direction(target)
     new_u, new_t, new_x, new_Z = u + du, t + dt, x + dx, Z + dZ
     z_low, z_high, v_low, v_high = np.split(new_Z, [30, 60, 68])
     np.testing.assert_allclose(K.T @ (y * new_u), new_t, atol=1e-9)
@@ -190,7 +190,7 @@ def test_an_interior_point_without_a_factor_returns_what_it_has(make_blobs, monk
 
     monkeypatch.setattr(interior, "cho_factor", broken)
     X, y = make_blobs(30)
-    u, c, _ = interior_point(RBF(0.3)(X, X), y, np.ones(30), EXACT, Effort(-1, None), Crew(1))
+    u, c, _ = interior_point(RBF(0.3)(X, X), y, np.ones(30), EXACT, Limits().start())
     assert np.isfinite(u).all()
     assert not c.any()
 
@@ -210,23 +210,23 @@ def test_balanced_scales_the_heavier_side_down(seed):
 def test_groups_bound_the_objective_and_are_exact_where_none_is_mixed(seed, alone):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(40, 2)), np.where(np.arange(40) % 2, 1.0, -1.0)
-    machine = Machine(HostRows(RBF(0.5), X), y, rng.uniform(0.5, 2.0, 40))
-    machine.add(np.arange(6))
-    machine.bundle(y * rng.normal(size=40), alone, machine.K.argmax(axis=1))
+    lp = LpProblem(HostRows(RBF(0.5), X), y, rng.uniform(0.5, 2.0, 40))
+    lp.add(np.arange(6))
+    lp.bundle(y * rng.normal(size=40), alone, lp.K.nearest())
     c, b = rng.normal(size=6), rng.normal()
-    true = objective(machine.K, y, machine.cap, c, b)
+    true = objective(RBF(0.5)(X, X[:6]), y, lp.cap, c, b)
     for _ in range(9):
-        K, sides, cap = machine.grouped()
+        K, sides, cap = lp.grouped()
         assert set(sides) <= {-1.0, 1.0}
-        assert cap.sum() == pytest.approx(machine.cap.sum())
+        assert cap.sum() == pytest.approx(lp.cap.sum())
         below = lp_objective(K, sides, cap, np.append(c, b))
         assert below <= true * (1 + 1e-12)
-        if not machine.split(machine.margins(c, b)):
+        if not lp.split(lp.margins(c, b)):
             break
     assert below == pytest.approx(true)
     u = rng.random(cap.size) * cap  # u of rows has the prices of u of groups
-    K, sides, _ = machine.grouped()
-    np.testing.assert_allclose(machine.K.T @ (y * machine.spread(u)), K.T @ (sides * u))
+    K, sides, _ = lp.grouped()
+    np.testing.assert_allclose(lp.K.back((y * lp.spread(u))[:, None]).ravel(), K.T @ (sides * u))
 
 
 def test_columns_that_join_are_not_alike(make_blobs):
@@ -340,3 +340,24 @@ def test_nothing_is_printed_and_progress_goes_up_to_all(make_blobs, make_task, c
 def test_settings_that_no_data_could_make_right_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         LP(**settings)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatch):
+    X, y = make_blobs(300)
+    sizes, real = [], module.interior_point
+
+    def watched(K, *args):
+        sizes.append(K.shape[0])
+        return real(K, *args)
+
+    monkeypatch.setattr(module, "interior_point", watched)
+    fit = LP(direct=50, batch=20).fit(make_task(RBF(0.5), X, y))
+    assert fit.status is Status.CONVERGED
+    assert sizes[0] <= 2 * module.ALONE < max(sizes) < 300
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])
+def test_the_nearest_column_has_the_largest_kernel_value(kernel, make_blobs):
+    X, _ = make_blobs(60)
+    np.testing.assert_array_equal(HostRows(kernel, X).against(X[:7]).nearest(), kernel(X, X[:7]).argmax(axis=1))

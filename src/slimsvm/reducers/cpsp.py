@@ -106,7 +106,6 @@ class _SparsePlanes:
     def __init__(self, settings: CPSP, task: Task) -> None:
         self.settings, self.task = settings, task
         self.span = SpanCoordinates(task.rows, settings.bias)
-        self.span.constant *= float(np.sqrt(np.abs(self.span.diagonal).mean()))
         self.basis = settings.empty_basis(task.rows, self.span)
         self.outputs = [CuttingPlanes(y, settings.C * task.weights * np.abs(y)) for y in task.targets.T]
         self.gap = np.inf
@@ -119,9 +118,8 @@ class _SparsePlanes:
 
     def widen(self) -> None:
         """Give the planes the newest coordinate."""
-        newest = self.span.newest()
         for planes in self.outputs:
-            planes.widen(newest)
+            planes.widen(self.span.newest)
 
     def solve(self, max_rounds: int, deadline: Deadline) -> None:
         """Solve for each output; `gap` is then the largest gap of an output, as a part of its mean hinge loss."""

@@ -21,12 +21,17 @@ INDEPENDENT = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
 class SpanCoordinates:
-    """Coordinates of rows in the span of points; coordinate 0 is the same constant for all rows and stands for the bias."""
+    """Coordinates of rows in the span of points; coordinate 0 is the same constant for all rows and stands for the bias.
 
-    def __init__(self, rows: Rows, constant: float) -> None:
-        self.rows, self.constant = rows, constant
+    The constant is `bias` times the root mean square |Phi(x)|. `newest` is the coordinate that was added last, (n,).
+    """
+
+    def __init__(self, rows: Rows, bias: float) -> None:
+        self.rows = rows
         self.diagonal = rows.diagonal()  # |Phi(x)|^2 of each row
         self.rest = self.diagonal.astype(np.float64)  # the part of it outside the span
+        self.constant = bias * float(np.sqrt(np.abs(self.diagonal).mean()))
+        self.newest = np.full(rows.n, self.constant)
         self.cholesky = GrowingCholesky(INDEPENDENT[rows.dtype])
         self.against = rows.against(rows.take(np.empty(0, dtype=np.intp)), exact=False)
 
@@ -48,12 +53,9 @@ class SpanCoordinates:
         if not self.cholesky.add(links, own):
             return False
         self.against.append(point)
-        self.rest -= np.square(self.newest())
+        self.newest = self.outputs(np.eye(1, self.size + 1, self.size)[0])
+        self.rest -= np.square(self.newest)
         return True
-
-    def newest(self) -> Array:
-        """Return the coordinate of each row that the newest point added, (n,)."""
-        return self.outputs(np.eye(1, self.size + 1, self.size)[0])
 
     def outputs(self, v: Array) -> Array:
         """Return the inner product of a vector (1 + k,) with the coordinates of each row, (n,)."""

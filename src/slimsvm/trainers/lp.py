@@ -188,7 +188,7 @@ class LpProblem:
 def generate(lp: LpProblem, batch: int, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
     """Add columns and split groups in rounds until the gap is `tol`."""
     eps, first, clear_at, progress = 0.1, True, 1.0, GapProgress(tol, largest=1.0)
-    lp.bundle(np.zeros(lp.y.size), 0, lp.K.nearest())  # no margins are known yet
+    lp.bundle(np.zeros(lp.y.size), 0, np.arange(lp.y.size) % ALONE)  # no margins are known yet: any bounded groups do
     while (reached := effort.reached()) is None:
         u, c, b = interior_point(*lp.grouped(), eps, effort)
         prices, reach = lp.price(lp.spread(u))

@@ -20,7 +20,7 @@ class SMO(BinaryTrainer):
 
     def __post_init__(self) -> None:
         if self.working_set < 2:
-            raise ValueError(f"working_set must be at least 2 rows, since a step moves a pair, not {self.working_set!r}")
+            raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
 
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""
