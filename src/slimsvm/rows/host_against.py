@@ -214,7 +214,7 @@ class HostAgainst:
         """Return the rows for gradients: written out where points are many and that is affordable."""
         if self.dense_rows is None:
             values = self.prepared.values
-            if self.size <= FEW_POINTS:
+            if self.placed is None and self.size <= FEW_POINTS:  # points that move have many gradients to come
                 return values
             affordable = issparse(values) and values.shape[0] * values.shape[1] <= DENSE_VALUES
             self.dense_rows = values.toarray() if affordable else values
