@@ -20,8 +20,8 @@ from slimsvm.trainers import SMO, TRAINERS
 
 KERNEL = RBF(0.5)
 SIZES = [2, 5]
-#: settings of methods that would take seconds
-QUICK = {"sbp": {"max_iter": 20}, "slim": {"steps": 5}}
+#: settings of methods that would take seconds, and of those whose tolerance decides how many support vectors there are
+SETTINGS = {"sbp": {"max_iter": 20}, "slim": {"steps": 5}, "osuna-girosi": {"tol": 1e-9}, "zhan-shen": {"tol": 1e-9}}
 DEVICES = ["array_api_strict", *(["torch:cpu", "cuda"] if find_spec("torch") else [])]
 
 
@@ -74,13 +74,13 @@ def trained(name, home, problem):
     kind = TRAINERS[name]
     task = make_task(home, problem)
     budget = {"budget": 20} if "budget" in kind.__dataclass_fields__ else {}
-    fit = kind(**budget, **QUICK.get(name, {})).fit(task)
+    fit = kind(**budget, **SETTINGS.get(name, {})).fit(task)
     return Result([fit.model(data(problem)[0])], fit.status, task.rows.meter.evaluations)
 
 
 def reduced(name, home, problem):
     task = make_task(home, problem)
-    path = REDUCERS[name](**QUICK.get(name, {})).path(task, SIZES, full_model(problem))
+    path = REDUCERS[name](**SETTINGS.get(name, {})).path(task, SIZES, full_model(problem))
     return Result([step.model(data(problem)[0]) for step in path.steps], path.status, task.rows.meter.evaluations)
 
 

@@ -1,5 +1,6 @@
 """Reducers: from data and a full model to a path of small models. A new one is one file and one line here."""
 
+from ..solvers.point_search import Schedule
 from .base import Reducer
 from .cpsp import CPSP
 from .csvm import CSVM
@@ -16,6 +17,27 @@ from .slim import Slim
 from .slmc import SLMC
 from .spsvm import SpSVM
 from .zhan_shen import ZhanShen
+
+__all__ = [
+    "CPSP",
+    "CSVM",
+    "CVM",
+    "REDUCERS",
+    "RSVM",
+    "SLMC",
+    "AggressiveSlant",
+    "Lars",
+    "Nystroem",
+    "OsunaGirosi",
+    "Prune",
+    "ReducedSet",
+    "Reducer",
+    "Schedule",
+    "Slant",
+    "Slim",
+    "SpSVM",
+    "ZhanShen",
+]
 
 REDUCERS: dict[str, type[Reducer]] = {
     "slim": Slim,
