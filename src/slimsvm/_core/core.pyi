@@ -17,6 +17,7 @@ def sparse_dot(
     data: NDArray[float32],
     features: NDArray[int32],
     starts: NDArray[int32],
+    width: int,
     Bt: NDArray[float32],
     G: NDArray[float32],
 ) -> None: ...

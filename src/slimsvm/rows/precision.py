@@ -50,6 +50,10 @@ class Given:
         """Return the rows themselves, copied where they are not all of the array."""
         return self.X if self.index is None else self.X[self.index]
 
+    def nonzeros(self) -> int:
+        """Return the number of stored entries of sparse rows."""
+        return int(self.X.nnz if self.index is None else np.diff(self.X.indptr)[self.index].sum())
+
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield the rows a block at a time, each with its place."""
         for some in blocks(self.n, BLOCK_ROWS):
@@ -156,8 +160,7 @@ def rounding_error(kernel: InnerKernel, terms: int, radius: float) -> float:
 def _is_sparse_work(given: Given) -> bool:
     if given.n == 0 or given.d == 0:
         return False
-    count = np.count_nonzero if not issparse(given.X) else lambda rows: rows.nnz
-    nonzeros = sum(count(rows) for _, rows in given.blocks())
+    nonzeros = given.nonzeros() if issparse(given.X) else sum(np.count_nonzero(rows) for _, rows in given.blocks())
     return bool(nonzeros < SPARSE_DENSITY * given.n * given.d)
 
 

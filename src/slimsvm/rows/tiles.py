@@ -149,7 +149,7 @@ class SparseTiles(InnerTiles):
         A = self.A.values
         if self.dtype == np.float32:
             G = self.scratch(rows.stop - rows.start, self.shape[1])
-            core.sparse_dot(A.data, A.indices, A.indptr[rows.start : rows.stop + 1], line, G)
+            core.sparse_dot(A.data, A.indices, A.indptr[rows.start : rows.stop + 1], A.shape[1], line, G)
         else:
             G = A[rows] @ line
         width = cols.stop - cols.start
