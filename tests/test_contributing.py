@@ -45,7 +45,7 @@ def test_a_reducer(example):
     example("FirstRows")
     model = SlimSVC(10, trainer=None, reducer="first-rows", random_state=0).fit(X, Y)
     assert model.model_.size <= 10
-    assert all((X == point).all(axis=1).any() for point in model.support_vectors_)
+    assert all((point == X).all(axis=1).any() for point in model.support_vectors_)
 
 
 def test_a_home(example):
