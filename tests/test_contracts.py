@@ -36,7 +36,6 @@ def test_a_cell_is_kept_excused_or_both_and_reasons_are_notes():
         "",
         "1. not beside the cat",
         "2. it has better things to do",
-        "",
     ]
 
 
