@@ -19,7 +19,7 @@ class Status(Enum):
     """How a run ended; the value says it in words, with what to do. The later, the worse."""
 
     CONVERGED = "converged"
-    STABLE = "stopped because the held-out error no longer falls"
+    STABLE = "stopped because the validation error no longer falls"
     PASSED = "made all its passes over the rows"
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
@@ -108,11 +108,11 @@ class Task:
         return self.holdout.labels.size if self.holdout else 0
 
     def sample(self, most: int) -> Array:
-        """The numbers of all rows, or of so many by chance."""
+        """Return the numbers of all rows, or a sorted random subset of `most` of them."""
         return self.rows.sample(most, self.rng)
 
     def part(self, rows: Array) -> Task:
-        """The task on some of its rows, judged as before."""
+        """Return the task on some of its rows, with the same validation rows."""
         if rows.size == self.rows.n:
             return self
         return replace(self, rows=self.rows.subset(rows), targets=self.targets[rows], weights=self.weights[rows])

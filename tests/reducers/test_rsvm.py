@@ -94,8 +94,8 @@ def test_equal_rows_and_one_side_and_kernels_that_are_not_positive(regulariser, 
 
 def test_sparse_rows_give_the_same_models_and_so_does_a_seed(problem, form):
     def models():
-        gram = HostRows(problem.rows.kernel, form(problem.rows.given.rows()))
-        return RSVM().path(dataclasses.replace(problem, rows=gram, rng=np.random.default_rng(5)), [4, 9]).models
+        home = HostRows(problem.rows.kernel, form(problem.rows.given.rows()))
+        return RSVM().path(dataclasses.replace(problem, rows=home, rng=np.random.default_rng(5)), [4, 9]).models
 
     dense = RSVM().path(dataclasses.replace(problem, rng=np.random.default_rng(5)), [4, 9]).models
     for one, two, again in zip(dense, models(), models(), strict=True):

@@ -22,7 +22,7 @@ def problem(make_task):
 
 def test_rows_demand_what_the_full_model_gives_them_where_it_is_right(problem):
     task, full = problem
-    margins = task.targets * full(task.rows.X)
+    margins = task.targets * full(task.rows.given.rows())
     expected = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
     np.testing.assert_allclose(Refit.of(task, full, 5).problem.margin_targets, expected)
 
@@ -31,7 +31,7 @@ def test_labels_demand_1_without_a_full_model_or_one_that_is_right(problem):
     task, full = problem
     labels = np.where(task.targets != 0, 1.0, -np.inf)
     np.testing.assert_array_equal(Refit.of(task, None, 5).problem.margin_targets, labels)
-    wrong = replace(task, targets=-np.sign(full(task.rows.X)))
+    wrong = replace(task, targets=-np.sign(full(task.rows.given.rows())))
     np.testing.assert_array_equal(Refit.of(wrong, full, 5).problem.margin_targets, 1.0)
 
 

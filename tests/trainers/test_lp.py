@@ -231,13 +231,13 @@ def test_groups_bound_the_objective_and_are_exact_where_none_is_mixed(seed, alon
 
 def test_columns_that_join_are_not_alike(make_blobs):
     X, _ = make_blobs(40)
-    gram = HostRows(RBF(0.3), np.vstack([X, X]))
-    chosen = apart(gram, np.arange(80), 80)
-    block = gram.block(chosen)
+    rows = HostRows(RBF(0.3), np.vstack([X, X]))
+    chosen = apart(rows, np.arange(80), 80)
+    block = rows.block(chosen)
     assert chosen[0] == 0
     assert (block[~np.eye(chosen.size, dtype=bool)] <= module.ALIKE).all()
-    assert apart(gram, np.arange(80), 5).size == 5
-    assert apart(gram, np.empty(0, dtype=np.intp), 5).size == 0
+    assert apart(rows, np.arange(80), 5).size == 5
+    assert apart(rows, np.empty(0, dtype=np.intp), 5).size == 0
 
 
 # What every trainer has

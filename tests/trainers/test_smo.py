@@ -106,8 +106,8 @@ def test_class_and_sample_weights_mean_what_they_mean_in_svc(class_weight, weigh
 
 def test_each_class_against_the_rest_is_its_own_problem(make_task):
     X, y = load_iris(return_X_y=True)
-    gram = make_task(RBF(0.2), X, np.where(y == 0, 1.0, -1.0)).rows
-    fit = SMO(tol=EXACT).fit(Task(gram, OneVsRest(3).encode(y), np.ones(y.size)))
+    rows = make_task(RBF(0.2), X, np.where(y == 0, 1.0, -1.0)).rows
+    fit = SMO(tol=EXACT).fit(Task(rows, OneVsRest(3).encode(y), np.ones(y.size)))
     for number in range(3):
         svc = SVC(tol=EXACT, gamma=0.2).fit(X, y == number)
         np.testing.assert_allclose(fit.model(X)[:, number], svc.decision_function(X), atol=1e-4)

@@ -217,7 +217,7 @@ Seed = Annotated[
         "--seed",
         parser=whole(0, LARGEST_SEED),
         metavar="INTEGER",
-        help="Chooses the rows held out; the same seed gives the same model.",
+        help="Chooses the validation rows; the same seed gives the same model.",
     ),
 ]
 Target = Annotated[str | None, typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last).")]

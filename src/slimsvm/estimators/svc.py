@@ -289,9 +289,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         return self.classes_[self.coding_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
     def _outputs(self, X: Matrix) -> Array:
-        X = prediction_rows(self, X)
-        model = self.model_
-        if resolve_device(self.device) == "cpu":
+        X, model = prediction_rows(self, X), self.model_
+        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
             return model(X)
         error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))

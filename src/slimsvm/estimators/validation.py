@@ -48,10 +48,10 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
 
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
     """Return rows to predict, checked against what the estimator was fitted to."""
-    if not _is_plainly_valid(estimator, X):
-        check_is_fitted(estimator)
-        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES)
-    return _csr(X)
+    if _is_plainly_valid(estimator, X):
+        return X
+    check_is_fitted(estimator)
+    return _csr(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
 def _csr(X: Matrix) -> Matrix:

@@ -128,5 +128,10 @@ def check_parameters(kernel: str, given: Mapping[str, object]) -> None:
 
 def core_arguments(kernel: str, given: Mapping[str, float]) -> tuple[int, float, float, int]:
     """Return the first four arguments of `core.expansion`: the form's number, gamma, coef0 and degree."""
-    gamma, coef0, degree = (given.get(parameter.name, parameter.default) for parameter in (GAMMA, COEF0, DEGREE))
-    return SPECS[kernel].form, float(gamma), float(coef0), int(degree)
+    get = given.get  # in the way of every prediction of a single row
+    return (
+        SPECS[kernel].form,
+        get("gamma", GAMMA.default),
+        get("coef0", COEF0.default),
+        get("degree", DEGREE.default),  # type: ignore[return-value]
+    )

@@ -41,9 +41,9 @@ class CVM(Reducer):
     `max_steps` steps for each size. `rows` to follow the full model on are "support", its support
     vectors, as in the paper, or "all" the training rows with their weights, which is slower.
 
-    The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias
-    fitted to what the full model is right about on all rows, as for `slant` and `lars`, and the one with the lower
-    held-out error counts: that helps where points are few and squares go to outputs that matter to no decision.
+    The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias that
+    are fitted to the full model's margins on all rows, as for `slant` and `lars`, and the one with the lower validation
+    error is kept. That helps where points are few and least squares spend them on outputs that decide nothing.
     `refit=False` is the paper's method.
     """
 

@@ -44,10 +44,10 @@ class SLMC(Reducer):
     SMO, which takes several times as long. The default is the squared hinge, C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2:
     Newton's method solves it in a few steps, and W is then smooth. `tol` is that of the hinge's solver.
 
-    The paper begins with rows by chance. Here these are drawn with the probability of their a_i for the points there are,
-    so that both classes have the same, and each size begins with the points of the one before. Then at most `max_steps`
-    steps of L-BFGS move all of them. With q outputs W is the sum of theirs. The full model is not used. The kernel has
-    to be positive definite, so that K_zz is a norm.
+    The paper's initial points are random rows. Here a row is drawn with a probability in proportion to its a_i for the
+    present points, which treats both classes alike, and each size begins with the points of the one before. Then at most
+    `max_steps` steps of L-BFGS move all points. With q outputs W is the sum of theirs. The full model is not used. The
+    kernel has to be positive definite, so that K_zz is a norm.
 
     M. Wu, B. Schölkopf and G. Bakir, "Building sparse large margin classifiers", ICML 2005, and "A direct method for
     building sparse kernel learning algorithms", JMLR 7, 2006.

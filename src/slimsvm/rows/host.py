@@ -159,23 +159,6 @@ class HostRows(GivenRows):
         else:
             total[strip] += weight @ self.cache.rows[slots, strip]
 
-    # Until every method speaks the protocol.
-
-    @property
-    def X(self) -> Matrix:  # noqa: D102, N802
-        return self.given.rows()
-
-    @property
-    def rows(self) -> Prepared:  # noqa: D102
-        return self.prepared
-
-    def matrix(self, points: Matrix) -> Array:  # noqa: D102
-        self.meter.add(self.n * points.shape[0])
-        return tiled_matrix(tiles_against(self.kernel, self.prepared, self.given, points, self.error), self.crew)
-
-    def points(self, index: Array) -> Matrix:  # noqa: D102
-        return self.take(index)
-
 
 def linear_rows(values: Array, like: HostRows) -> HostRows:
     """Return rows of the linear kernel, on the meter and in the threads of others."""

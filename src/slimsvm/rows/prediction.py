@@ -22,9 +22,9 @@ TINY_WORK = 1 << 20
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
+    if isinstance(kernel, Chi2):
+        kernel.check_rows(X)
     if _is_tiny(kernel, X, points):
-        if isinstance(kernel, Chi2):  # in larger batches scikit-learn's kernel checks this
-            kernel.check_rows(X)
         return _row_by_row(kernel, X, points, V)
     error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
     given = Given(X)
