@@ -16,7 +16,7 @@ from .rows.protocol import Meter, Rows
 
 
 class Status(Enum):
-    """How a run ended; the value says it in words, with what to do. The later, the worse."""
+    """How a run ended; the value says it in words, with what to do. Later members are worse."""
 
     CONVERGED = "converged"
     STABLE = "stopped because the validation error no longer falls"
@@ -35,7 +35,7 @@ class Status(Enum):
 
     @classmethod
     def worst(cls, ends: Iterable[Status]) -> Status:
-        """The worst of several endings."""
+        """Return the worst of several endings."""
         return max(ends, key=list(cls).index)
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
@@ -135,7 +135,7 @@ class Task:
         return self.rows.of(model.points[used], cache=True), used
 
     def expansion(self, index: Array, coef: Array, bias: Array) -> Expansion:
-        """The expansion on the rows `index`."""
+        """Return the expansion on the rows `index`."""
         return Expansion(self.rows.kernel, self.rows.take(index), coef, bias)
 
 

@@ -25,13 +25,13 @@ Matrix = Any  # a dense array or a CSR array
 
 
 def inner_products(A: Matrix, B: Matrix) -> Array:
-    """A B' as a dense array, for dense or sparse A and B."""
+    """Return A B' as a dense array, for dense or sparse A and B."""
     G = A @ B.T
     return G.toarray() if issparse(G) else G
 
 
 def squared_norms(A: Matrix) -> Array:
-    """The squared Euclidean norm of each row, summed in float64."""
+    """Return the squared Euclidean norm of each row, summed in float64."""
     if issparse(A):
         return np.asarray(A.astype(np.float64).power(2).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
@@ -51,19 +51,19 @@ class Kernel:
     definite: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """K with K_ij = k(a_i, b_j)."""
+        """Return K with K_ij = k(a_i, b_j)."""
         raise NotImplementedError
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """K for dense rows and points that are arrays of the namespace xp."""
+        """Return K for dense rows and points that are arrays of the namespace xp."""
         raise NotImplementedError
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """k(a_i, a_i) for each training row."""
+        """Return k(a_i, a_i) for each training row."""
         return np.array([self(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
 
     def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
-        """What an expansion keeps of the training rows A, which are numbers `ids` of the training set."""
+        """Return what an expansion keeps of the training rows A, which have the numbers `ids` in the training set."""
         return A
 
     def check_rows(self, X: Matrix) -> None:
@@ -90,11 +90,11 @@ class InnerKernel(Kernel):
         raise NotImplementedError
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
-        """dk/d<x, z> as a number and the array it multiplies (None: ones), from K or the inner products `inner()`."""
+        """Return dk/d<x, z> as a number and the array it multiplies (None: ones), from K or the inner products."""
         raise self._no_gradients()
 
     def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:
-        """dk/dz = slope x, or slope (x - z) for a function of the distance |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z>."""
+        """Carry W back to the points: dk/dz = slope x, or slope (x - z) for a function of the distance |x - z|^2."""
         scale, factor = self.slope(K, lambda: inner_products(A, Z), xp)
         if factor is not None:
             W *= factor
@@ -104,15 +104,15 @@ class InnerKernel(Kernel):
         return scale * pull
 
     def amplification(self, radius: float) -> float:
-        """A bound on |dk| per unit of relative rounding error in inner products of rows with |x|^2 <= radius."""
+        """Return a bound on |dk| per unit of relative rounding in inner products of rows with |x|^2 <= radius."""
         raise NotImplementedError
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """K by one product and the tail."""
+        """Return K by one product and the tail."""
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """k(a_i, a_i) for each row, from the norms alone."""
+        """Return k(a_i, a_i) for each row, from the norms alone."""
         a = squared_norms(A)
         return self.tail(a[:, None].copy(), a, np.zeros(1)).ravel()
 
@@ -126,7 +126,7 @@ class Linear(InnerKernel):
     differentiable: ClassVar[bool] = True
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
-        """The inner products themselves."""
+        """Return the inner products themselves."""
         return G
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
@@ -134,7 +134,7 @@ class Linear(InnerKernel):
         return 1.0, None
 
     def amplification(self, radius: float) -> float:
-        """The largest inner product."""
+        """Return the largest inner product."""
         return radius
 
 
@@ -148,7 +148,7 @@ class RBF(InnerKernel):
     gamma: float = 1.0
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:
-        """|x - z|^2 = a + b - 2 G, never below 0 by rounding."""
+        """Return the values for |x - z|^2 = a + b - 2 G, which rounding must not take below 0."""
         G *= 2
         G -= a[:, None]
         G -= b
@@ -157,7 +157,7 @@ class RBF(InnerKernel):
         return np.exp(G, out=G) if xp is np else xp.exp(G)
 
     def amplification(self, radius: float) -> float:
-        """The exponent is a difference of numbers up to 4 gamma radius."""
+        """Return the bound of an exponent that is a difference of numbers up to 4 gamma radius."""
         return 4 * self.gamma * radius
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
@@ -165,7 +165,7 @@ class RBF(InnerKernel):
         return 2 * self.gamma, K
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """Ones."""
+        """Return ones."""
         return np.ones(A.shape[0])
 
 
@@ -180,13 +180,13 @@ class Poly(InnerKernel):
     degree: int = 3
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
-        """Powers by squaring: np.power is many times slower."""
+        """Return powers by squaring: np.power is many times slower."""
         G *= self.gamma
         G += self.coef0
         return _raised(G, self.degree) if self.degree else xp.ones_like(G)
 
     def amplification(self, radius: float) -> float:
-        """The derivative of t^degree at the largest t, times the rounding of t; infinite where that overflows."""
+        """Return the derivative of t^degree at the largest t, times that t; infinite where it overflows."""
         t = self.gamma * radius + abs(self.coef0)
         try:
             return max(self.degree, 1) * t ** max(self.degree, 1)
@@ -212,13 +212,13 @@ class Sigmoid(InnerKernel):
     coef0: float = 0.0
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:  # noqa: ARG002
-        """Tanh of the affine inner product."""
+        """Return tanh of the affine inner product."""
         G *= self.gamma
         G += self.coef0
         return np.tanh(G, out=G) if xp is np else xp.tanh(G)
 
     def amplification(self, radius: float) -> float:
-        """Tanh has slope 1 at most."""
+        """Return the bound of the argument: tanh has a slope of 1 at most."""
         return self.gamma * radius + abs(self.coef0)
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
@@ -237,21 +237,21 @@ class Laplacian(Kernel):
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """K from Manhattan distances."""
+        """Return K from Manhattan distances."""
         D = manhattan_distances(A, B) if issparse(A) or issparse(B) else cdist(A, B, "cityblock")
         D *= -self.gamma
         return np.exp(D, out=D)
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """K from Manhattan distances, summed feature by feature."""
+        """Return K from Manhattan distances, summed feature by feature."""
         return xp.exp(-self.gamma * _feature_sums(A, B, lambda x, z: xp.abs(x - z), xp))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """Ones."""
+        """Return ones."""
         return np.ones(A.shape[0])
 
     def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:
-        """dk/dz = gamma k sign(x - z), and 0 for features where x = z: the kernel has a kink there."""
+        """Carry W back to the points: dk/dz = gamma k sign(x - z), and 0 where x = z, at the kernel's kink."""
         W *= K
         A = A.toarray() if issparse(A) else A
         return self.gamma * xp.stack([W[:, j] @ xp.sign(A - Z[j, :]) for j in range(Z.shape[0])])
@@ -266,11 +266,11 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """K by scikit-learn's chi2_kernel, which takes dense rows."""
+        """Return K by scikit-learn's chi2_kernel, which takes dense rows."""
         return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """K feature by feature; one that is 0 in both rows adds nothing."""
+        """Return K feature by feature; one that is 0 in both rows adds nothing."""
 
         def share(x: Any, z: Any) -> Any:
             total = x + z
@@ -279,11 +279,11 @@ class Chi2(Kernel):
         return xp.exp(-self.gamma * _feature_sums(A, B, share, xp))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """Ones."""
+        """Return ones."""
         return np.ones(A.shape[0])
 
     def check_rows(self, X: Matrix) -> None:
-        """Negative features have no chi-squared distance."""
+        """Raise ValueError for negative features, which have no chi-squared distance."""
         smallest = X.min() if X.shape[0] else 0.0
         if not smallest >= 0:
             raise ValueError(
@@ -300,7 +300,7 @@ class Custom(Kernel):
     function: Callable[[Matrix, Matrix], Array]
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """K as the function gives it, checked for its shape."""
+        """Return K as the function gives it, checked for its shape."""
         K = np.asarray(self.function(A, B))
         if K.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
@@ -318,23 +318,23 @@ class Precomputed(Kernel):
     portable: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """The columns B of the rows A."""
+        """Return the columns B of the rows A."""
         return dense(A[:, np.asarray(B, dtype=np.intp).ravel()])
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """The columns B, whole numbers (m,)."""
+        """Return the columns B, whole numbers (m,)."""
         return xp.take(A, B, axis=1)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:
-        """Each row's own column."""
+        """Return each row's value in its own column."""
         return np.array([A[i, k] for i, k in enumerate(ids)], dtype=np.float64)
 
     def points(self, A: Matrix, ids: Array) -> Matrix:  # noqa: ARG002
-        """The numbers of the rows, as a column."""
+        """Return the numbers of the rows, as a column."""
         return np.asarray(ids)[:, None]
 
     def check_rows(self, X: Matrix) -> None:
-        """Training needs the square matrix of all pairs."""
+        """Raise ValueError unless the matrix has all pairs of training rows."""
         if X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"a precomputed kernel matrix of the training rows must be square, and this one is "
@@ -387,7 +387,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int, coef0: float) -> Kernel:
-    """The kernel of that name with those of the parameters that it has; a function becomes `Custom`."""
+    """Return the kernel of that name with the parameters that it has; a function becomes `Custom`."""
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
@@ -399,7 +399,7 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -> float:
-    """The number behind "scale" (1 / (d var X)) or "auto" (1 / d), as in scikit-learn.
+    """Return the number that "scale" (1 / (d var X)) or "auto" (1 / d) stands for, as in scikit-learn.
 
     With weights the variance is that of each row repeated as often as its weight says.
     """

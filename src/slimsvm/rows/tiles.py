@@ -25,7 +25,7 @@ class Tail:
         self.kernel, self.dtype = kernel, dtype
 
     def scaled(self, norms: Array) -> Array:
-        """The squared norms as `values` wants them."""
+        """Return the squared norms as `values` takes them."""
         return norms.astype(self.dtype)
 
     def values(self, G: Array, a: Array, b: Array) -> Array:
@@ -45,7 +45,7 @@ class CompiledRBF(Tail):
         self.scale = kernel.gamma * float(np.log2(np.e))  # the compiled tail takes powers of 2
 
     def scaled(self, norms: Array) -> Array:
-        """The squared norms in the exponent's unit."""
+        """Return the squared norms in the unit of the exponent."""
         return (self.scale * norms).astype(np.float32)
 
     def values(self, G: Array, a: Array, b: Array) -> Array:
@@ -76,11 +76,11 @@ class Tiles:
         self.dtype = np.dtype(np.float64)
 
     def values(self, rows: slice, cols: slice) -> Array:
-        """The tile K(A[rows], B[cols])."""
+        """Return the tile K(A[rows], B[cols])."""
         return self.kernel(self.A.values[rows], self.B.values[cols])
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """The same tile as K(B[cols], A[rows])."""
+        """Return the same tile as K(B[cols], A[rows])."""
         return self.values(rows, cols).T
 
     def add_product(self, rows: slice, cols: slice, V: Array, out: Array) -> None:
@@ -107,16 +107,16 @@ class InnerTiles(Tiles):
         return self.local.tile[: m * n].reshape(m, n)
 
     def inner(self, rows: slice, cols: slice) -> Array:
-        """The inner products of a tile, in scratch memory."""
+        """Return the inner products of a tile, in scratch memory."""
         A, B = self.A.values[rows], self.B.values[cols]
         return np.matmul(A, B.T, out=self.scratch(A.shape[0], B.shape[0]))
 
     def values(self, rows: slice, cols: slice) -> Array:
-        """Inner products, then the tail."""
+        """Return the tile: inner products, then the tail."""
         return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols])
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """The product the other way round, so that no tile is transposed in memory."""
+        """Return the product the other way round, so that no tile is transposed in memory."""
         A, B = self.A.values[rows], self.B.values[cols]
         G = np.matmul(B, A.T, out=self.scratch(B.shape[0], A.shape[0]))
         return self.tail.values(G, self.b[cols], self.a[rows])
@@ -137,7 +137,7 @@ class SparseTiles(InnerTiles):
         self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if features <= FEW_FEATURES else None
 
     def line(self, cols: slice) -> Array:
-        """The points of one tile, transposed and padded to full lanes."""
+        """Return the points of one tile, transposed and padded to full lanes."""
         B = self.B.values[cols]
         line = np.zeros((B.shape[1], self.shape[1]), self.dtype)
         line[:, : B.shape[0]] = (B.toarray() if issparse(B) else B).T
@@ -156,7 +156,7 @@ class SparseTiles(InnerTiles):
         return G if width == self.shape[1] else np.ascontiguousarray(G[:, :width])
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """A transposed view: the sparse side is always A."""
+        """Return a transposed view: the sparse side is always A."""
         return self.values(rows, cols).T
 
 
