@@ -52,19 +52,27 @@ atexit.register(lambda: print(*sorted({{"numpy", "scipy", "sklearn"}} & set(sys.
     assert done.stderr.endswith("|" if words != ["nonsense"] else "\n|")
 
 
+def interrupted_at(module, folder, handler):
+    """Run a command that is interrupted when it imports a module, with Ctrl-C handled by its parent's rule."""
+
+    def inherit():
+        signal.signal(signal.SIGINT, handler)
+
+    words = "-c", INTERRUPTING.format(module=module), "train", "missing.csv"
+    return python(*words, cwd=folder, preexec_fn=inherit)
+
+
 @pytest.mark.parametrize("module", ["slimsvm.cli.commands", "typer", "numpy", "scipy.sparse", "sklearn.base"])
 def test_ctrl_c_while_modules_are_imported_is_one_line_and_130(module, tmp_path):
-    done = python("-c", INTERRUPTING.format(module=module), "train", "missing.csv", cwd=tmp_path)
+    done = interrupted_at(module, tmp_path, signal.SIG_DFL)
     assert done.returncode == 130
     assert done.stderr == "slimsvm: error: interrupted; nothing was written\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_stays_ignored_where_the_parent_has_it_ignored(tmp_path):
-    def ignore():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    done = python("-c", INTERRUPTING.format(module="numpy"), "train", "missing.csv", cwd=tmp_path, preexec_fn=ignore)
+    """A shell starts jobs in the background so."""
+    done = interrupted_at("numpy", tmp_path, signal.SIG_IGN)
     assert done.returncode == 1
     assert "missing.csv" in done.stderr
 
