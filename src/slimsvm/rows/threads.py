@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,25 +17,26 @@ from threadpoolctl import ThreadpoolController
 SMALLEST_STRIP = 128
 
 
-class OneThread:
-    """Hold the threads of one library interface at 1 while anyone asks for it; the last one out restores them.
+class OneBlasThread:
+    """Hold BLAS at one thread while anyone asks for it; the last one out restores what was there.
 
     The setting belongs to the process, so the threads that ask share one count. Otherwise two of them that overlap would
     each restore what they found, and the second finds 1.
     """
 
-    def __init__(self, interface: str) -> None:
-        self.interface = interface
+    def __init__(self) -> None:
         self.lock = threading.Lock()
         self.users = 0
-        self.limiter: Any = None
+        self.before: list[tuple[Callable[[int], None], int]] = []
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the limit for the time of a `with` block."""
         with self.lock:
             if not self.users:
-                self.limiter = _controller().limit(limits=1, user_api=self.interface)
+                self.before = [(_setter(library), library.get_num_threads()) for library in _libraries()]
+                for set_threads, _ in self.before:
+                    set_threads(1)
             self.users += 1
         try:
             yield
@@ -43,7 +44,8 @@ class OneThread:
             with self.lock:
                 self.users -= 1
                 if not self.users:
-                    self.limiter.restore_original_limits()
+                    for set_threads, count in self.before:
+                        set_threads(count)
 
 
 @cache
@@ -51,10 +53,26 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def _libraries() -> list[Any]:
+    return [library for library in _controller().lib_controllers if library.user_api == "blas"]
+
+
+def _setter(library: Any) -> Callable[[int], None]:
+    """Return what sets the threads of a BLAS library from any thread.
+
+    threadpoolctl 3.8 lets only the first thread that sets them do so again; here it may be another one that restores them.
+    """
+    return getattr(library, "_real_set_num_threads", library.set_num_threads)
+
+
 #: one_blas_thread(): matrix products in the thread that asks for them, for the time of a `with` block
-one_blas_thread = OneThread("blas").held
-#: one_openmp_thread(): the same for scikit-learn's own loops
-one_openmp_thread = OneThread("openmp").held
+one_blas_thread = OneBlasThread().held
+
+
+def one_openmp_thread() -> AbstractContextManager[object]:
+    """Hold scikit-learn's own loops in the thread that asks, for the time of a `with` block; each thread has its limit."""
+    return _controller().limit(limits=1, user_api="openmp")
 
 
 def thread_count() -> int:

@@ -1,0 +1,81 @@
+"""Threads of the host: a limit that is shared and given back, and crews within crews."""
+
+import threading
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from slimsvm.rows.threads import Crew, one_blas_thread
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_blas_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_last_one_out_gives_the_threads_of_blas_back():
+    """Each thread would restore what it found, and the second finds 1."""
+    inside, first_is_out = threading.Event(), threading.Event()
+
+    def overlapping():
+        with one_blas_thread():
+            inside.set()
+            first_is_out.wait(10)
+
+    other = threading.Thread(target=overlapping)
+    with one_blas_thread():
+        other.start()
+        assert inside.wait(10)
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}  # the other one still holds it
+    first_is_out.set()
+    other.join(10)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_an_error_gives_the_threads_back_too():
+    with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
+        raise KeyError
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_twelve_threads_that_predict_leave_blas_as_it_was():
+    start = threading.Barrier(12)
+
+    def predict():
+        start.wait(10)
+        for _ in range(50):
+            with one_blas_thread():
+                pass
+
+    threads = [threading.Thread(target=predict) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert blas_threads() == {2}
+
+
+def test_work_that_is_shared_out_within_a_strip_stays_in_its_thread():
+    crew, seen, lock = Crew(2), [], threading.Lock()
+
+    def inner(part):
+        with lock:
+            seen.append((threading.get_ident(), part.stop - part.start))
+
+    def outer(_):
+        before = threading.get_ident()
+        crew.run(inner, 10, 3)
+        with lock:
+            assert {thread for thread, _ in seen if thread == before}
+
+    crew.run(outer, 4, 1)
+    assert sum(count for _, count in seen) == 4 * 10
