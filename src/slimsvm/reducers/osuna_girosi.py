@@ -36,6 +36,8 @@ STEPS_PER_CHECK, MAX_CHECKS = 100_000, 100
 WORKING_SET = 512
 #: ridge of the least squares over the sum of squared kernel values; it makes the solution unique and changes it little
 RIDGE = 1e-9
+#: coefficients below this share of the largest are rounding, and their rows are no support vectors
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class TubeSearch:
                 if tube.solve(eps, STEPS_PER_CHECK) is not Status.MAX_ITER or deadline.over:
                     break
         coef = np.stack([tube.coef for tube in self.tubes], axis=1)
-        support = np.flatnonzero(coef.any(axis=1))
+        support = np.flatnonzero((np.abs(coef) > ROUNDING * np.abs(coef).max(initial=0.0)).any(axis=1))
         return TubeFit(eps, support, coef[support], np.array([tube.bias for tube in self.tubes]))
 
     def expansion(self, fit: TubeFit) -> Expansion:
