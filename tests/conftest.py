@@ -9,8 +9,9 @@ import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.datasets import load_iris
 
-from slimsvm.kernels import KERNELS, make_kernel
+from slimsvm.kernels import KERNELS, RBF, make_kernel
 from slimsvm.model import Holdout, Task
 from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
@@ -160,6 +161,27 @@ def make_task():
         return Task(HostRows(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
 
     return make
+
+
+@pytest.fixture
+def weighted_iris(make_task):
+    """The three classes of iris, with weights, and an output that some of the rows have no part in."""
+    X, labels = load_iris(return_X_y=True)
+    targets = OneVsRest(3).encode(labels)
+    targets[::7, 2] = 0
+    return make_task(RBF(0.5), X, targets, np.random.default_rng(1).uniform(0.5, 2.0, 150))
+
+
+def primal_objective(task, index, coef, bias, C):
+    """1/2 beta' K_JJ beta + C/2 sum w max(0, 1 - y f)^2, summed over outputs, and the largest part of its gradient."""
+    X = task.rows.given.rows()
+    K = task.rows.kernel(X, X[index])
+    part = C * task.weights[:, None] * (task.targets != 0)
+    slack = np.maximum(0.0, 1 - task.targets * (K @ coef + bias))
+    value = 0.5 * np.einsum("ic,ij,jc", coef, K[index], coef) + 0.5 * (part * slack**2).sum()
+    pull = part * task.targets * slack
+    gradient = np.vstack([pull.sum(axis=0), K[index] @ coef - K.T @ pull])
+    return value, np.abs(gradient).max(initial=0.0)
 
 
 @dataclass(frozen=True)

@@ -5,46 +5,24 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from conftest import primal_objective as objective
 from sklearn.svm import LinearSVC
 
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear, Sigmoid
 from slimsvm.model import Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.spsvm import SpSVM
 from slimsvm.rows.host import HostRows
 
 
-@pytest.fixture
-def problem(make_task):
-    """The three classes of iris, with weights, and an output that some of the rows have no part in."""
-    X, labels = load_iris(return_X_y=True)
-    targets = OneVsRest(3).encode(labels)
-    targets[::7, 2] = 0
-    return make_task(RBF(0.5), X, targets, np.random.default_rng(1).uniform(0.5, 2.0, 150))
-
-
-def objective(task, index, coef, bias, C):
-    """1/2 beta' K_JJ beta + C/2 sum w max(0, 1 - y f)^2, summed over outputs, and the largest part of its gradient."""
-    X = task.rows.given.rows()
-    K = task.rows.kernel(X, X[index])
-    part = C * task.weights[:, None] * (task.targets != 0)
-    slack = np.maximum(0.0, 1 - task.targets * (K @ coef + bias))
-    value = 0.5 * np.einsum("ic,ij,jc", coef, K[index], coef) + 0.5 * (part * slack**2).sum()
-    pull = part * task.targets * slack
-    gradient = np.vstack([pull.sum(axis=0), K[index] @ coef - K.T @ pull])
-    return value, np.abs(gradient).max(initial=0.0)
-
-
 @pytest.mark.parametrize("growth", [0.0, 0.5])
-def test_models_on_the_path_are_stationary_and_their_objectives_fall(growth, problem):
+def test_models_on_the_path_are_stationary_and_their_objectives_fall(growth, weighted_iris):
     C = 5.0
-    models = SpSVM(C, candidates=20, growth=growth).path(problem, [1, 2, 4, 8, 16, 32]).models
+    models = SpSVM(C, candidates=20, growth=growth).path(weighted_iris, [1, 2, 4, 8, 16, 32]).models
     values = []
     for model in models:
-        index = [int(np.abs(problem.rows.given.rows() - point).sum(axis=1).argmin()) for point in model.points]
-        value, gradient = objective(problem, index, model.coef, model.bias, C)
+        index = [int(np.abs(weighted_iris.rows.given.rows() - point).sum(axis=1).argmin()) for point in model.points]
+        value, gradient = objective(weighted_iris, index, model.coef, model.bias, C)
         values.append(value)
         assert gradient <= 1e-5
     assert [model.size for model in models] == [1, 2, 4, 8, 16, 32]
@@ -83,28 +61,28 @@ def test_a_kernel_that_is_not_positive_gives_finite_models_or_says_why_not(make_
         SpSVM().path(make_task(Sigmoid(0.05, -1.0), X, y), [4])
 
 
-def test_sparse_rows_give_the_same_models_and_so_does_a_seed(problem, form):
+def test_sparse_rows_give_the_same_models_and_so_does_a_seed(weighted_iris, form):
     def models(X):
-        rows = HostRows(problem.rows.kernel, X)
-        return SpSVM().path(dataclasses.replace(problem, rows=rows, rng=np.random.default_rng(5)), [3, 9]).models
+        rows = HostRows(weighted_iris.rows.kernel, X)
+        return SpSVM().path(dataclasses.replace(weighted_iris, rows=rows, rng=np.random.default_rng(5)), [3, 9]).models
 
-    X = problem.rows.given.rows()
+    X = weighted_iris.rows.given.rows()
     for one, two, again in zip(models(X), models(form(X)), models(form(X)), strict=True):
         np.testing.assert_allclose(two.coef, one.coef, rtol=1e-6, atol=1e-8)
         np.testing.assert_array_equal(two.coef, again.coef)
 
 
 @pytest.mark.usefixtures("float32_always")
-def test_float32_kernel_values_will_do(problem):
-    rows = HostRows(problem.rows.kernel, problem.rows.given.rows())
+def test_float32_kernel_values_will_do(weighted_iris):
+    rows = HostRows(weighted_iris.rows.kernel, weighted_iris.rows.given.rows())
     assert rows.dtype == np.float32
-    path = SpSVM(10.0).path(dataclasses.replace(problem, rows=rows), [5, 25])
+    path = SpSVM(10.0).path(dataclasses.replace(weighted_iris, rows=rows), [5, 25])
     assert path.sizes == [5, 25]
     assert all(np.isfinite(model.coef).all() for model in path.models)
 
 
-def test_when_time_is_up_the_points_so_far_are_a_model(problem):
-    path = SpSVM(time_limit=1e-9).path(problem, [50])
+def test_when_time_is_up_the_points_so_far_are_a_model(weighted_iris):
+    path = SpSVM(time_limit=1e-9).path(weighted_iris, [50])
     assert path.status is Status.TIME_LIMIT
     assert path.sizes == [1]
 

@@ -2,33 +2,11 @@
 
 import numpy as np
 import pytest
+from conftest import primal_objective as objective
 from scipy.optimize import minimize_scalar
-from sklearn.datasets import load_iris
 
 from slimsvm.kernels import RBF
-from slimsvm.multiclass import OneVsRest
 from slimsvm.solvers.greedy_basis import GreedyBasis
-
-
-@pytest.fixture
-def problem(make_task):
-    """The three classes of iris, with weights, and an output that some of the rows have no part in."""
-    X, labels = load_iris(return_X_y=True)
-    targets = OneVsRest(3).encode(labels)
-    targets[::7, 2] = 0
-    return make_task(RBF(0.5), X, targets, np.random.default_rng(1).uniform(0.5, 2.0, 150))
-
-
-def objective(task, index, coef, bias, C):
-    """1/2 beta' K_JJ beta + C/2 sum w max(0, 1 - y f)^2, summed over outputs, and the largest part of its gradient."""
-    X = task.rows.given.rows()
-    K = task.rows.kernel(X, X[index])
-    part = C * task.weights[:, None] * (task.targets != 0)
-    slack = np.maximum(0.0, 1 - task.targets * (K @ coef + bias))
-    value = 0.5 * np.einsum("ic,ij,jc", coef, K[index], coef) + 0.5 * (part * slack**2).sum()
-    pull = part * task.targets * slack
-    gradient = np.vstack([pull.sum(axis=0), K[index] @ coef - K.T @ pull])
-    return value, np.abs(gradient).max(initial=0.0)
 
 
 def parts(basis):
@@ -36,15 +14,15 @@ def parts(basis):
     return basis.theta[1:], basis.theta[0]
 
 
-def test_the_point_that_joins_lowers_the_objective_most(problem):
+def test_the_point_that_joins_lowers_the_objective_most(weighted_iris):
     """Against a general search on the line of every candidate and output."""
     C = 2.0
-    basis = GreedyBasis(problem, C)
+    basis = GreedyBasis(weighted_iris, C)
     for _ in range(4):
         basis.grow(10)
         basis.optimise()
     rows = np.random.default_rng(2).choice(np.setdiff1d(np.arange(150), basis.index), 10, replace=False)
-    before, _ = objective(problem, basis.index, *parts(basis), C)
+    before, _ = objective(weighted_iris, basis.index, *parts(basis), C)
     plain, best_steps = np.zeros(10), np.zeros((10, 3))
     for number, row in enumerate(rows):
         index = np.append(basis.index, row)
@@ -52,7 +30,7 @@ def test_the_point_that_joins_lowers_the_objective_most(problem):
 
             def value(t, index=index, column=column):
                 coef = np.vstack([basis.theta[1:], t * np.eye(3)[column]])
-                return objective(problem, index, coef, basis.theta[0], C)[0]
+                return objective(weighted_iris, index, coef, basis.theta[0], C)[0]
 
             found = minimize_scalar(value, tol=1e-10)
             plain[number] += before - found.fun
@@ -62,47 +40,47 @@ def test_the_point_that_joins_lowers_the_objective_most(problem):
     np.testing.assert_allclose(steps, best_steps, rtol=1e-4, atol=1e-5)
 
 
-def test_the_best_of_the_candidates_joins_and_the_objective_falls_by_its_gain(problem):
-    basis = GreedyBasis(problem, 1.0)
+def test_the_best_of_the_candidates_joins_and_the_objective_falls_by_its_gain(weighted_iris):
+    basis = GreedyBasis(weighted_iris, 1.0)
     for _ in range(20):
         # all rows are candidates: then the draw is known
         rows = np.flatnonzero(basis.pool)
         gains = basis.gains(basis.measured(rows))[1]
-        before, _ = objective(problem, basis.index, *parts(basis), 1.0)
+        before, _ = objective(weighted_iris, basis.index, *parts(basis), 1.0)
         assert basis.grow(150)
         assert gains[list(rows).index(basis.index[-1])] == pytest.approx(gains.max())
-        after, _ = objective(problem, basis.index, *parts(basis), 1.0)
+        after, _ = objective(weighted_iris, basis.index, *parts(basis), 1.0)
         assert after == pytest.approx(before - gains.max() / 2, rel=1e-9)
         basis.optimise()
-        optimal, gradient = objective(problem, basis.index, *parts(basis), 1.0)
+        optimal, gradient = objective(weighted_iris, basis.index, *parts(basis), 1.0)
         assert optimal <= after
         assert gradient <= 1e-6
 
 
-def test_shortfalls_are_those_of_the_model_without_optimising_too(problem):
-    basis = GreedyBasis(problem, 1.0)
+def test_shortfalls_are_those_of_the_model_without_optimising_too(weighted_iris):
+    basis = GreedyBasis(weighted_iris, 1.0)
     for _ in range(6):
         basis.grow(5)
-    outputs = basis.model()(problem.rows.given.rows())
-    part = problem.targets != 0
-    np.testing.assert_allclose(basis.shortfall[part], (1 - problem.targets * outputs)[part], atol=1e-12)
+    outputs = basis.model()(weighted_iris.rows.given.rows())
+    part = weighted_iris.targets != 0
+    np.testing.assert_allclose(basis.shortfall[part], (1 - weighted_iris.targets * outputs)[part], atol=1e-12)
     assert (basis.shortfall[~part] == -np.inf).all()
 
 
 @pytest.mark.parametrize("kept", [0, 10**6], ids=["summed-anew", "kept"])
-def test_curvatures_that_are_kept_change_nothing(problem, kept):
-    basis = GreedyBasis(problem, 1.0, kept_curvatures=kept)
+def test_curvatures_that_are_kept_change_nothing(weighted_iris, kept):
+    basis = GreedyBasis(weighted_iris, 1.0, kept_curvatures=kept)
     for _ in range(10):
         basis.grow(20)
         basis.optimise()
-        assert objective(problem, basis.index, *parts(basis), 1.0)[1] <= 1e-6
+        assert objective(weighted_iris, basis.index, *parts(basis), 1.0)[1] <= 1e-6
 
 
-def test_the_factor_is_that_of_the_kernel_among_the_points(problem):
-    basis = GreedyBasis(problem, 1.0)
+def test_the_factor_is_that_of_the_kernel_among_the_points(weighted_iris):
+    basis = GreedyBasis(weighted_iris, 1.0)
     while basis.size < 8:
         basis.grow(3)
-    K = RBF(0.5)(*2 * [problem.rows.given.rows()[basis.index]])
+    K = RBF(0.5)(*2 * [weighted_iris.rows.given.rows()[basis.index]])
     np.testing.assert_allclose(basis.cholesky.factor, np.linalg.cholesky(K), atol=1e-10)
     np.testing.assert_allclose(basis.R[1:, 1:], K, atol=1e-12)
     assert not basis.R[0].any()

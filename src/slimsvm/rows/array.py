@@ -192,23 +192,22 @@ class ArrayRows(GivenRows):
 
     # Products with rows as points, through the cache.
 
-    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; with `keep`, by default where that pays, kernel rows are cached."""
-        keep = self.worth_caching if keep is None else keep
-        slots, new = self.cache.seat(index) if keep else (np.full(index.size, -1), np.zeros(index.size, dtype=bool))
-        seated = slots >= 0
-        out = np.zeros((self.n, V.shape[1]))
-        if seated.any():
-            self._fill(slots[new], index[new])
-            out += self._cached_product(slots[seated], V[seated])
-        if not seated.all():
-            self.meter.add(self.n * int((~seated).sum()))
-            out += self._product(self.held, self.own(index[~seated]), V[~seated])
-        return out
+    def _product_with(self, index: Array, V: Array) -> Array:
+        """Return K(rows, rows[index]) @ V without the cache."""
+        return self._product(self.held, self.own(index), V)
+
+    def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
+        """Return the product with the kernel rows in these slots; those that are new are filled first."""
+        self._fill(slots[new], index[new])
+        on = self.backend
+        total = on.zeros((self.n, V.shape[1]), on.sum_dtype)
+        for some in blocks(slots.size, max(TILE_VALUES // (self.n + 1), 1)):
+            K = on.cast(on.take(self.cache.rows, slots[some]), on.sum_dtype)
+            total += K.T @ on.send(V[some], on.sum_dtype)
+        return on.fetch(total)
 
     def _fill(self, slots: Array, index: Array) -> None:
         """Write the kernel rows of `index` into the cache."""
-        self.meter.add(self.n * index.size)
         points = self.own(index)
 
         def work(some: slice) -> None:
@@ -217,14 +216,6 @@ class ArrayRows(GivenRows):
                 self.cache.rows[int(slot), some] = K[:, k]
 
         self.backend.tiled(self.n if index.size else 0, index.size + self.d, work)
-
-    def _cached_product(self, slots: Array, V: Array) -> Array:
-        on = self.backend
-        total = on.zeros((self.n, V.shape[1]), on.sum_dtype)
-        for some in blocks(slots.size, max(TILE_VALUES // (self.n + 1), 1)):
-            K = on.cast(on.take(self.cache.rows, slots[some]), on.sum_dtype)
-            total += K.T @ on.send(V[some], on.sum_dtype)
-        return on.fetch(total)
 
 
 class OnDevice:

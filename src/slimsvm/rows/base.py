@@ -10,6 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
+from .cache import RowCache
 from .precision import Given, narrow
 from .protocol import Meter
 from .threads import one_blas_thread, one_openmp_thread
@@ -50,6 +51,35 @@ class GivenRows:
         if isinstance(self.kernel, Precomputed) or not self.cache_mb:
             return False
         return cost > EXPENSIVE if isinstance(self.kernel, InnerKernel) else True
+
+    @property
+    def worth_caching(self) -> bool:
+        """Whether fetching a kernel row from memory is cheaper than computing it again."""
+        raise NotImplementedError
+
+    @property
+    def cache(self) -> RowCache:
+        """The kernel rows used last."""
+        raise NotImplementedError
+
+    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
+        """Return K(rows, rows[index]) @ V; with `keep`, by default where that pays, kernel rows are cached."""
+        keep = self.worth_caching if keep is None else keep
+        slots, new = self.cache.seat(index) if keep else (np.full(index.size, -1), np.zeros(index.size, dtype=bool))
+        seated = slots >= 0
+        self.meter.add(self.n * int(new.sum() + (~seated).sum()))
+        out = np.zeros((self.n, V.shape[1]))
+        if seated.any():
+            out += self._cached_product(slots[seated], new[seated], index[seated], V[seated])
+        if not seated.all():
+            out += self._product_with(index[~seated], V[~seated])
+        return out
+
+    def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
+        raise NotImplementedError
+
+    def _product_with(self, index: Array, V: Array) -> Array:
+        raise NotImplementedError
 
     def _places(self, points: Matrix) -> Array:
         """Return where the rows with these numbers are."""

@@ -123,24 +123,14 @@ class HostRows(GivenRows):
         values = self.prepared.values
         return self.pays_to_cache(3 * values.nnz / max(self.n, 1) if self.prepared.sparse else values.shape[1])
 
-    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; with `keep`, by default where that pays, kernel rows are cached."""
-        keep = self.worth_caching if keep is None else keep
-        slots, new = self.cache.seat(index) if keep else (np.full(index.size, -1), np.zeros(index.size, dtype=bool))
-        seated = slots >= 0
-        out = np.zeros((self.n, V.shape[1]))
-        if seated.any():
-            self._add_cached(slots[seated], new[seated], index[seated], V[seated], out)
-        if not seated.all():
-            self.meter.add(self.n * int((~seated).sum()))
-            rest = make_tiles(self.kernel, self.prepared, self._points(index[~seated]))
-            out += tiled_product(rest, V[~seated], self.crew)
-        return out
+    def _product_with(self, index: Array, V: Array) -> Array:
+        """Return K(rows, rows[index]) @ V without the cache."""
+        return tiled_product(make_tiles(self.kernel, self.prepared, self._points(index)), V, self.crew)
 
-    def _add_cached(self, slots: Array, new: Array, index: Array, V: Array, out: Array) -> None:
+    def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
+        """Return the product with the kernel rows in these slots; those that are new are filled first."""
         fresh = make_tiles(self.kernel, self.prepared, self._points(index[new]))
         fresh_slots = slots[new]
-        self.meter.add(self.n * fresh_slots.size)
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
         sums = np.zeros((V.shape[1], self.n))
 
@@ -151,7 +141,7 @@ class HostRows(GivenRows):
                 self._add_rows(slots, weight, strip, total)
 
         self.crew.run(work, self.n, fresh.shape[0])
-        out += sums.T
+        return sums.T
 
     def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
         if self.dtype == np.float32:
