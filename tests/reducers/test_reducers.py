@@ -301,10 +301,10 @@ def test_sparse_rows_give_the_model_of_dense_ones(name):
 
 
 def test_float32_rows_give_the_model_of_float64_ones_and_stay_as_they_are(name, moons):
-    """Up to 0.01, since k-means runs in the precision of the rows."""
+    """Up to 0.05, since k-means runs in the precision of the rows."""
     X, y = moons[0].astype(np.float32), moons[1].copy()
     single, double = fitted(name, X, y), fitted(name, X.astype(np.float64), y)
-    np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=0.01)
+    np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=0.05)
     np.testing.assert_array_equal(X, moons[0].astype(np.float32))
     np.testing.assert_array_equal(y, moons[1])
 
