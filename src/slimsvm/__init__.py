@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import reducers, trainers
-    from .estimators import SlimSVC, compress
+    from .estimators import Interrupted, SlimSVC, compress
     from .files.models import load
     from .files.native import save
     from .ship.export import export
     from .ship.runtime import runtime
 
 __version__: str
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
+__all__ = ["Interrupted", "SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
+    "Interrupted": "estimators",
     "SlimSVC": "estimators",
     "compress": "estimators",
     "export": "ship.export",

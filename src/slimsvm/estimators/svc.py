@@ -14,12 +14,13 @@ from sklearn.utils.metaestimators import available_if
 
 from ..importers.sklearn import Imported
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
-from ..model import Fit
+from ..model import Fit, Status
 from ..multiclass import OneVsOne, OneVsRest
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import PREDICTION_ERROR
 from ..selection import Selection
+from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, keeps_budget, learns_streams, make_reducer, make_trainer
 from .streams import keep_stream, learn_batch
 from .validation import (
@@ -73,8 +74,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slim(steps=200, time_limit=60)`, which keeps its own
         C, tol and max_iter by the same rule. "slim" moves support vectors by gradient descent, and needs a kernel with
         gradients (linear, rbf, poly, sigmoid, laplacian); "slant-aggressive", "spsvm" and others choose them among the
-        rows. When its time limit, in seconds, or Ctrl-C ends the work early, the best model found so far is kept, with a
-        warning.
+        rows. When its time limit, in seconds, ends the work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
         what it bounds.
@@ -116,6 +116,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         Steps of training; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
+        Status.INTERRUPTED where Ctrl-C ended the search for a small model.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -131,7 +132,9 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A call of `fit` or `partial_fit` that fails or is interrupted leaves the estimator as it was.
+    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
+    models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
+    `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------
@@ -340,9 +343,12 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
     fitted.coding_, fitted.n_kernel_evals_ = selection.coding, selection.meter.evaluations
-    fitted.n_iter_, fitted.status_ = fit.n_iter, fit.status
+    interrupted = was_interrupted(fitted.path_)
+    fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
     estimator.__dict__ = fitted.__dict__
+    if interrupted:
+        raise Interrupted(estimator)
     return estimator
 
 
