@@ -1,9 +1,14 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than the command line needs to take charge of Ctrl-C
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import reducers, trainers
     from .estimators import Interrupted, SlimSVC, compress
     from .files.models import load

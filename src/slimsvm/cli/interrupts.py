@@ -10,7 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, which this module does not import
+
+if TYPE_CHECKING:
+    from typing import Any
 
 INTERRUPTED = "interrupted; nothing was written"
 #: seconds until a lost Ctrl-C is sent again, long enough for the callback that lost it to end
