@@ -79,7 +79,8 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
         what it bounds.
     max_iter : int, default=-1
-        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit.
+        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit, but for
+        "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     cache_mb : float, default=512

@@ -11,7 +11,11 @@ from .frames.per_output import Binary, BinaryTrainer, Solution
 
 @dataclass(frozen=True)
 class SMO(BinaryTrainer):
-    """C-SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit)."""
+    """C-SVM with an unregularised bias, solved to `tol`.
+
+    `max_iter` limits the pair steps of each output. With -1 the limit is 10 million, or a thousand for each row if that is
+    more: few problems need as many, and those that do might never end.
+    """
 
     C: float = 1.0
     tol: float = 1e-3
