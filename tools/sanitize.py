@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "sanitize"
 FLAGS = ("-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized")
 #: tests in which most of the compiled core runs; the last ones compile exported C with the sanitizers
-CORE_TESTS = tuple(f"tests/{name}.py" for name in ("rows/test_core", "rows/test_host", "trainers/test_smo", "ship/test_runtime"))
+CORE_TESTS = (
     "tests/rows/test_core.py",
     "tests/rows/test_host.py",
     "tests/trainers/test_smo.py",

@@ -66,3 +66,19 @@ def rows(tmp_path):
     X, y = make_moons(300, noise=0.25, random_state=0)
     np.savez(tmp_path / "d.npz", X_train=X, y_train=y)
     return X, y
+
+
+@pytest.fixture
+def ends():
+    """ends(seconds): fail the test if it takes more seconds of the processor."""
+    if sys.platform == "win32":
+        yield lambda seconds: None  # noqa: ARG005
+        return
+
+    def too_long(*_):
+        pytest.fail("the fit does not end")
+
+    earlier = signal.signal(signal.SIGPROF, too_long)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, earlier)
