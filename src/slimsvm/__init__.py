@@ -10,19 +10,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import reducers, trainers
-    from .estimators import Interrupted, SlimSVC, compress
+    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
     from .ship.export import export
     from .ship.runtime import runtime
 
 __version__: str
-__all__ = ["Interrupted", "SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
+__all__ = [
+    "Interrupted",
+    "SlimOneClassSVM",
+    "SlimSVC",
+    "SlimSVR",
+    "__version__",
+    "compress",
+    "export",
+    "load",
+    "reducers",
+    "runtime",
+    "save",
+    "trainers",
+]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
     "Interrupted": "estimators",
+    "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVR": "estimators",
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",

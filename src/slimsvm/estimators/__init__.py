@@ -1,7 +1,20 @@
-"""What users call: SlimSVC and compress, and what Ctrl-C raises."""
+"""What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress, and what Ctrl-C raises."""
 
+from .base import fit_reporting
 from .compress import compress, compress_reporting, imported
 from .interrupted import Interrupted
-from .svc import SlimSVC, classifier_of, fit_reporting
+from .one_class import SlimOneClassSVM
+from .svc import SlimSVC, classifier_of
+from .svr import SlimSVR
 
-__all__ = ["Interrupted", "SlimSVC", "classifier_of", "compress", "compress_reporting", "fit_reporting", "imported"]
+__all__ = [
+    "Interrupted",
+    "SlimOneClassSVM",
+    "SlimSVC",
+    "SlimSVR",
+    "classifier_of",
+    "compress",
+    "compress_reporting",
+    "fit_reporting",
+    "imported",
+]
