@@ -33,7 +33,7 @@ def calls_of(work, moment=-1):
     try:
         end = work()
     except KeyboardInterrupt as stop:
-        end = stop
+        end = stop.with_traceback(None)  # whose frames would keep unfinished `with` blocks
     finally:
         sys.setprofile(None)
     return counter.calls, end

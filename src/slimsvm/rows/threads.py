@@ -26,7 +26,7 @@ class OneBlasThread:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users: list[int] = []  # the thread of each one who asks
+        self.users: list[tuple[int, object]] = []  # of each one who asks the thread, and what tells it from others there
         self.before: list[tuple[Callable[[int], None], int]] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -34,21 +34,28 @@ class OneBlasThread:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the limit for the time of a `with` block."""
-        thread, counted = threading.get_ident(), False
+        user = threading.get_ident(), object()
         try:
             with self.lock:
                 if not self.users:
                     self.before = [(_setter(library), library.get_num_threads()) for library in _libraries()]
                     for set_threads, _ in self.before:
                         set_threads(1)
-                self.users += [thread]  # no call between these two, so Ctrl-C cannot part them
-                counted = True
+                self.users.append(user)
             yield
         finally:
-            with self.lock:
-                if counted:
-                    self.users.remove(thread)
-                self._restore()
+            try:
+                self._leave(user)
+            except BaseException:  # Ctrl-C in the middle of it: once more
+                self._leave(user)
+                raise
+
+    def _leave(self, user: tuple[int, object]) -> None:
+        """Strike a user off the list, if it is there, and restore the threads after the last one."""
+        with self.lock:
+            if user in self.users:
+                self.users.remove(user)
+            self._restore()
 
     def _restore(self) -> None:
         """Give BLAS its threads back if nobody holds the limit."""
@@ -61,7 +68,7 @@ class OneBlasThread:
         """Forget the threads that a forked process does not have, and a lock that one of them may have held."""
         self.lock = threading.Lock()
         if self.users:
-            self.users = [thread for thread in self.users if thread == threading.get_ident()]
+            self.users = [user for user in self.users if user[0] == threading.get_ident()]
             self._restore()
 
 
