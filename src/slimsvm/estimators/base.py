@@ -19,6 +19,7 @@ from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import PREDICTION_ERROR
 from ..selection import Selection
+from .calibrating import keep_calibration
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, keeps_budget, make_reducer, make_trainer
 from .streams import keep_stream
@@ -84,6 +85,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
     selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
@@ -102,7 +104,9 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
-    fitted.goal_, fitted.n_kernel_evals_ = selection.goal, selection.meter.evaluations
+    fitted.goal_ = selection.goal
+    keep_calibration(fitted, selection, trainer, error)
+    fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
