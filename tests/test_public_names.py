@@ -1,7 +1,7 @@
 """The public interface is the one in public_names.txt.
 
-A change of that file is a change that users notice: it needs a line in CHANGELOG.md, and a name that goes away first warns for
-one release (docs/files.md). `python -m tools.public_names > tests/public_names.txt` writes it anew.
+A change of that file is a change that users notice: it needs a line in CHANGELOG.md, and a name that goes away first
+warns for one release (docs/files.md). `python -m tools.public_names > tests/public_names.txt` writes it anew.
 """
 
 from pathlib import Path

@@ -1,7 +1,8 @@
 """The speed of one installed slimsvm relative to another: `python -m tools.compare_builds FOLDER OTHER_FOLDER`.
 
-Each folder holds a package `slimsvm`, as `pip install --target FOLDER WHEEL` leaves it. Both run in turn, in processes of their
-own with one thread. The figure is the median over rounds of the ratio of their CPU times, 1.02 where the first takes 2 % longer.
+Each folder holds a package `slimsvm`, as `pip install --target FOLDER WHEEL` leaves it. Both run in turn, in processes of
+their own with one thread. The figure is the median over rounds of the ratio of their CPU times, 1.02 where the first takes
+2 % longer.
 """
 
 from __future__ import annotations
@@ -64,4 +65,4 @@ def main(first: str, second: str, rounds: int = 9) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(sys.argv[1], sys.argv[2])

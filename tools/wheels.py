@@ -1,8 +1,8 @@
 """Build the wheel of this machine and try it as a user meets it: `python -m tools.wheels [PYTHON ...]` (`make wheels`).
 
-The folder dist/ gets the source archive, the repaired wheel and its bill of materials. Both are built twice and must have the same
-bytes, and they must hold what git tracks and nothing else. Each Python named then gets an empty environment with the wheel, where
-the tests run without a compiler.
+The folder dist/ gets the source archive, the repaired wheel and its bill of materials. Both are built twice and must have the
+same bytes, and they must hold what git tracks and nothing else. Each Python named then gets an empty environment with the
+wheel, where the tests run without a compiler.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def environment(python: str, folder: Path, wheel: Path) -> Path:
 
 
 def write_bill(inside: Path, wheel: Path) -> None:
-    """Write the CycloneDX bill of materials beside the wheel: the wheel and all that it brought into an empty environment."""
+    """Write the CycloneDX bill of materials beside the wheel: what it brings into an empty environment, itself included."""
     run(inside, "-m", "pip", "uninstall", "--quiet", "--yes", "pip")
     bill = wheel.with_suffix(".cdx.json")
     tool = ("cyclonedx-py", "environment", "--output-reproducible", "--pyproject", ROOT / "pyproject.toml")

@@ -1,4 +1,4 @@
-"""Files that earlier versions wrote are loaded and answer as they did; `make_models.py` wrote them with those versions' code."""
+"""Files that earlier versions wrote are loaded and answer as they did; `make_models.py` wrote them by those versions."""
 
 import json
 from pathlib import Path
