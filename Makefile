@@ -62,11 +62,11 @@ clean:
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(BIN)/python -m tools.floors > $(@D)/floors.txt
-	$(@D)/bin/pip install --quiet --constraint $(@D)/floors.txt . hypothesis pandas pytest pytest-xdist
+	$(@D)/bin/pip install --quiet --constraint $(@D)/floors.txt . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
 	touch $@
 
 .venv-newest/installed: pyproject.toml
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --upgrade --upgrade-strategy eager . hypothesis pandas pytest pytest-xdist
+	$(@D)/bin/pip install --quiet --upgrade --upgrade-strategy eager . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
 	touch $@

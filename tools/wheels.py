@@ -1,8 +1,8 @@
 """Build the wheel of this machine and try it as a user meets it: `python -m tools.wheels [PYTHON ...]` (`make wheels`).
 
-The folder dist/ gets the source archive, the repaired wheel and its bill of materials. Both are built twice and must have the
-same bytes, and they must hold what git tracks and nothing else. Each Python named then gets an empty environment with the
-wheel, where the tests run without a compiler.
+The folder dist/ gets the source archive, the repaired wheel and its bill of materials. Both are built twice and must have
+the same bytes, and they must hold what git tracks and nothing else. Each Python named then gets an empty environment with
+the wheel, where the tests run without a compiler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 #: what the tests need besides the wheel; tests of other packages are skipped
-TEST_TOOLS = ("hypothesis", "pandas", "pytest", "pytest-xdist")
+TEST_TOOLS = ("array-api-compat", "array-api-strict", "hypothesis", "pandas", "pytest", "pytest-xdist")
 
 
 def run(*command: str | os.PathLike[str], **environment: str) -> None:

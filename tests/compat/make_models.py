@@ -1,6 +1,6 @@
 """Write a folder of small models with the slimsvm that is installed: `python make_models.py FOLDER`.
 
-Run once for each release, and whenever a format changes, with that version's own code: files of every version stay loadable.
+Run once for each release, and whenever a format changes, by that version itself: files of every version stay loadable.
 Uses public names only, those of the first version, so that old code can run it.
 """
 
