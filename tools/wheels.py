@@ -58,7 +58,7 @@ def archive_files(archive: Path) -> set[str]:
 def package_files(wheel: Path) -> set[str]:
     """Return the paths of the files in a wheel, its metadata and its compiled core left out."""
     with zipfile.ZipFile(wheel) as file:
-        names = {name for name in file.namelist() if ".dist-info/" not in name}
+        names = {name for name in file.namelist() if ".dist-info/" not in name and not name.endswith("/")}
     return {name for name in names if not name.startswith("slimsvm/_core/core.") or name.endswith(".pyi")}
 
 

@@ -42,8 +42,10 @@ def main(folder):
         if hasattr(slimsvm, "export"):
             for kind in ("json", "libsvm") if name in ("rbf", "linear-two", "budget") else ("json",):
                 slimsvm.export(model, folder / f"{name}.{kind}", kind)
-        expected[name] = {"scores": model.decision_function(ROWS).tolist(), "labels": model.predict(ROWS).tolist()}
-    document = {"slimsvm": slimsvm.__version__, "rows": ROWS.tolist(), "expected": expected}
+        rows = ROWS[:, : model.n_features_in_]
+        scores = getattr(model, "decision_function", model.predict)(rows)
+        expected[name] = {"rows": rows.tolist(), "scores": scores.tolist(), "labels": model.predict(rows).tolist()}
+    document = {"slimsvm": slimsvm.__version__, "expected": expected}
     (folder / "expected.json").write_text(json.dumps(document) + "\n")
 
 
