@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test test-oldest test-newest bench lint format wheels audit clean
+.PHONY: demo test test-oldest test-newest bench lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -40,6 +40,10 @@ test-newest: .venv-newest/installed
 # Known vulnerabilities in the newest versions of what users install.
 audit: .venv/installed-release
 	$(BIN)/pip-audit --progress-spinner off .
+
+# The compiled core and exported C under the sanitizers of addresses and undefined behaviour: an error ends the run.
+sanitize: .venv/installed-dev
+	$(BIN)/python -m tools.sanitize
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
