@@ -180,7 +180,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.mutate", description=__doc__.partition("\n")[0])
     parser.add_argument("module", type=Path, help="a file under src/")
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
-    parser.add_argument("--lines", default="1-999999", help="the lines to mutate, such as 100-120")
+    parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
     return parser.parse_args()
 
 
@@ -193,13 +193,14 @@ def main() -> None:
     if not survives(given.module, ast.parse(source), given.tests, 600.0):
         raise SystemExit("the tests fail without any change; mend them first")
     seconds = 4 * (time.monotonic() - began) + GRACE
-    first, last = map(int, given.lines.split("-"))
-    chosen = [mutant for mutant in mutants(source) if first <= mutant.line <= last]
+    earlier = given.again.read_text().splitlines() if given.again else None
+    told = [(f"{given.module}:{mutant.line}: {mutant.words}", mutant) for mutant in mutants(source)]
+    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier]
     survivors = 0
-    for mutant in chosen:
+    for words, mutant in chosen:
         if survives(given.module, mutant.tree, given.tests, seconds):
             survivors += 1
-            print(f"{given.module}:{mutant.line}: {mutant.words}", flush=True)
+            print(words, flush=True)
     killed = len(chosen) - survivors
     print(f"{killed} of {len(chosen)} mutants killed, {killed / max(len(chosen), 1):.1%}")
 

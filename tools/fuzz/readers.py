@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import SlimSVC, load, save
@@ -116,7 +116,8 @@ def _slim_bytes(content: Any) -> bytes:
 def _use_model(path: Path) -> None:
     """Load a model, predict with it, and save it: the copy predicts the same."""
     model = load(path)
-    rows = _rows(model.n_features_in_)
+    svc = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    rows = _rows(svc.n_features_in_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernel values of hostile points overflow
         repr(model)
