@@ -181,6 +181,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("module", type=Path, help="a file under src/")
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
     parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
+    parser.add_argument("--every", type=int, default=1, help="try one of so many mutants only, for an estimate")
     return parser.parse_args()
 
 
@@ -195,7 +196,7 @@ def main() -> None:
     seconds = 4 * (time.monotonic() - began) + GRACE
     earlier = given.again.read_text().splitlines() if given.again else None
     told = [(f"{given.module}:{mutant.line}: {mutant.words}", mutant) for mutant in mutants(source)]
-    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier]
+    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][:: given.every]
     survivors = 0
     for words, mutant in chosen:
         if survives(given.module, mutant.tree, given.tests, seconds):
