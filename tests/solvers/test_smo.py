@@ -120,6 +120,13 @@ def test_the_bias_is_the_mean_of_free_rows_or_between_the_bounds(alpha, bias):
     assert run.bias() == bias
 
 
+def test_the_bias_is_a_mean_and_not_the_middle_where_rows_are_free():
+    run = state(4)
+    run.y, run.cap, run.alpha = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), np.full(4, 0.5)
+    run.linear = np.array([1.0, 1.0, 1.0, 3.0])
+    assert run.bias() == 1.5
+
+
 def test_the_bias_without_any_row_that_can_move_is_0():
     run = state(4)
     run.cap = np.zeros(4)
