@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from slimsvm.kernels import RBF
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import newton
-from slimsvm.solvers.newton import RunningCurvature, line_minimum
+from slimsvm.solvers.newton import Line, RunningCurvature
 
 
 @pytest.mark.parametrize("few", [0, 512])
@@ -28,14 +28,17 @@ def test_a_running_sum_is_the_sum_over_the_active_rows(few, monkeypatch):
 @pytest.mark.parametrize("seed", range(8))
 def test_a_line_search_ends_at_the_least_value(seed):
     rng = np.random.default_rng(seed)
-    slack, change = rng.normal(size=(2, 30))
-    linear, quadratic = rng.normal(), rng.uniform(0.1, 2.0)
+    low, change = rng.normal(size=(2, 30))
+    high = low + np.where(rng.random(30) < 0.5, np.inf, rng.random(30))
+    line = Line(low, high, change, rng.normal(), rng.uniform(0.1, 2.0))
 
     def value(t):
-        return quadratic * t**2 + 2 * linear * t + np.square(np.maximum(slack - t * change, 0.0)).sum()
+        distance = np.clip(t * change, low, high) - t * change
+        return line.quadratic * t**2 + 2 * line.linear * t + distance @ distance
 
     best = minimize_scalar(value, tol=1e-12)
     for start in (0.0, 1.0, -50.0):
-        t = line_minimum(slack, change, linear, quadratic, start=start)
+        t = line.minimum(start)
         assert t == pytest.approx(best.x, abs=1e-6)
         assert value(t) <= best.fun + 1e-12 * abs(best.fun)
+        assert line.gain(t) == pytest.approx(value(0.0) - value(t))

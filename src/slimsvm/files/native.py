@@ -415,7 +415,7 @@ def _check_run(svc: Any) -> None:
     """Check what is known of the training, where it is."""
     for name in ("n_iter_", "n_kernel_evals_"):
         count = getattr(svc, name, 0)
-        _check(isinstance(count, Integral) and count >= 0, f"{name} is {short(count)}")
+        _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
 
 
