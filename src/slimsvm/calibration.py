@@ -52,7 +52,7 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Isotonic:
-    """A rising curve for each score, straight between its knots. It assumes no shape, so it needs a thousand rows or more."""
+    """A rising curve for each score, straight between its knots; it assumes no shape, so it needs a thousand rows."""
 
     name: ClassVar[str] = "isotonic"
     scores: Array  # the knots of all scores, one after the other
