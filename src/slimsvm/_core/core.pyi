@@ -39,6 +39,22 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+
+class RbfRows:
+    def __init__(self, scale: float, X: NDArray[float32], norms: NDArray[float32]) -> None: ...
+    @property
+    def evaluated(self) -> int: ...
+    def smo(
+        self,
+        y: NDArray[float32],
+        cap: NDArray[float64],
+        alpha: NDArray[float64],
+        v: NDArray[float32],
+        tol: float,
+        max_steps: int,
+    ) -> tuple[int, float]: ...
+    def add_product(self, v: NDArray[float64], out: NDArray[float64]) -> None: ...
+
 def best_merge(
     point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]
 ) -> tuple[int, float]: ...

@@ -6,7 +6,7 @@ Each function checks shapes, releases the interpreter lock and calls the C build
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 cdef extern from "core.h" nogil:
     int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2
@@ -15,6 +15,12 @@ cdef extern from "core.h" nogil:
         double gamma
         double coef0
         long degree
+    ctypedef struct RbfSource:
+        ptrdiff_t panels, features, evaluated
+        float scale
+        const float *points
+        const float *norms
+        float *space
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
@@ -23,10 +29,13 @@ cdef extern from "core.h" nogil:
         void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
                            float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
-        long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                          long, ptrdiff_t, double, double *) noexcept nogil
-        long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
-                           double, long, ptrdiff_t, double, double *) noexcept nogil
+        const float *(*rbf_row)(void *, ptrdiff_t) noexcept nogil
+        long (*smo_float)(const float **, const float *(*)(void *, ptrdiff_t) noexcept nogil, void *, const float *,
+                          ptrdiff_t, const float *, const double *, double *, float *, float *, double, long, ptrdiff_t,
+                          double, double *) noexcept nogil
+        long (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t) noexcept nogil, void *, const double *,
+                           ptrdiff_t, const double *, const double *, double *, double *, double *, double, long,
+                           ptrdiff_t, double, double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, ptrdiff_t, const double *, double *) noexcept nogil
     const int LANES
@@ -156,21 +165,102 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         same(size, w)
     if w == 0:
         return 0, 0.0
-    cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w
+    cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w, k
     cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
-    if work == NULL:
-        raise MemoryError
+    cdef const real **row = <const real **>malloc(w * sizeof(real *))
     try:
+        if work == NULL or row == NULL:
+            raise MemoryError
+        for k in range(w):
+            row[k] = &K[k, 0]
+            work[k] = K[k, k]
         with nogil:
             if real is float:
-                steps = build.smo_float(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
-                                        split, room, &gap)
+                steps = build.smo_float(row, NULL, NULL, work, w, &y[0], &cap[0], &alpha[0], &v[0], work + w, tol,
+                                        max_steps, split, room, &gap)
             else:
-                steps = build.smo_double(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
-                                         split, room, &gap)
+                steps = build.smo_double(row, NULL, NULL, work, w, &y[0], &cap[0], &alpha[0], &v[0], work + w, tol,
+                                         max_steps, split, room, &gap)
     finally:
         free(work)
+        free(row)
     return steps, gap
+
+
+cdef class RbfRows:
+    """The RBF kernel among all rows of X in float: each kernel row is evaluated when it is first needed, and then kept.
+
+    `scale` is gamma log2(e), `norms` are the squared norms of the rows times scale.
+    """
+
+    cdef RbfSource source
+    cdef Py_ssize_t count
+    cdef float *points
+    cdef float *norms
+    cdef const float **row
+
+    def __cinit__(self, double scale, const float[:, ::1] X, const float[::1] norms):
+        cdef Py_ssize_t w = X.shape[0], d = X.shape[1], panels = (w + LANES - 1) // LANES, i, f
+        same(norms.shape[0], w)
+        self.count = w
+        self.points = <float *>calloc(panels * LANES * d + 1, sizeof(float))
+        self.norms = <float *>calloc(panels * LANES + 1, sizeof(float))
+        self.row = <const float **>calloc(w + 1, sizeof(float *))
+        # the system hands out pages as rows are written
+        self.source.space = <float *>malloc((w * panels * LANES + 1) * sizeof(float))
+        if self.points == NULL or self.norms == NULL or self.row == NULL or self.source.space == NULL:
+            raise MemoryError
+        self.source.panels, self.source.features, self.source.evaluated = panels, d, 0
+        self.source.scale, self.source.points, self.source.norms = <float>scale, self.points, self.norms
+        with nogil:
+            for i in range(w):
+                self.norms[i] = norms[i]
+                for f in range(d):
+                    self.points[(i // LANES * d + f) * LANES + i % LANES] = X[i, f]
+
+    def __dealloc__(self):
+        free(self.points)
+        free(self.norms)
+        free(self.row)
+        free(self.source.space)
+
+    @property
+    def evaluated(self):
+        """The number of kernel rows evaluated so far."""
+        return self.source.evaluated
+
+    def smo(self, const float[::1] y, const double[::1] cap, double[::1] alpha, float[::1] v, double tol, long max_steps):
+        """Do what the function `smo` does, on all rows."""
+        cdef Py_ssize_t w = self.count, k
+        cdef double gap = 0
+        cdef long steps
+        for size in (y.shape[0], cap.shape[0], alpha.shape[0], v.shape[0]):
+            same(size, w)
+        if w == 0:
+            return 0, 0.0
+        cdef float *work = <float *>malloc((5 * w + 1) * sizeof(float))
+        if work == NULL:
+            raise MemoryError
+        with nogil:
+            for k in range(w):
+                work[k] = 1.0
+            steps = build.smo_float(self.row, build.rbf_row, &self.source, work, w, &y[0], &cap[0], &alpha[0], &v[0],
+                                    work + w, tol, max_steps, w, INFINITY, &gap)
+        free(work)
+        return steps, gap
+
+    def add_product(self, const double[::1] v, double[::1] out):
+        """out += K @ v in double, by the rows where v is not 0."""
+        cdef Py_ssize_t w = self.count, i, k
+        same(v.shape[0], w)
+        same(out.shape[0], w)
+        with nogil:
+            for i in range(w):
+                if v[i] != 0:
+                    if self.row[i] == NULL:
+                        self.row[i] = build.rbf_row(&self.source, i)
+                    for k in range(w):
+                        out[k] += v[i] * self.row[i][k]
 
 
 cdef double merge_share(double a, double c, double b, double far) noexcept nogil:
