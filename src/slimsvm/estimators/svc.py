@@ -18,7 +18,7 @@ from ..model import Fit
 from ..multiclass import OneVsOne, OneVsRest
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
-from ..rows.prediction import PREDICTION_ERROR
+from ..rows.prediction import kernel_error
 from ..selection import Selection
 from .methods import check_methods, keeps_budget, learns_streams, make_reducer, make_trainer
 from .streams import keep_stream, learn_batch
@@ -292,7 +292,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         X, model = prediction_rows(self, X), self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
             return model(X)
-        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
+        error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
     @property
@@ -333,7 +333,7 @@ def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = No
         if estimator.tolerance is not None:
             baseline, start = selection.baseline(trainer, error)
             allowed = baseline + estimator.tolerance
-        fit = trainer.fit(selection.whole(error), start)
+        fit = trainer.fit(selection.training(trainer, error), start)
         done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
         fitted.model_, fitted.path_ = selection.select(fit.model, None if done else estimator.budget, allowed)
         if not fit.status.as_planned:
