@@ -5,18 +5,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import reducers, trainers
-    from .estimators import SlimSVC, compress
+    from .estimators import SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
     from .ship.export import export
     from .ship.runtime import runtime
 
 __version__: str
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
+__all__ = [
+    "SlimOneClassSVM",
+    "SlimSVC",
+    "SlimSVR",
+    "__version__",
+    "compress",
+    "export",
+    "load",
+    "reducers",
+    "runtime",
+    "save",
+    "trainers",
+]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
+    "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVR": "estimators",
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",

@@ -1,6 +1,6 @@
 """All pairs of many classes without the zeros: targets of rows and coefficients of points.
 
-A row takes part in the k - 1 pairs of its class. Written out, n rows have n k (k - 1) / 2 targets, most of them 0, which are
+A row takes part in the k - 1 pairs of its class. Written out, n rows have n k (k - 1) / 2 targets, most of them 0:
 gigabytes for 1,000 classes. The pairs are (0, 1), (0, 2), ..., (1, 2), ... as in LIBSVM.
 """
 

@@ -24,9 +24,9 @@ import slimsvm
 from slimsvm import SlimSVC, compress
 from slimsvm import limits as deadline
 from slimsvm.estimators.methods import make_reducer, make_trainer
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slant import Slant
 from slimsvm.reducers.slim import Slim
@@ -209,7 +209,7 @@ def test_a_small_model_straight_from_the_labels(moons, iris):
         slim = SlimSVC(16, trainer=None, reducer="first-rows", random_state=0).fit(X[::-1], y[::-1])
         assert slim.path_.sizes == [1, 2, 4, 8, 16]
         assert slim.model_ is slim.path_.best(16).model
-        assert slim.coding_ == OneVsRest(np.unique(y).size)
+        assert slim.goal_ == OneVsRest(np.unique(y).size)
         assert slim.n_iter_ == 0
         assert slim.status_ is Status.BUDGET
         assert slim.n_kernel_evals_ > 0

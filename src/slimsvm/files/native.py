@@ -2,7 +2,7 @@
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table,
+on; `_Writer` and `_Reader` know them all. A new kernel, goal, trainer or reducer is saved as soon as it is in its table,
 a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
 """
 
@@ -25,11 +25,12 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import SlimSVC
+from ..goals import CLASSIFIERS, GOALS
 from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..model import Expansion, Status
-from ..multiclass import CODINGS
+from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
@@ -51,8 +52,10 @@ from .container import (
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
+    "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
-    "coding": CODINGS,
+    "goal": GOALS,
+    "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
@@ -62,7 +65,7 @@ COMMON = ("n_features_in_", "feature_names_in_")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
+    SlimSVC: (*COMMON, "classes_", "goal_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
@@ -240,6 +243,8 @@ def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
     """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
+    if "coding_" in fitted:  # the name in files of version 0.1
+        fitted = fitted | {"goal_": fitted["coding_"]}
     for key in FITTED[kind]:
         if key in fitted:
             setattr(estimator, key, reader.unpack(fitted[key]))
@@ -394,27 +399,39 @@ def _check_scaler(scaler: Any) -> None:
 
 
 def _check_svc(svc: Any) -> None:
-    classes, coding, model = svc.classes_, svc.coding_, svc.model_
+    classes, goal, model = svc.classes_, svc.goal_, svc.model_
     _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
     _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
-    _check(type(coding) in CODINGS.values() and isinstance(coding.n_classes, int), "there is no coding")
-    _check(coding.n_classes == classes.size, f"a coding of {coding.n_classes} and {classes.size} classes")
+    _check(type(goal) in GOALS.values() and isinstance(goal.n_classes, int), "there is no goal")
+    _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
     check_parameters(model.kernel.name, vars(model.kernel))
-    _check_expansion(model, coding.outputs, svc.n_features_in_)
+    _check_expansion(model, goal.outputs, svc.n_features_in_)
     _check_finite(model)
 
 
 def _check_finite(model: Expansion) -> None:
     points = model.points.data if issparse(model.points) else model.points
-    for name, values in {"points": points, "coefficients": model.coef, "bias": model.bias}.items():
+    for name, values in {"points": points, "coefficients": model.weights, "bias": model.bias}.items():
         _check(bool(np.isfinite(values).all()), f"its {name} are not all finite numbers")
+
+
+def _check_pairs(coef: PairCoefficients, outputs: int) -> None:
+    counts = coef.counts
+    known = isinstance(counts, np.ndarray) and _is(counts, "i", (counts.size,))
+    _check(known and counts.size * (counts.size - 1) // 2 == outputs, f"the points of each class of {outputs} pairs")
+    fits = isinstance(coef.against, np.ndarray) and coef.against.ndim == 2 and bool((counts >= 0).all())
+    _check(fits and sum(counts.tolist()) == coef.against.shape[0], "the points of each class are not all points")
 
 
 def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
     _check(_is_real(model.bias, (outputs,)), f"the bias of {outputs} outputs")
-    size = model.coef.shape[0] if isinstance(model.coef, np.ndarray) and model.coef.ndim == 2 else -1
-    _check(_is_real(model.coef, (size, outputs)), f"the coefficients of {outputs} outputs")
+    coef, width = model.weights, outputs
+    if isinstance(model.coef, PairCoefficients):
+        _check_pairs(model.coef, outputs)
+        width = model.coef.counts.size - 1
+    size = coef.shape[0] if isinstance(coef, np.ndarray) and coef.ndim == 2 else -1
+    _check(_is_real(coef, (size, width)), f"the coefficients of {outputs} outputs")
     if isinstance(model.kernel, Precomputed):
         columns = model.points
         _check(_is(columns, "i", (size, 1)) and isinstance(columns, np.ndarray), f"the columns of {size} points")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from ...goals import Goal, OneVsRest
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
 from ...pairs import PairCoefficients, PairTargets
@@ -21,11 +22,12 @@ class Binary:
     """The two-class problem of one output, on the rows that take part in it."""
 
     rows: Rows
-    y: Array  # (n,) of -1 and +1
+    y: Array  # (n,) of -1 and +1, or real targets
     weights: Array  # (n,), above 0
     rng: np.random.Generator
     start: Array | None  # signed coefficients of an earlier run to start from
     report: Callable[[float], None]  # takes the share done
+    goal: Goal = field(default_factory=lambda: OneVsRest(2))
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class BinaryTrainer:
 
     #: whether rows may have weights of their own
     weighted: ClassVar[bool] = True
+    #: whether targets may be real values (regression, novelty), not only classes
+    real_valued: ClassVar[bool] = False
     #: whether the method itself makes the outputs share their points; then fewer outputs are better
     shared: ClassVar[bool] = False
     #: whether the targets of pairs of classes may be `PairTargets`
@@ -78,6 +82,7 @@ class BinaryTrainer:
                 rngs[column],
                 None if start is None else start[rows, column],
                 partial(_report, task, outputs.done, q),
+                task.goal,
             )
             outputs.store(column, self.solve(problem))
 
@@ -134,7 +139,8 @@ class _Columns(_Outputs):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.dual = np.zeros(task.targets.shape)
-        self.members = [np.flatnonzero(targets) for targets in task.targets.T]
+        everyone = np.arange(task.rows.n)
+        self.members = [everyone if task.goal.real else np.flatnonzero(targets) for targets in task.targets.T]
 
     def largest(self) -> int:
         """Return the number of rows of the largest problem."""
