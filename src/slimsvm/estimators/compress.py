@@ -166,7 +166,7 @@ def imported(model: Any) -> Imported:
     check_is_fitted(model)
     params = {name: getattr(model, name) for name in KEPT}
     params["trainer"] = params["trainer"] or "smo"  # so that the small model can be fitted again
-    return Imported(model.model_.written_out(), model.goal_, model.classes_, model.n_features_in_, params)
+    return Imported(model.model_, model.goal_, model.classes_, model.n_features_in_, params)
 
 
 def check_labels(y: Array, classes: Array) -> None:

@@ -221,7 +221,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
         """
-        return self._read(X, self.goal_.scores)
+        return self._read(X, lambda outputs: self.goal_.scores(outputs))
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -236,7 +236,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The labels.
         """
-        return self.classes_[self._read(X, self.goal_.decode)]
+        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
+        return self.classes_[numbers]
 
     def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
         """Return the class of each row by the randomised rule of the slant loss (Cotter et al., section 4.1).
