@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test bench lint format clean sanitize
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -23,6 +23,10 @@ format: .venv/installed-dev
 
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
+
+# The compiled core and exported C under the sanitizers of addresses and undefined behaviour: an error ends the run.
+sanitize: .venv/installed-dev
+	$(BIN)/python -m tools.sanitize
 
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis results

@@ -103,9 +103,9 @@ class Judgement:
     @classmethod
     def of(cls, losses: Array, weights: Array) -> Judgement:
         """Return the weighted mean of the rows' losses, with its standard error."""
-        shares = weights / weights.sum()
-        error = float(shares @ losses)
-        return cls(error, float(np.sqrt(np.square(shares) @ np.square(losses - error))))
+        total = weights.sum()
+        error = float(weights @ losses / total)
+        return cls(error, float(np.sqrt(np.square(weights) @ np.square(losses - error)) / total))
 
 
 #: without validation rows nothing is known

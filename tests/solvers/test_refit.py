@@ -20,7 +20,7 @@ def problem(make_task):
     return task, Expansion(RBF(0.5), X[:20], rng.normal(size=(20, 2)), rng.normal(size=2))
 
 
-def margins(task, refit):
+def demanded(task, refit):
     """The h of demands y f >= h."""
     return np.where(task.targets > 0, refit.problem.demands.low, -refit.problem.demands.high)
 
@@ -29,15 +29,15 @@ def test_rows_demand_what_the_full_model_gives_them_where_it_is_right(problem):
     task, full = problem
     margins = task.targets * full(task.rows.given.rows())
     expected = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
-    np.testing.assert_allclose(margins(task, Refit.of(task, full, 5)), expected)
+    np.testing.assert_allclose(demanded(task, Refit.of(task, full, 5)), expected)
 
 
 def test_labels_demand_1_without_a_full_model_or_one_that_is_right(problem):
     task, full = problem
     labels = np.where(task.targets != 0, 1.0, -np.inf)
-    np.testing.assert_array_equal(margins(task, Refit.of(task, None, 5)), labels)
+    np.testing.assert_array_equal(demanded(task, Refit.of(task, None, 5)), labels)
     wrong = replace(task, targets=-np.sign(full(task.rows.given.rows())))
-    np.testing.assert_array_equal(margins(wrong, Refit.of(wrong, full, 5)), 1.0)
+    np.testing.assert_array_equal(demanded(wrong, Refit.of(wrong, full, 5)), 1.0)
 
 
 def test_a_refit_has_the_best_coefficients_for_the_models_points(problem):

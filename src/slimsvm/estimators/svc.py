@@ -55,13 +55,13 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slim(steps=200, time_limit=60)`, which keeps its own
         C, tol and max_iter by the same rule. "slim" moves support vectors by gradient descent, and needs a kernel with
         gradients (linear, rbf, poly, sigmoid, laplacian); "slant-aggressive", "spsvm" and others choose them among the
-        rows. When its time limit, in seconds, or Ctrl-C ends the work early, the best model found so far is kept, with a
-        warning.
+        rows. When its time limit, in seconds, ends the work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
         what it bounds.
     max_iter : int, default=-1
-        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit.
+        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit, but for
+        "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     cache_mb : float, default=512
@@ -98,6 +98,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Steps of training; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
+        Status.INTERRUPTED where Ctrl-C ended the search for a small model.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -113,7 +114,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     Notes
     -----
-    A call of `fit` or `partial_fit` that fails or is interrupted leaves the estimator as it was.
+    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
+    models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
+    `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------
