@@ -47,8 +47,10 @@ def test_every_kernel_runs(kernel):
     assert_same(runtime(model), model)
 
 
-@pytest.mark.parametrize("ending", [".json", ".slim", ".libsvm"])
-@pytest.mark.parametrize("layout", ["votes", "regression", "novelty"])
+@pytest.mark.parametrize(
+    ("ending", "layout"),
+    [(".libsvm", "votes"), *((ending, layout) for ending in (".json", ".slim") for layout in LAYOUTS)],
+)
 def test_files_run(ending, layout, tmp_path):
     model, path = model_of(layout=layout), tmp_path / f"m{ending}"
     if ending == ".slim":
