@@ -91,7 +91,7 @@ REFUSED = {
         "words.csv",
         ["--task", "novelty"],
         1,
-        "the column of labels, if there is one, is given as target",
+        "if there is one, is given as target",
     ),
     "an infinite target": ("endless.csv", ["--task", "regress"], 1, "'inf'"),
     "no such task": ("values.csv", ["--task", "sing"], 2, "classify, regress, novelty"),
