@@ -17,8 +17,17 @@ CLOSE = 1e-3
 REAL_VALUED = [name for name, kind in REDUCERS.items() if getattr(kind, "real_valued", False)]
 
 
+#: scikit-learn's checks have fewer support vectors than the budget now and then, and the estimator says so
+fits_the_budget = pytest.mark.filterwarnings("ignore:budget=.* is not below the:UserWarning")
+#: slim draws rows by chance, and a row of weight 2 is drawn otherwise than two rows
+BY_CHANCE = dict.fromkeys(
+    [f"check_sample_weight_equivalence_on_{form}_data" for form in ("dense", "sparse")], "rows are drawn by chance"
+)
+
+
+@fits_the_budget
 @parametrize_with_checks(
-    [SlimSVR(), SlimSVR(budget=4), SlimSVR(budget=4, trainer=None), SlimSVR(budget=4, reducer="prune")]
+    [SlimSVR(), SlimSVR(budget=4)], expected_failed_checks=lambda estimator: BY_CHANCE if estimator.budget else {}
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
     check(estimator)
