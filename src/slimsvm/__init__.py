@@ -4,15 +4,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import reducers, trainers
+    from . import displays, reducers, trainers
     from .estimators import SlimSVC, compress
     from .files.models import load
     from .files.native import save
+    from .reports.report import report
     from .ship.export import export
     from .ship.runtime import runtime
+    from .tradeoffs.run import tradeoff
 
 __version__: str
-__all__ = ["SlimSVC", "__version__", "compress", "export", "load", "reducers", "runtime", "save", "trainers"]
+__all__ = [
+    "SlimSVC",
+    "__version__",
+    "compress",
+    "displays",
+    "export",
+    "load",
+    "reducers",
+    "report",
+    "runtime",
+    "save",
+    "tradeoff",
+    "trainers",
+]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
@@ -20,10 +35,12 @@ HOMES = {
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",
+    "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "tradeoff": "tradeoffs.run",
 }
-MODULES = ("reducers", "trainers")
+MODULES = ("displays", "reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,7 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export. Each imports what it needs when it runs."""
+"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+
+Each imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,7 @@ from .parse import (
     whole,
 )
 from .render import accuracies, accuracy, fail, message_of, plain, progress, show, show_files, show_model, show_warning
+from .seeing import register as register_seeing
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -332,6 +336,9 @@ def export(
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
+
+
+register_seeing(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -71,7 +71,7 @@ class Chart {
       focus: { alpha: 0.35 },
       scales: { x: { time: false, distr: 3, log: 2, range: () => ranges.x }, y: { distr: logarithmic ? 3 : 1, log: 10, range: () => ranges.y } },
       axes: [
-        { ...axis, label: across, splits: () => doublings(...ranges.x), values: (_, splits) => splits.map(xs), filter: (_, splits) => splits },
+        { ...axis, label: across, size: 34, splits: () => doublings(...ranges.x), values: (_, splits) => splits.map(xs), filter: (_, splits) => splits },
         { ...axis, label: "test error, %", size: 48, values: (_, splits) => splits.map((v) => `${Number(v.toPrecision(3))}`),
           ...(logarithmic ? { splits: () => steps(...ranges.y), filter: (_, splits) => splits } : {}) },
       ],

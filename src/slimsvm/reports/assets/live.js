@@ -20,6 +20,8 @@ class Live {
     if (this.wanted !== point) return;
     this.module = module;
     this.run();
+    $("speed").textContent = "";
+    if (module) this.time();
     document.body.dataset.live = module ? point.key : "none";
   }
 
@@ -57,13 +59,15 @@ class Live {
     $("label").textContent = label;
     document.body.dataset.scores = JSON.stringify(scores);
     this.bars(scores, label);
-    this.time(row);
   }
 
-  time(row) {
+  /** Measure predictions, when the compiler of the browser has seen some. */
+  time() {
+    const row = this.numbers()[0] ?? new Array(DATA.features).fill(0), batch = () => { for (let i = 0; i < 50; i++) this.module.predict(row); };
+    batch();
     const start = performance.now();
     let calls = 0;
-    while (performance.now() - start < 4) { this.module.predict(row); calls++; }
+    do { batch(); calls += 50; } while (performance.now() - start < 15);
     $("speed").textContent = `${micro(1000 * (performance.now() - start) / calls)} µs a prediction in this browser`;
   }
 

@@ -15,13 +15,13 @@ function showAnswer() {
 }
 
 function showTable(choose) {
-  const names = ["method", "vectors", "bytes", "µs per row", "test error", "validation error", "training, s", ""];
+  const names = ["method", "vectors", "test error", "bytes", "µs per row", "validation error", "training, s", ""];
   const head = make("thead"), line = make("tr"), body = make("tbody");
   line.append(...names.map((name) => make("th", name, { scope: "col" })));
   head.append(line);
   for (const point of DATA.points) {
     const row = make("tr", "", { "data-key": point.key }), cell = make("td"), button = make("button", "choose", { type: "button", "aria-label": `choose ${point.method} with ${whole(point.size)} vectors` });
-    const cells = [whole(point.size), whole(point.bytes), micro(point.us), `${percent(point.error)} ± ${percent(point.se)}`,
+    const cells = [whole(point.size), `${percent(point.error)} ± ${percent(point.se)}`, whole(point.bytes), micro(point.us),
       point.validation_error == null ? "–" : percent(point.validation_error), point.seconds == null ? "–" : point.seconds.toFixed(2)];
     button.addEventListener("click", () => choose(point));
     cell.append(button);
