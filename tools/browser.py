@@ -112,6 +112,11 @@ class Page:
             more = text if kind == "keyDown" else {}
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
+    def mouse(self, kind: str, x: float, y: float, pressed: bool = False) -> None:
+        """Send mouseMoved, mousePressed or mouseReleased at a place of the window; `pressed` while the button is down."""
+        button = "none" if kind == "mouseMoved" and not pressed else "left"
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=int(pressed), clickCount=1)
+
     def picture(self, path: Path) -> None:
         """Write a picture of the whole page."""
         data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]

@@ -27,7 +27,7 @@ class SupportVectorsDisplay:
     grid : tuple of two ndarray
         The places along each side at which the models were evaluated.
     small, full : ndarray
-        The classes of both models on the grid, as numbers; `full` may be None.
+        Both models on the grid; `full` may be None. For two classes the decision values, else the numbers of the classes.
     moved_from : ndarray of shape (n_vectors, 2), default=None
         Where each vector came from.
 
@@ -71,7 +71,7 @@ class SupportVectorsDisplay:
         """Draw a fitted small model, and the full one if it is given.
 
         Vectors are joined to where they were in `start`, a model with as many vectors in the same order, such as
-        `CVM(max_steps=0)` makes; without one, to the nearest support vector of the full model.
+        reducer="lars" makes for "cvm"; without one, to the nearest support vector of the full model.
         """
         rows = np.asarray(X.toarray() if issparse(X) else X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:
@@ -83,8 +83,8 @@ class SupportVectorsDisplay:
             y=np.unique(y, return_inverse=True)[1],
             vectors=vectors,
             grid=grid,
-            small=_classes(estimator, grid),
-            full=None if full is None else _classes(full, grid),
+            small=_surface(estimator, grid),
+            full=None if full is None else _surface(full, grid),
             moved_from=_origins(vectors, full, start),
         )
         return found.plot(ax=ax, **kwargs)
@@ -105,9 +105,9 @@ class SupportVectorsDisplay:
         self.ax_.set(xlabel="feature 0", ylabel="feature 1", title=f"{len(self.vectors)} support vectors")
         return self
 
-    def _boundary(self, classes: Array, **settings: Any) -> Any:
-        levels = np.arange(0.5, max(classes.max(), 1))
-        return self.ax_.contour(*self.grid, classes, levels=levels, **settings)
+    def _boundary(self, surface: Array, **settings: Any) -> Any:
+        levels = [0.0] if self.y.max() < 2 else np.arange(0.5, self.y.max())
+        return self.ax_.contour(*self.grid, surface, levels=levels, **settings)
 
 
 def vectors_of(model: Any) -> Array:
@@ -127,11 +127,13 @@ def _grid(places: Array, resolution: int) -> tuple[Array, Array]:
     return first, second
 
 
-def _classes(model: Any, grid: tuple[Array, Array]) -> Array:
-    """Return the numbers of the predicted classes on the grid."""
+def _surface(model: Any, grid: tuple[Array, Array]) -> Array:
+    """Return the decision values of two classes on the grid, or the numbers of the classes predicted."""
     first, second = np.meshgrid(*grid)
-    labels = model.predict(np.column_stack([first.ravel(), second.ravel()]))
-    return np.searchsorted(model.classes_, labels).reshape(first.shape)
+    places = np.column_stack([first.ravel(), second.ravel()])
+    if model.classes_.size == 2:
+        return model.decision_function(places).reshape(first.shape)
+    return np.searchsorted(model.classes_, model.predict(places)).reshape(first.shape)
 
 
 def _origins(vectors: Array, full: Any, start: Any) -> Array | None:

@@ -99,7 +99,7 @@ class TradeoffDisplay:
             self.full_line_ = self.ax_.axhline(100 * full.error, ls="--", color="0.5", label=words)
         self.ax_.set(xlabel=ACROSS[self.x], ylabel="test error, %", xscale="log")
         if log and all(point.error > 0 for point in self.points):
-            self.ax_.set_yscale("log")
+            self._log_errors()
         self._ticks()
         self.ax_.grid(alpha=0.3)
         self.ax_.legend()
@@ -107,15 +107,26 @@ class TradeoffDisplay:
 
     def _line(self, method: str, settings: dict[str, Any]) -> Any:
         mine = sorted((p for p in self.points if p.method == method), key=lambda point: getattr(point, self.x))
-        across, errors, ses = ([getattr(point, name) for point in mine] for name in (self.x, "error", "se"))
-        return self.ax_.errorbar(across, 100 * np.array(errors), yerr=100 * np.array(ses), label=method, **settings)
+        across, errors, ses = (np.array([getattr(point, name) for point in mine]) for name in (self.x, "error", "se"))
+        return self.ax_.errorbar(across, 100 * errors, yerr=100 * ses, label=method, **settings)
+
+    def _log_errors(self) -> None:
+        """Give the errors a logarithmic axis with plain numbers on it."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        self.ax_.set_yscale("log")
+        self.ax_.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        self.ax_.yaxis.set_major_formatter("{x:g}")
+        self.ax_.yaxis.set_minor_formatter(NullFormatter())
 
     def _ticks(self) -> None:
         """Put the sizes themselves on the axis where they are few."""
+        from matplotlib.ticker import NullLocator
+
         sizes = sorted({round(point.size) for point in self.points if point.method != FULL})
         if self.x == "size" and 0 < len(sizes) <= 10:
             self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
-            self.ax_.minorticks_off()
+            self.ax_.xaxis.set_minor_locator(NullLocator())
 
 
 def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
