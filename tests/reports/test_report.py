@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, load_iris
 
 import slimsvm
@@ -118,6 +119,33 @@ def test_given_test_rows_are_those_of_the_page(tmp_path):
     data = data_of(report(found, X, Y, tmp_path / "r.html", test=test)[0])
     assert np.sum(data["points"][0]["confusion"]) == 50
     assert 1 - np.trace(data["points"][1]["confusion"]) / 50 == pytest.approx(data["points"][1]["error"], abs=1e-6)
+
+
+def test_models_of_other_seeds_are_not_tested_on_rows_that_they_saw(tmp_path):
+    file = tmp_path / "rows.csv"
+    tradeoff(X, Y, methods=["nystroem"], budgets=[2], seeds=[0], file=file)
+    tradeoff(X, Y, methods=["nystroem"], budgets=[2, 4], seeds=[5], file=file)
+    data = data_of(report(file, X, Y, tmp_path / "r.html")[0])
+    assert [point["seeds"] for point in data["points"]] == [2, 2, 1]
+    assert [point["confusion"] is None for point in data["points"]] == [False, False, True]
+    assert set(data["models"]) == {"full/all", "nystroem/2"}
+
+
+def test_sparse_rows_and_many_classes_are_a_page(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = csr_array(rng.random((300, 50)) * (rng.random((300, 50)) < 0.2))
+    labels = np.arange(300) % 40
+    found = tradeoff(rows, labels, methods=["nystroem"], budgets=[4], scale="maxabs")
+    data = data_of(report(found, rows, labels, tmp_path / "r.html")[0])
+    assert data["points"][0]["confusion"] is None
+    assert len(data["samples"][0]["row"]) == 50
+
+
+def test_a_kernel_that_cannot_be_exported_is_a_page_without_live_models(tmp_path):
+    found = tradeoff(X, Y, methods=["nystroem"], budgets=[2], kernel=lambda A, B: A @ B.T)
+    data = data_of(report(found, X, Y, tmp_path / "r.html")[0])
+    assert data["models"] == {}
+    assert data["points"][1]["confusion"] is not None
 
 
 def test_failed_runs_are_told(tmp_path):

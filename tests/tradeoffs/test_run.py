@@ -204,6 +204,7 @@ BAD = {
     "scale": ({"scale": "log"}, "unknown scale 'log'; there are auto, none"),
     "test_size": ({"test_size": 1.5}, "test_size must be a share"),
     "setting": ({"gama": 1}, "no setting gama; settings for all runs are C,"),
+    "precomputed": ({"kernel": "precomputed"}, "splits rows, not kernel matrices"),
     "varied": ({"trainer": "lp"}, "no setting trainer"),
     "width": ({"test": (X[:, :2], Y)}, "the test rows have 2 features and the rows have 4"),
 }

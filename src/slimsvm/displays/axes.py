@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..tradeoffs.rows import Row, read_rows
+from ..tradeoffs.rows import Row, last_study, read_rows
 from ..tradeoffs.value import Tradeoff
 
 #: the columns that can be drawn across, and what their axis says
@@ -24,11 +24,11 @@ def new_axes(ax: Any) -> Any:
 
 
 def table_of(rows: Tradeoff | str | os.PathLike[str] | Iterable[Row]) -> list[Row]:
-    """Return rows as a list of dicts: of a Tradeoff, of its CSV file, or as they are."""
+    """Return rows as a list of dicts: of a Tradeoff, of the last study in its CSV file, or as they are."""
     if isinstance(rows, Tradeoff):
         found = list(rows.rows)
     elif isinstance(rows, str | Path | os.PathLike):
-        found = read_rows(rows)
+        found = last_study(read_rows(rows))
     else:
         found = [dict(row) for row in rows]
     if not found:

@@ -46,7 +46,7 @@ def _chosen(study: Study, chosen: Point) -> list[str]:
     lines = ["## Chosen model", _sentence(chosen), rule]
     if study.full is not None and chosen.method != FULL:
         lines.append(f"The full model: {_sentence(study.full)}")
-    model = study.result.model(study.row(chosen))
+    model = study.model(chosen)
     matrix = None if model is None else confusion(model, study.split, study.classes)
     if matrix is not None:
         names = [str(label) for label in study.classes]

@@ -60,8 +60,19 @@ class Study:
         return next((point for point in mine if point.budget == budget), mine[0] if mine else self.full)
 
     def row(self, point: Point) -> Row:
-        """Return the row of the first seed."""
-        return next(r for r in finished(self.rows) if (r["method"], r["budget"]) == (point.method, point.budget))
+        """Return the row of a point: that of the first seed, if there is one."""
+        mine = [r for r in finished(self.rows) if (r["method"], r["budget"]) == (point.method, point.budget)]
+        return next((row for row in mine if row["seed"] == self.seed), mine[0])
+
+    def model(self, point: Point) -> Any:
+        """Return the model of the first seed, or None: models of other seeds may have been trained on its test rows."""
+        row = self.row(point)
+        return self.result.model(row) if row["seed"] == self.seed else None
+
+    @property
+    def seed(self) -> int:
+        """The first seed, which drew the test rows."""
+        return self.rows[0]["seed"]
 
 
 def key_of(point: Point) -> str:
@@ -93,8 +104,7 @@ def content(study: Study) -> dict[str, Any]:
 
 
 def _point(study: Study, point: Point) -> dict[str, Any]:
-    row = study.row(point)
-    model = study.result.model(row)
+    row, model = study.row(point), study.model(point)
     return {
         **{name: _rounded(value) for name, value in asdict(point).items()},
         "key": key_of(point),
@@ -151,10 +161,16 @@ def facts(study: Study) -> list[list[str]]:
         ["Features", f"{split.X.shape[1]:,}"],
         ["Classes", f"{study.classes.size:,}; training rows of each: {shown}"],
         ["Settings", ", ".join(f"{name} = {value}" for name, value in settings_of(row).items()) or row["settings"]],
-        ["Seeds", ", ".join(sorted({str(other["seed"]) for other in study.rows}, key=int))],
+        ["Seeds", _seeds(study)],
         [
             "Versions",
             f"slimsvm {row['slimsvm']}, scikit-learn {row['scikit_learn']}, NumPy {row['numpy']}, Python {row['python']}",
         ],
         ["Machine", f"{row['machine']}; {row['threads']} threads"],
     ]
+
+
+def _seeds(study: Study) -> str:
+    seeds = list(dict.fromkeys(row["seed"] for row in study.rows))
+    words = ", ".join(map(str, seeds))
+    return words if len(seeds) == 1 else f"{words}; figures are means, models and confusion matrices are of seed {seeds[0]}"

@@ -129,13 +129,13 @@ def with_models(study: Study) -> dict[str, Any]:
     data = content(study) | {"stem": stem_of(study.title)}
     hold = Hold(LARGEST_PAGE - len(render(study.title, data | {"models": {}}).encode()))
     points = sorted(study.points, key=lambda point: _distance(study, point))
-    models = {key_of(point): study.result.model(study.row(point)) for point in points}
+    models = {key_of(point): study.model(point) for point in points}
     for mine in (True, False):
         for makers in (LIVE, DOWNLOADS):
             for point in points:
                 model = models[key_of(point)]
                 if model is not None and (point.method == study.method) == mine:
-                    name = f"{data['stem']}-{re.sub('[^A-Za-z0-9]', '_', point.method)}-{round(point.size)}"
+                    name = f"{data['stem']}-{re.sub('[^A-Za-z0-9]', '_', point.method)}-{point.budget or 'all'}"
                     hold.load(key_of(point), name, model, makers)
     return data | {"models": hold.files}
 

@@ -38,6 +38,8 @@ def check_settings(settings: Mapping[str, Any], scale: str, test_size: float) ->
     unknown = sorted(set(settings) - set(known))
     if unknown:
         raise ValueError(f"a trade-off has no setting {', '.join(unknown)}; settings for all runs are {', '.join(known)}")
+    if settings.get("kernel") == "precomputed":
+        raise ValueError("a trade-off splits rows, not kernel matrices; give rows and another kernel than precomputed")
     if scale not in SCALES:
         raise ValueError(f"unknown scale {scale!r}; there are {', '.join(SCALES)}")
     if not isinstance(test_size, Real) or not 0 < float(test_size) < 1:

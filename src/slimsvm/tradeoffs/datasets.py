@@ -21,9 +21,10 @@ DATASETS: dict[str, Callable[..., Any]] = {
 
 
 def open_data(name: str | os.PathLike[str], *, target: str | int | None = None, split: str = "train") -> Data:
-    """Return the rows and labels of a named data set or of a file; a file in this folder is "./digits"."""
+    """Return the rows and labels of a named data set or of a file; "./digits" is a file in any case."""
     if name in DATASETS:
-        return DATASETS[str(name)](return_X_y=True)
+        found = DATASETS[str(name)]()
+        return found.data, found.target_names[found.target]
     path = Path(name)
     if path.is_file():
         return read_data(path, target=target, split=split)

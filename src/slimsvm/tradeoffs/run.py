@@ -255,7 +255,8 @@ class _Study:
 def _model_name(run: Run, words: str) -> str:
     """Return the file name of a model; runs of other settings in the same file have other names."""
     name = re.sub(r"[^A-Za-z0-9+-]", "_", run.method.name)
-    return f"{name}-{run.budget or 'all'}-{fingerprint(np.array([run.method.name, words]))[:6]}.slim"
+    settings = fingerprint(np.array([run.method.name, words]))[:6]
+    return f"{name}-{run.budget or 'all'}-seed{run.seed}-{settings}.slim"
 
 
 def _one_line(text: str) -> str:

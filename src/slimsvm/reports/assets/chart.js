@@ -71,7 +71,7 @@ class Chart {
       focus: { alpha: 0.35 },
       scales: { x: { time: false, distr: 3, log: 2, range: () => ranges.x }, y: { distr: logarithmic ? 3 : 1, log: 10, range: () => ranges.y } },
       axes: [
-        { ...axis, label: across, size: 34, splits: () => doublings(...ranges.x), values: (_, splits) => splits.map(xs), filter: (_, splits) => splits },
+        { ...axis, label: across, size: 34, labelGap: 0, splits: () => doublings(...ranges.x), values: (_, splits) => splits.map(xs), filter: (_, splits) => splits },
         { ...axis, label: "test error, %", size: 48, values: (_, splits) => splits.map((v) => `${Number(v.toPrecision(3))}`),
           ...(logarithmic ? { splits: () => steps(...ranges.y), filter: (_, splits) => splits } : {}) },
       ],
@@ -103,7 +103,13 @@ class Chart {
       ctx.stroke();
       ctx.font = `${12 * ratio}px system-ui, sans-serif`;
       ctx.textAlign = "left";
-      ctx.fillText(`full model, ${whole(FULL.size)} vectors`, bbox.left + 8 * ratio, y(FULL.error) - 6 * ratio);
+      const below = y(FULL.error) + 24 * ratio < bbox.top + bbox.height;
+      const words = `full model, ${whole(FULL.size)} vectors`, place = [bbox.left + 8 * ratio, y(FULL.error) + (below ? 16 : -7) * ratio];
+      ctx.setLineDash([]);
+      ctx.lineWidth = 4 * ratio;
+      ctx.strokeStyle = color("--card");
+      ctx.strokeText(words, ...place);
+      ctx.fillText(words, ...place);
     }
     const point = this.state.point;
     if (point && point[key] > 0 && point !== FULL) {

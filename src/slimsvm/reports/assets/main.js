@@ -33,9 +33,12 @@ function showTable(choose) {
 
 function showUnfinished() {
   if (!DATA.unfinished.length) return;
-  const list = make("ul");
-  for (const run of DATA.unfinished)
-    list.append(make("li", `${run.method}${run.budget ? ` with ${run.budget} vectors` : ""} (seed ${run.seed}) ${run.status}: ${run.reason}`));
+  const list = make("ul"), groups = new Map();
+  for (const run of DATA.unfinished) {
+    const why = `${run.status}: ${run.reason}`, what = `${run.method}${run.budget ? ` with ${whole(run.budget)} vectors` : ""}`;
+    groups.set(why, (groups.get(why) ?? new Set()).add(what));
+  }
+  for (const [why, runs] of groups) list.append(make("li", `${[...runs].join(", ")} – ${why}`));
   $("unfinished").append(make("h3", "Runs without a model"), list);
 }
 

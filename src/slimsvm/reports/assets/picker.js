@@ -97,7 +97,7 @@ async function unpacked(text) {
 
 function showDownloads(point) {
   const files = DATA.models[point.key] ?? {};
-  const name = `${DATA.stem}-${point.method.replace(/[^A-Za-z0-9]/g, "_")}-${Math.round(point.size)}`;
+  const name = `${DATA.stem}-${point.method.replace(/[^A-Za-z0-9]/g, "_")}-${point.budget ?? "all"}`;
   const buttons = Object.entries(KINDS).filter(([ending]) => files[ending]).map(([ending, words]) => {
     const button = make("button", words, { type: "button", "data-ending": ending });
     button.addEventListener("click", async () => offer(name + ending, await unpacked(files[ending])));
