@@ -1,5 +1,7 @@
 """Drive a headless Chromium through its debugging pipe: open a page, run JavaScript in it, press keys, take pictures.
 
+python -m tools.browser report.html docs/report.png      (a picture of the upper part of a page)
+
 The protocol is one JSON object a message, ended by a zero byte, on file descriptors 3 and 4 of the browser.
 """
 
@@ -10,6 +12,8 @@ import json
 import os
 import select
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,9 +121,9 @@ class Page:
         button = "none" if kind == "mouseMoved" and not pressed else "left"
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=int(pressed), clickCount=1)
 
-    def picture(self, path: Path) -> None:
-        """Write a picture of the whole page."""
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+    def picture(self, path: Path, whole: bool = True) -> None:
+        """Write a picture of the whole page, or of what the window shows."""
+        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
         path.write_bytes(base64.b64decode(data))
 
 
@@ -148,3 +152,15 @@ def browser(profile: Path) -> Iterator[Page]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def main(page: str, output: str) -> None:
+    """Write a picture of the upper part of a page."""
+    with tempfile.TemporaryDirectory() as profile, browser(Path(profile)) as tab:
+        tab.resize(1000, 1335)
+        tab.open(Path(page), "document.body?.dataset.ready")
+        tab.picture(Path(output), whole=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

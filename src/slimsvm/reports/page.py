@@ -22,6 +22,7 @@ def render(title: str, data: dict[str, Any]) -> str:
     parts = {
         "TITLE": html.escape(title),
         "STYLE": "\n".join(map(asset, STYLES)),
+        "LICENCE": asset("uPlot.LICENSE"),
         "LIBRARY": asset("uPlot.iife.min.js"),
         "SCRIPT": "\n".join(map(asset, SCRIPTS)),
         "DATA": as_script(data),

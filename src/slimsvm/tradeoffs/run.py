@@ -125,8 +125,8 @@ def tradeoff(
     >>> from sklearn.datasets import load_iris
     >>> import slimsvm
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = slimsvm.tradeoff(X, y, methods=["slim"], budgets=[3, 6])
-    >>> [row["size"] for row in found.rows if row["method"] == "slim"]
+    >>> found = slimsvm.tradeoff(X, y, methods=["nystroem"], budgets=[3, 6])
+    >>> [row["size"] for row in found.rows if row["method"] == "nystroem"]
     [3, 6]
     """
     X, y = checked_rows(X, y)
