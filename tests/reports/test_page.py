@@ -257,6 +257,16 @@ def test_labels_with_markup_are_shown_as_text(tab, tmp_path):
     assert page.complaints == []
 
 
+def test_rows_without_models_are_shown_with_a_word_about_it(tab, digits, tmp_path):
+    found = Tradeoff(tuple(row | {"method": "another tool"} for row in digits[0].rows if row["method"] == "bsgd"))
+    page = opened(tab, report(found, *load_digits(return_X_y=True), tmp_path / "none.html")[0])
+    assert chosen(page) == "none"
+    assert "was not kept" in text(page, "#confusion")
+    assert "choose another one" in text(page, "#problem")
+    assert text(page, "#methods").strip().endswith("another tool")
+    assert page.complaints == []
+
+
 @pytest.mark.parametrize("place", [0, 1], ids=["full", "small"])
 def test_a_single_model_is_a_page_too(tab, digits, tmp_path, place):
     found = Tradeoff(digits[0].rows[place : place + 1], digits[0].models)

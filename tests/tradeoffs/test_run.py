@@ -49,6 +49,15 @@ def test_columns_are_ready_for_a_data_frame():
     assert frame["threads"].min() >= 1
 
 
+def test_a_result_prints_as_a_table():
+    found, _ = quick(budgets=[2, 10_000])
+    lines = repr(found).splitlines()
+    assert lines[0] == "Tradeoff of 3 runs, 1 of them without a model"
+    assert lines[1].split() == ["method", "budget", "size", "bytes", "error"]
+    assert lines[3].split()[:3] == ["nystroem", "2", "2"]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
 def test_only_the_fit_is_timed(monkeypatch):
     clock = [0.0]
 
@@ -198,6 +207,11 @@ def test_features_are_standardised_where_they_differ_widely(deviations, scale):
 
 BAD = {
     "method": ({"methods": ["slim", "nonsense"]}, "unknown method 'nonsense'; there are the reducers slim"),
+    "instance": ({"methods": [Nystroem()]}, "methods are names, or a mapping such as"),
+    "mapping": ({"methods": {"mine": {"reducr": "slim"}}}, "for each a dict of settings of SlimSVC: C, "),
+    "named full": ({"methods": {"full": {}}}, "names other than 'full'"),
+    "one budget": ({"budgets": 16}, "budgets must be numbers"),
+    "seed": ({"seeds": 1.5}, "seeds must be"),
     "budget": ({"budgets": [0, 3]}, "budgets must be numbers of support vectors"),
     "no budgets": ({"budgets": []}, "budgets must be"),
     "seeds": ({"seeds": 0}, "seeds must be"),

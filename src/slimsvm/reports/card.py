@@ -41,7 +41,7 @@ def _chosen(study: Study, chosen: Point) -> list[str]:
         "It is the smallest model whose validation error is within one standard error of the lowest; test rows had no part "
         "in this choice."
         if chosen.validation_error is not None
-        else "There are no validation errors to choose by; it is the first model of its method."
+        else "There are no validation errors to choose by; it is the last model of its method."
     )
     lines = ["## Chosen model", _sentence(chosen), rule]
     if study.full is not None and chosen.method != FULL:

@@ -54,10 +54,10 @@ class Study:
 
     @property
     def chosen(self) -> Point | None:
-        """The smallest good model of the method; the smallest of all where there are no validation errors."""
+        """The smallest good model of the method; the largest of all where there are no validation errors."""
         mine = [point for point in self.points if point.method == self.method]
         budget = smallest_good(self.rows, self.method)
-        return next((point for point in mine if point.budget == budget), mine[0] if mine else self.full)
+        return next((point for point in mine if point.budget == budget), mine[-1] if mine else self.full)
 
     def row(self, point: Point) -> Row:
         """Return the row of a point: that of the first seed, if there is one."""

@@ -17,6 +17,7 @@ from ..ship.c import CExporter
 from ..ship.javascript import JavaScriptExporter
 from ..ship.json import JSONExporter
 from ..ship.source import artefact_of
+from ..tradeoffs.measure import svc_of
 
 Files = dict[str, bytes]
 
@@ -57,9 +58,14 @@ class Hold:
     room: int
     files: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    def fits(self, model: Any) -> bool:
+        """Return whether a model may fit: its numbers take half a byte each at the least, zeros included."""
+        svc = svc_of(model)
+        return svc.model_.size * svc.n_features_in_ <= 2 * self.room
+
     def load(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
         """Add what these functions make of a model; what does not fit, or cannot be exported, is left out."""
-        for make in makers:
+        for make in makers if self.fits(model) else ():
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -46,17 +46,17 @@ def check_settings(settings: Mapping[str, Any], scale: str, test_size: float) ->
         raise ValueError(f"test_size must be a share of the rows between 0 and 1, not {test_size!r}")
 
 
-def check_budgets(budgets: Iterable[int]) -> list[int]:
+def check_budgets(budgets: Any) -> list[int]:
     """Return the budgets, ascending."""
-    found = sorted(set(budgets))
+    found = list(budgets) if isinstance(budgets, Iterable) else []
     if not found or not all(is_count(budget) for budget in found):
         raise ValueError(f"budgets must be numbers of support vectors from 1 on, such as [8, 16, 32], not {budgets!r}")
-    return [int(budget) for budget in found]
+    return sorted({int(budget) for budget in found})
 
 
-def check_seeds(seeds: int | Sequence[int]) -> list[int]:
-    """Return the seeds."""
-    found = list(dict.fromkeys(range(seeds) if isinstance(seeds, int) else seeds))
+def check_seeds(seeds: Any) -> list[int]:
+    """Return the seeds: so many from 0 on, or those given."""
+    found = list(range(int(seeds))) if is_count(seeds) else list(seeds) if isinstance(seeds, Iterable) else []
     if not found or not all(is_count(seed, 0) for seed in found):
         raise ValueError(f"seeds must be a number of seeds from 1 on, or a list of whole numbers from 0 on, not {seeds!r}")
-    return [int(seed) for seed in found]
+    return [int(seed) for seed in dict.fromkeys(found)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from ..estimators import SlimSVC
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
 
@@ -38,6 +39,8 @@ def make_methods(given: Iterable[str] | Mapping[str, Mapping[str, Any]], time_li
 
 def method_of(name: str) -> Method:
     """Return the method of that name."""
+    if not isinstance(name, str):
+        raise ValueError(f'methods are names, or a mapping such as {{"mine": {{"reducer": Slim()}}}}, not {name!r}')
     if name == FULL:
         return Method(name, {"trainer": "smo"}, budgeted=False)
     trainer, _, reducer = name.rpartition("+")
@@ -52,8 +55,14 @@ def method_of(name: str) -> Method:
 
 
 def _from_settings(name: str, settings: Mapping[str, Any]) -> Method:
+    known = sorted(set(SlimSVC().get_params()) - {"budget", "tolerance", "random_state"})
+    if name == FULL or not isinstance(settings, Mapping) or not set(settings) <= set(known):
+        raise ValueError(
+            f"method {name!r} with the settings {settings!r}: a mapping has names other than {FULL!r}, and for each a dict "
+            f"of settings of SlimSVC: {', '.join(known)}"
+        )
     trainer = settings.get("trainer", "smo")
-    return Method(name, dict(settings), "reducer" in settings or _keeps_budget(trainer))
+    return Method(" ".join(name.split()), dict(settings), "reducer" in settings or _keeps_budget(trainer))
 
 
 def _keeps_budget(trainer: Any) -> bool:

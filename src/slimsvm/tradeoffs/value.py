@@ -51,13 +51,15 @@ class Tradeoff:
         return load(kept) if isinstance(kept, Path) else kept
 
     def __repr__(self) -> str:
-        lines = [
-            f"{row['method']:>18}  {row['budget'] or '':>6}  {row['size']:>6}  {row['bytes']:>10,}  {row['error']:.4f}"
-            for row in finished(self.rows)
-        ]
-        head = f"{'method':>18}  {'budget':>6}  {'size':>6}  {'bytes':>10}  error"
-        others = len(self.rows) - len(lines)
-        return "\n".join([f"Tradeoff of {len(self.rows)} runs, {others} of them without a model", head, *lines])
+        names = ("method", "budget", "size", "bytes", "error")
+        lines = [[_cell(row[name]) for name in names] for row in finished(self.rows)]
+        title = f"Tradeoff of {len(self.rows)} runs, {len(self.rows) - len(lines)} of them without a model"
+        table = [f"{cells[0]:>18}" + "".join(f"{cell:>10}" for cell in cells[1:]) for cells in [names, *lines]]
+        return "\n".join([title, *table])
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def read_tradeoff(path: str | os.PathLike[str]) -> Tradeoff:
