@@ -38,6 +38,7 @@ def test_the_page_holds_everything(found, tmp_path):
     assert [point["key"] for point in data["points"]][:3] == ["full/all", "nystroem/2", "nystroem/4"]
     assert {*data["models"]["nystroem/4"]} == {".c", ".h", ".mjs", ".json", ".slim"}
     assert np.sum(data["points"][1]["confusion"]) == 38
+    assert [point["bytes"] for point in data["points"]] == [row["bytes"] for row in found.rows]
     assert "# Model card: iris" in card.read_text()
     assert "support vectors" in card.read_text()
 

@@ -115,10 +115,12 @@ def _point(study: Study, point: Point) -> dict[str, Any]:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a number with six digits; None for one that is missing."""
-    if isinstance(value, float) and not np.isfinite(value):
+    """Return whole numbers as they are, others with six digits, and None for one that is missing."""
+    if not isinstance(value, float):
+        return value
+    if not np.isfinite(value):
         return None
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return int(value) if value.is_integer() else float(f"{value:.6g}")
 
 
 def confusion(model: Any, split: Split, classes: Array) -> list[list[int]] | None:
@@ -166,7 +168,7 @@ def facts(study: Study) -> list[list[str]]:
             "Versions",
             f"slimsvm {row['slimsvm']}, scikit-learn {row['scikit_learn']}, NumPy {row['numpy']}, Python {row['python']}",
         ],
-        ["Machine", f"{row['machine']}; {row['threads']} threads"],
+        ["Machine", f"{row['machine']}; threads: {row['threads']}"],
     ]
 
 

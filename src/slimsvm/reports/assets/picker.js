@@ -85,6 +85,8 @@ function showPath(point) {
   table.append(make("thead"), body);
   table.tHead.append(head);
   $("path").replaceChildren(table);
+  const here = body.querySelector(".on");
+  if (here) $("path").scrollTop = here.offsetTop - $("path").clientHeight / 2;
 }
 
 const KINDS = { ".c": "C source", ".h": "C header", ".mjs": "JavaScript", ".json": "JSON", ".slim": ".slim" };
