@@ -98,7 +98,7 @@ def shrunk(p: Problem, full: Full, label: str, budget: int, seed: int, time_limi
 
 def test_error(p: Problem, model: SlimSVC, outputs: np.ndarray) -> float:
     """Return the share of test rows that these outputs classify wrongly."""
-    return float(np.mean(model.classes_[model.coding_.decode(outputs)] != p.y_test))
+    return float(np.mean(model.classes_[model.goal_.decode(outputs)] != p.y_test))
 
 
 def path_rows(p: Problem, full: Full, label: str, budget: int, seed: int, time_limit: float) -> Iterator[Row]:

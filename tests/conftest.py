@@ -11,13 +11,13 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS, RBF, make_kernel
 from slimsvm.model import Holdout, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.basis import EXACT, squared_hinge
+from slimsvm.solvers.basis import EXACT, squared_loss
 from slimsvm.solvers.newton import tie_ridge
 from tools.contracts import Recorder
 
@@ -156,8 +156,8 @@ def make_task():
         judge = None
         if holdout is not None:
             rows, labels = holdout
-            decode = OneVsRest(2 if targets.shape[1] == 1 else targets.shape[1]).decode
-            judge = Holdout(HostRows(kernel, rows), np.asarray(labels), np.ones(rows.shape[0]), decode)
+            goal = OneVsRest(2 if targets.shape[1] == 1 else targets.shape[1])
+            judge = Holdout(HostRows(kernel, rows), np.asarray(labels), np.ones(rows.shape[0]), goal)
         return Task(HostRows(kernel, X, **settings), targets, weights, np.random.default_rng(0), judge)
 
     return make
@@ -195,7 +195,7 @@ class FirstRows(Reducer):
         for size in sizes:
             rows = np.arange(min(size, task.rows.n))
             against = task.rows.against(task.rows.take(rows))
-            found = squared_hinge(task).fit(against, tie_ridge(against, task.weights), EXACT)
+            found = squared_loss(task).fit(against, tie_ridge(against, task.weights), EXACT)
             yield task.expansion(rows, found.coef, found.bias), "first rows"
             if rows.size < size:
                 return

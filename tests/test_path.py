@@ -1,5 +1,6 @@
 """The choice along a path of models."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -136,13 +137,13 @@ def test_a_size_next_to_the_budget_is_left_out():
 
 
 def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
-    some = tuple(step(size, error) for size, error in ((10, 0.10), (20, 0.11), (40, 0.20)))
-    assert Path(some, Status.BUDGET, n_validation=100).best(40).size == 20  # a standard error is 0.03
-    assert Path(some, Status.BUDGET, n_validation=100_000).best(40).size == 10
-    assert Path(some, Status.BUDGET).best(40).size == 10
+    pairs = (10, 0.10), (20, 0.11), (40, 0.20)
+    for standard_error, chosen in ((0.03, 20), (0.001, 10), (0.0, 10)):
+        some = tuple(replace(step(size, error), standard_error=standard_error) for size, error in pairs)
+        assert Path(some, Status.BUDGET).best(40).size == chosen
 
 
 def test_the_second_path_is_preferred_only_where_it_is_clearly_better():
-    first = Path((step(1, 0.30), step(2, 0.20)), Status.BUDGET, n_validation=100)
-    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED, n_validation=100)
+    first = Path(tuple(replace(each, standard_error=0.04) for each in (step(1, 0.30), step(2, 0.20))), Status.BUDGET)
+    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED)
     assert [(one.size, one.error) for one in prefer(first, second)] == [(1, 0.10), (2, 0.20), (4, 0.05)]

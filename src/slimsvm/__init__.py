@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import displays, reducers, trainers
-    from .estimators import SlimSVC, compress
+    from .estimators import SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
     from .reports.report import report
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __version__: str
 __all__ = [
+    "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVR",
     "__version__",
     "compress",
     "displays",
@@ -31,7 +33,9 @@ __all__ = [
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
+    "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVR": "estimators",
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",

@@ -36,6 +36,12 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
+def check_at_least_zero(name: str, value: Any) -> None:
+    """Raise ValueError unless a setting is a finite number of at least 0."""
+    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
+
+
 def check_at_least(name: str, value: Any, least: int) -> None:
     """Raise ValueError unless a setting is a whole number of at least `least`."""
     if not isinstance(value, Integral) or int(value) < least:

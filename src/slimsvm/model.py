@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .goals import Goal
+from .goals.classes import OneVsRest
+from .goals.demands import Demands
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .progress import silent
 from .rows.prediction import kernel_product
@@ -74,17 +77,40 @@ class Expansion:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """How good a model is on validation rows: its mean loss, and the standard error of that mean."""
+
+    error: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, losses: Array, weights: Array) -> Judgement:
+        """Return the weighted mean of the rows' losses, with its standard error."""
+        total = weights.sum()
+        error = float(weights @ losses / total)
+        return cls(error, float(np.sqrt(np.square(weights) @ np.square(losses - error)) / total))
+
+
+#: without validation rows nothing is known
+UNKNOWN = Judgement(float("nan"), 0.0)
+
+
+@dataclass(frozen=True)
 class Holdout:
     """The validation rows, which the method that makes the models does not see."""
 
     rows: Rows
-    labels: Array  # class numbers
+    labels: Array  # as the goal takes them
     weights: Array
-    decode: Callable[[Array], Array]
+    goal: Goal
 
-    def validation_error(self, model: Expansion) -> float:
-        """Return the weighted share of rows that the model puts into another class."""
-        return float(np.average(self.decode(model.on(self.rows)) != self.labels, weights=self.weights))
+    def losses(self, model: Expansion) -> Array:
+        """Return the loss of each row."""
+        return self.goal.losses(self.labels, model.on(self.rows))
+
+    def judge(self, model: Expansion) -> Judgement:
+        """Return the weighted mean loss, for a classifier the share of rows that it puts into another class."""
+        return Judgement.of(self.losses(model), self.weights)
 
 
 @dataclass(frozen=True)
@@ -92,15 +118,26 @@ class Task:
     """Rows, their coded labels and all that a method needs besides its own settings."""
 
     rows: Rows
-    targets: Array  # (n, q) of -1, +1; 0 where a row has no part in that output
+    targets: Array  # (n, q), `goal.encode` of the labels: -1, +1 or 0 for no part in that output; or real values
     weights: Array  # (n,), above 0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     holdout: Holdout | None = None
     report: Callable[[str, float], None] = silent
+    goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
 
-    def error(self, model: Expansion) -> float:
+    @property
+    def demands(self) -> Demands:
+        """What the labels demand of a model."""
+        return self.goal.demands(self.targets)
+
+    @property
+    def groups(self) -> Array:
+        """A number for each row, equal for rows of the same class."""
+        return self.goal.groups(self.targets)
+
+    def judge(self, model: Expansion) -> Judgement:
         """Return the validation error of a model; not a number without validation rows."""
-        return self.holdout.validation_error(model) if self.holdout else float("nan")
+        return self.holdout.judge(model) if self.holdout else UNKNOWN
 
     @property
     def n_validation(self) -> int:

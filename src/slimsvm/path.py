@@ -21,6 +21,7 @@ class Step:
     model: Expansion
     error: float
     settings: str = ""
+    standard_error: float = 0.0  # of the error
 
     @property
     def size(self) -> int:
@@ -38,7 +39,8 @@ class Path:
     Parameters
     ----------
     steps : tuple of Step
-        Each has a `model`, its `size`, its validation `error` and the `settings` that made it. `path[i]` is one of them.
+        Each has a `model`, its `size`, its validation `error` with its `standard_error`, and the `settings` that made it.
+        `path[i]` is one of them.
     status : Status
         How the reducer ended.
     n_validation : int, default=0
@@ -106,7 +108,8 @@ class Path:
         if not affordable:
             raise ValueError(f"no model of at most {budget} support vectors; this path has sizes {self.sizes}")
         errors = np.nan_to_num([step.error for step in affordable])
-        bound = errors.min() + standard_error(errors.min(), self.n_validation)
+        lowest = int(errors.argmin())
+        bound = errors[lowest] + affordable[lowest].standard_error
         return max((step for step, error in zip(affordable, errors, strict=True) if error <= bound), key=lambda s: s.size)
 
     def within(self, error: float) -> Step | None:
@@ -118,11 +121,6 @@ class Path:
             if step.error <= error and np.mean(self.errors[number : number + 3]) <= error:
                 return step
         return None
-
-
-def standard_error(error: float, n_validation: int) -> float:
-    """Return the standard error of an error rate counted on so many validation rows; 0 without any."""
-    return float(np.sqrt(error * (1 - error) / n_validation)) if n_validation else 0.0
 
 
 def merge(paths: Iterable[Path], status: Status, n_validation: int = 0) -> Path:
@@ -140,7 +138,7 @@ def prefer(first: Path, second: Path) -> Path:
     steps = {step.size: step for step in first}
     for step in second:
         mine = steps.get(step.size)
-        if mine is None or step.error < mine.error - standard_error(mine.error, first.n_validation):
+        if mine is None or step.error < mine.error - mine.standard_error:
             steps[step.size] = step
     return Path(tuple(steps[size] for size in sorted(steps)), second.status, first.n_validation)
 

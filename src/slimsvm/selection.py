@@ -17,10 +17,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
+from .goals import Goal
 from .kernels import Array, Kernel, Matrix
 from .limits import Deadline
 from .model import Expansion, Fit, Holdout, Status, Task
-from .multiclass import OneVsOne, OneVsRest
 from .path import Path, Step, sizes_up_to
 from .progress import silent
 from .reducers import REDUCERS
@@ -38,10 +38,10 @@ class Selection:
     """Rows, labels and settings from which one model is selected; the validation rows are the same in every run."""
 
     X: Matrix
-    labels: Array  # class numbers
+    labels: Array  # as the goal takes them
     weights: Array
     kernel: Kernel
-    coding: OneVsRest | OneVsOne
+    goal: Goal
     reducer: Any
     seed: int
     ids: Array  # the rows' numbers in the training set
@@ -54,13 +54,13 @@ class Selection:
     def split(self) -> tuple[Array, Array]:
         """Return the training rows and the validation rows.
 
-        Where a class has too few rows to give some to both parts, both are all rows.
+        Where there are too few rows, or rows of a class, to give some to both parts, both are all rows.
         """
         everything, fraction = np.arange(self.labels.size), self.validation_fraction
-        needed = math.ceil(1 / min(fraction, 1 - fraction))
-        if np.unique(self.labels, return_counts=True)[1].min() < needed:
+        needed, strata = math.ceil(1 / min(fraction, 1 - fraction)), self.goal.strata(self.labels)
+        if min(np.unique(strata, return_counts=True)[1] if strata is not None else [everything.size]) < needed:
             return everything, everything
-        train, validation = train_test_split(everything, test_size=fraction, stratify=self.labels, random_state=self.seed)
+        train, validation = train_test_split(everything, test_size=fraction, stratify=strata, random_state=self.seed)
         return np.sort(train), np.sort(validation)
 
     def rows(self, index: Array, error: float = np.inf) -> Rows:
@@ -80,11 +80,12 @@ class Selection:
         """Return the task on some of the rows, with others for validation."""
         return Task(
             rows=self.rows(train, error),
-            targets=self.coding.encode(self.labels[train]),
+            targets=self.goal.encode(self.labels[train]),
             weights=self.weights[train],
             rng=np.random.default_rng(self.seed),
             holdout=None if validation is None else self.holdout(validation),
             report=self.report,
+            goal=self.goal,
         )
 
     def whole(self, error: float = np.inf) -> Task:
@@ -93,24 +94,36 @@ class Selection:
 
     def holdout(self, validation: Array) -> Holdout:
         """Return the validation rows with their labels and weights."""
-        return Holdout(self.rows(validation), self.labels[validation], self.weights[validation], self.coding.decode)
+        return Holdout(self.rows(validation), self.labels[validation], self.weights[validation], self.goal)
 
     def validation_error(self, model: Expansion) -> float:
-        """Return the error of a model on the validation rows."""
-        return self.holdout(self.split()[1]).validation_error(model)
+        """Return the error of a full model on the validation rows."""
+        if not self.goal.labelled:
+            return 0.0  # the others are compared with this one
+        return self.holdout(self.split()[1]).judge(model).error
+
+    def following(self, full: Expansion) -> Selection:
+        """Return the selection with the full model's scores as labels, where rows have none of their own."""
+        if self.goal.labelled:
+            return self
+        scores = full.on(self.rows(np.arange(self.labels.size))).ravel()
+        variance = float(np.cov(scores, aweights=self.weights, ddof=0)) or 1.0
+        return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]
 
     def baseline(self, trainer: Any, error: float) -> tuple[float, Array | None]:
         """Return the full model's validation error, and coefficients from which training on all rows can start.
 
         The error is that of a model which was trained without the validation rows.
         """
+        if not self.goal.labelled:
+            return 0.0, None  # the full model is what the others are compared with
         train, validation = self.split()
         part: Fit = trainer.fit(self.task(train, error=error))
         start = None
         if part.dual is not None:
-            start = np.zeros((self.labels.size, self.coding.outputs))
+            start = np.zeros((self.labels.size, self.goal.outputs))
             start[train] = part.dual
-        return self.holdout(validation).validation_error(part.model), start
+        return self.holdout(validation).judge(part.model).error, start
 
     def select(self, full: Expansion, budget: Any, allowed: float | None) -> tuple[Expansion, Path | None]:
         """Return the model to keep and the path it is from.
@@ -121,9 +134,10 @@ class Selection:
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
             return full, None
+        selection = self.following(full)
         if allowed is None:
-            return self.best(limit or 1, full)
-        return self._smallest(full, limit, allowed)
+            return selection.best(limit or 1, full)
+        return selection._smallest(full, limit, allowed)
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone."""

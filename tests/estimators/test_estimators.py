@@ -24,9 +24,9 @@ import slimsvm
 from slimsvm import SlimSVC, compress
 from slimsvm import limits as deadline
 from slimsvm.estimators.methods import make_reducer, make_trainer
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slant import Slant
 from slimsvm.reducers.slim import Slim
@@ -125,7 +125,7 @@ def held_out_error_of_full(X, y, seed, **settings):
     """The full model's validation error, from a model that has not seen the validation rows."""
     given = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     labels = np.unique(y, return_inverse=True)[1]
-    rows = Selection(X, labels, np.ones(y.size), None, None, None, given, np.arange(y.size))
+    rows = Selection(X, labels, np.ones(y.size), None, OneVsRest(2), None, given, np.arange(y.size))
     learn, judge = rows.split()
     assert judge.size == pytest.approx(SlimSVC().validation_fraction * y.size, abs=1)
     assert not np.isin(judge, learn).any()
@@ -145,7 +145,7 @@ def test_the_validation_fraction_is_the_share_of_rows_that_models_are_compared_o
 def test_a_class_that_can_spare_no_rows_is_validated_on_the_training_rows(fraction, needed):
     for count in (needed - 1, needed):
         labels = np.repeat([0, 1, 2], [count, 3 * count, 40])
-        rows = Selection(None, labels, None, None, None, None, 0, None, validation_fraction=fraction)
+        rows = Selection(None, labels, None, None, OneVsRest(3), None, 0, None, validation_fraction=fraction)
         train, validation = rows.split()
         assert bool(np.intersect1d(train, validation).size) == (count < needed)
         assert set(labels[train]) == set(labels[validation]) == {0, 1, 2}
@@ -209,7 +209,7 @@ def test_a_small_model_straight_from_the_labels(moons, iris):
         slim = SlimSVC(16, trainer=None, reducer="first-rows", random_state=0).fit(X[::-1], y[::-1])
         assert slim.path_.sizes == [1, 2, 4, 8, 16]
         assert slim.model_ is slim.path_.best(16).model
-        assert slim.coding_ == OneVsRest(np.unique(y).size)
+        assert slim.goal_ == OneVsRest(np.unique(y).size)
         assert slim.n_iter_ == 0
         assert slim.status_ is Status.BUDGET
         assert slim.n_kernel_evals_ > 0

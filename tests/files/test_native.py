@@ -26,10 +26,10 @@ from slimsvm import SlimSVC, compress
 from slimsvm.estimators.svc import classifier_of
 from slimsvm.files import container, native
 from slimsvm.files.native import load, save
+from slimsvm.goals import OneVsRest
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import RBF, Poly
 from slimsvm.model import Expansion, Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.trainers import TRAINERS
 
@@ -413,8 +413,8 @@ HOSTILE = {
     "too few names": (lambda header: fitted(header).update(feature_names_in_={"strings": ["a"]}), "names"),
     "other classes": (lambda header: fitted(header).update(classes_={"strings": ["a", "b"]}), "2 classes"),
     "classes out of order": (lambda header: fitted(header).update(classes_={"strings": ["b", "a", "c"]}), "order"),
-    "other coding": (lambda header: fitted(header)["coding_"].update(fields={"n_classes": 3.0}), "coding"),
-    "a kernel for a coding": (lambda header: fitted(header).update(coding_=kernel(header)), "coding"),
+    "other coding": (lambda header: fitted(header)["goal_"].update(fields={"n_classes": 3.0}), "goal"),
+    "a kernel for a coding": (lambda header: fitted(header).update(goal_=kernel(header)), "goal"),
     "no model": (lambda header: fitted(header).pop("model_"), "model_"),
     "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
     "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "indptr"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from slimsvm import limits as deadline_module
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Custom, Linear, Precomputed
 from slimsvm.limits import Deadline
 from slimsvm.model import Holdout, Status, Task
@@ -35,7 +36,7 @@ class Scripted(Reducer):
 def task():
     """Held-out rows that only outputs above 0 get right."""
     X = np.arange(20.0)[:, None]
-    holdout = Holdout(HostRows(RBF(1.0), X), np.ones(20, dtype=int), np.ones(20), lambda outputs: (outputs.ravel() > 0) * 1)
+    holdout = Holdout(HostRows(RBF(1.0), X), np.ones(20, dtype=int), np.ones(20), OneVsRest(2))
     return Task(HostRows(RBF(1.0), X), np.ones((20, 1)), np.ones(20), holdout=holdout)
 
 

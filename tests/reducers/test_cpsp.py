@@ -8,9 +8,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.svm import SVC, LinearSVC
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import RBF, Chi2, Linear, Precomputed, Sigmoid
 from slimsvm.model import Status
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers.cpsp import CPSP
 
 PAPER = {"residual": "newest", "settle": False, "bias": 0.0}

@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_moons
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.cvm import CVM, OPTIMIZERS, ROWS, OutputLoss, moved
 from slimsvm.reducers.lars import Lars
 from slimsvm.rows.host import HostRows

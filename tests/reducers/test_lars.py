@@ -7,9 +7,9 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.linear_model import lars_path_gram
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import RBF, Linear, Poly, Precomputed
 from slimsvm.model import Expansion, Status, Task
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers.lars import Lars, Support, _ties, lars
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO

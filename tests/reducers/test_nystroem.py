@@ -9,9 +9,9 @@ from sklearn.kernel_approximation import Nystroem as TheirNystroem
 from sklearn.svm import LinearSVC
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Precomputed, Sigmoid
 from slimsvm.model import Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.nystroem import LANDMARKS, Nystroem
 from slimsvm.rows.host import HostRows
 

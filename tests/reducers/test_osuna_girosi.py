@@ -7,10 +7,10 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.svm import SVR
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Linear, Precomputed
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.osuna_girosi import OsunaGirosi, TubeFit, TubeSearch, least_squares
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO

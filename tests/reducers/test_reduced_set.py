@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_moons
 
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Sigmoid
 from slimsvm.model import Expansion, Status
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.reduced_set import ReducedSet, TargetVector
 from slimsvm.trainers import SMO
 
@@ -162,7 +162,7 @@ def test_six_points_shared_by_three_classes_are_as_good_as_the_full_model(make_t
     full = SMO(1.0).fit(task).model
     path = ReducedSet().path(task, [1, 2, 6], full)
     assert path.models[-1].coef.shape == (6, 3)
-    assert path.errors[-1] <= task.error(full)
+    assert path.errors[-1] <= task.judge(full).error
     assert path.errors[-1] < path.errors[0]
 
 

@@ -15,9 +15,9 @@ from slimsvm import SlimSVC, compress, load, save
 from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
 from slimsvm.estimators import fit_reporting
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.rows.host import HostRows
 from slimsvm.selection import CUT_SHORT, names_where
@@ -49,7 +49,7 @@ def judged_task(name, kernel=RBF(GAMMA), **settings):  # noqa: B008
     X, labels = make(120, 0)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 30)
     rows = HostRows(kernel, X[:90])
-    holdout = Holdout(rows.of(X[90:]), labels[90:], weights, coding.decode)
+    holdout = Holdout(rows.of(X[90:]), labels[90:], weights, coding)
     task = Task(rows, coding.encode(labels[:90]), np.ones(90), np.random.default_rng(0), holdout=holdout)
     return dataclasses.replace(task, **settings)
 
@@ -129,7 +129,7 @@ def test_models_grow_and_none_is_larger_than_asked(name, problem):
 def test_errors_are_the_weighted_errors_on_the_validation_rows(name, problem):
     holdout = judged_task(problem).holdout
     for step in path_of(name, problem):
-        wrong = holdout.decode(step.model(holdout.rows.given.rows())) != holdout.labels
+        wrong = holdout.goal.decode(step.model(holdout.rows.given.rows())) != holdout.labels
         assert step.error == pytest.approx(np.average(wrong, weights=holdout.weights), abs=1e-12)
     assert path_of(name, problem).n_validation == holdout.labels.size
 
@@ -214,6 +214,12 @@ def test_a_full_model_that_is_wrong_throughout_is_followed_or_replaced_by_the_la
 # Time and interrupts
 
 
+def decoding(task, decode):
+    """The task with validation rows whose outputs are decoded by a function."""
+    goal = type("Goal", (OneVsRest,), {"decode": lambda _, outputs: decode(outputs)})(2)
+    return dataclasses.replace(task, holdout=dataclasses.replace(task.holdout, goal=goal))
+
+
 def test_the_time_limit_ends_a_path_with_what_was_found(name, monkeypatch):
     """A clock that stands still until the first model is judged, and then jumps."""
     now, jumped = 0.0, 1e6
@@ -225,9 +231,8 @@ def test_the_time_limit_ends_a_path_with_what_was_found(name, monkeypatch):
         return OneVsRest(2).decode(outputs)
 
     monkeypatch.setattr(deadline, "perf_counter", lambda: now)
-    holdout = dataclasses.replace(task.holdout, decode=decode)
     reducer = REDUCERS[name](time_limit=10.0)
-    path = reducer.path(dataclasses.replace(task, holdout=holdout), [1, 2, 4, 8, 16], full_model("two classes"))
+    path = reducer.path(decoding(task, decode), [1, 2, 4, 8, 16], full_model("two classes"))
     assert path.status is Status.TIME_LIMIT
     assert_sound(path, 1, 15)
 
@@ -247,7 +252,7 @@ def test_ctrl_c_returns_the_best_so_far(name):
         if judged:
             raise KeyboardInterrupt
 
-    task = dataclasses.replace(task, holdout=dataclasses.replace(task.holdout, decode=decode), report=report)
+    task = dataclasses.replace(decoding(task, decode), report=report)
     path = REDUCERS[name]().path(task, [1, 2, 4, 8, 16], full_model("two classes"))
     assert path.status is Status.INTERRUPTED
     assert_sound(path, 1, 16)
@@ -257,8 +262,7 @@ def test_ctrl_c_before_the_first_model_is_ctrl_c(name):
     def decode(_):
         raise KeyboardInterrupt
 
-    task = judged_task("two classes")
-    task = dataclasses.replace(task, holdout=dataclasses.replace(task.holdout, decode=decode))
+    task = decoding(judged_task("two classes"), decode)
     with pytest.raises(KeyboardInterrupt):
         REDUCERS[name]().path(task, SIZES, full_model("two classes"))
 
@@ -416,7 +420,7 @@ def test_a_small_model_needs_no_full_one_or_the_error_says_who_can(name, moons, 
         assert small.model_.size <= 4
         assert small.n_iter_ == 0
         assert small.status_ is small.path_.status
-        assert small.coding_ == OneVsRest(np.unique(labels).size)
+        assert small.goal_ == OneVsRest(np.unique(labels).size)
         assert small.score(rows, labels) > 0.7
 
 

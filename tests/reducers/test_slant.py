@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers.slant import BIASES, Slant
 from slimsvm.reducers.slant_aggressive import AggressiveSlant
 from slimsvm.rows.host import HostRows
@@ -45,7 +45,7 @@ def problem(request):
     order = np.random.default_rng(0).permutation(labels.size)
     learn, judge = order[: labels.size * 3 // 4], order[labels.size * 3 // 4 :]
     weights = np.random.default_rng(1).uniform(0.5, 2.0, judge.size)
-    holdout = Holdout(HostRows(RBF(0.5), X[judge]), labels[judge], weights, coding.decode)
+    holdout = Holdout(HostRows(RBF(0.5), X[judge]), labels[judge], weights, coding)
     task = Task(HostRows(RBF(0.5), X[learn]), coding.encode(labels[learn]), np.ones(learn.size), holdout=holdout)
     return task, full_model(task)
 

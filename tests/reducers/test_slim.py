@@ -13,10 +13,10 @@ from sklearn.svm import SVC
 from slimsvm import SlimSVC, compress
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.model import Status
+from slimsvm.model import Judgement, Status
 from slimsvm.reducers.slim import Slim
-from slimsvm.solvers.margins import margin_targets
 from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
+from slimsvm.solvers.wanted import wanted
 from slimsvm.trainers import SMO
 
 SIZES = [1, 2, 4, 8]
@@ -30,11 +30,11 @@ def moons(make_task):
     return task, SMO(10.0).fit(task).model
 
 
-def one_sided_loss(task, model, wanted, decay):
+def one_sided_loss(task, model, demands, decay):
     """What slim makes small, written out."""
     kernel = task.rows.kernel
     outputs = kernel(task.rows.given.rows(), model.points) @ model.coef + model.bias
-    unmet = np.maximum(0, wanted - task.targets * outputs)
+    unmet = np.maximum(0, np.maximum(demands.low - outputs, outputs - demands.high))
     size = np.trace(model.coef.T @ kernel(model.points, model.points) @ model.coef)
     return (task.weights[:, None] * unmet**2).sum() + decay * size
 
@@ -43,8 +43,8 @@ def one_sided_loss(task, model, wanted, decay):
 def test_loss_falls_with_every_size(moons, target):
     task, full = moons
     path = Slim(target=target, decay=0.1, C=10.0).path(task, SIZES, full)
-    wanted = margin_targets(task, full if target == "slant" else None)
-    losses = [one_sided_loss(task, model, wanted, 0.1 / 10.0) for model in path.models]
+    demands = wanted(task, full if target == "slant" else None)
+    losses = [one_sided_loss(task, model, demands, 0.1 / 10.0) for model in path.models]
     assert path.sizes == SIZES
     assert all(later < earlier for earlier, later in pairwise(losses))
 
@@ -108,14 +108,14 @@ def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, 
 
 @pytest.mark.parametrize(("errors", "chosen"), [((0.1, 0.05), 0), ((0.1, 0.03), 1), ((0.1, 0.2), 0)])
 def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moons, make_task, monkeypatch):
-    """With 100 held-out rows 0.1 has a standard error of 0.03, and two of them are wanted."""
+    """Two standard errors of 0.03 are wanted."""
     task, full = moons
     task = judged(task, make_task)
     objectives = Slim()._objectives(full)
     search = PointSearch(task, objectives[0], 1.0, Schedule(), Deadline())
     search.grow(4, 5, all_rows=True, last=False)
     found = iter(errors)
-    monkeypatch.setattr(type(task), "error", lambda *_: next(found))
+    monkeypatch.setattr(type(task), "judge", lambda *_: Judgement(next(found), 0.03))
     best = search.best_objective(objectives, 3)
     assert best.objective is objectives[chosen]
     assert (best is search) == (chosen == 0)
@@ -147,12 +147,12 @@ def test_same_seed_same_model(moons):
 
 def test_few_rows_are_looked_at_and_nothing_is_lost(moons):
     task, full = moons
-    wanted = margin_targets(task, full)
+    demands = wanted(task, full)
     losses = []
     for share in (1.0, 0.0):
         schedule = Schedule(subsample_share=share, beside=20)
         model = Slim(target="slant", C=10.0, steps=200, schedule=schedule).path(task, [4], full).models[0]
-        losses.append(one_sided_loss(task, model, wanted, 0.01))
+        losses.append(one_sided_loss(task, model, demands, 0.01))
     assert losses[0] == pytest.approx(losses[1], rel=0.1)
 
 
@@ -170,8 +170,8 @@ def test_finished_model_fits_all_rows_better(moons, make_task):
     half = make_task(RBF(1.0), task.rows.given.rows()[::2], task.targets[::2])
     step = Slim(C=10.0, target="slant").path(half, [4], full).steps[0]
     small = Slim(C=10.0).finished(task, step, full)
-    wanted = margin_targets(task, full)
-    assert one_sided_loss(task, small, wanted, 0.01) < one_sided_loss(task, step.model, wanted, 0.01)
+    demands = wanted(task, full)
+    assert one_sided_loss(task, small, demands, 0.01) < one_sided_loss(task, step.model, demands, 0.01)
     assert small.size == step.size
 
 

@@ -10,10 +10,10 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Status, Task
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.reducers.slmc import OBJECTIVES, SLMC, ridged
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.descent import DescentSettings, descend

@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_moons
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Chi2, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers.osuna_girosi import OsunaGirosi
 from slimsvm.reducers.zhan_shen import (
     DecisionSurface,

@@ -9,9 +9,9 @@ import pytest
 from hidden import hidden_rows
 from sklearn.datasets import make_moons
 
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.model import Holdout, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.reducers import REDUCERS
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
@@ -57,7 +57,7 @@ def make_task(home, problem):
     """A task on the first 90 rows; the others are for validation."""
     X, labels = data(problem)
     coding = OneVsRest(labels.max() + 1)
-    holdout = Holdout(rows_in(home, X[90:]), labels[90:], np.ones(30), coding.decode)
+    holdout = Holdout(rows_in(home, X[90:]), labels[90:], np.ones(30), coding)
     return Task(rows_in(home, X[:90]), coding.encode(labels[:90]), np.ones(90), np.random.default_rng(0), holdout)
 
 

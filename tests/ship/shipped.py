@@ -10,10 +10,10 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import export
 from slimsvm.estimators import classifier_of
+from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
-from slimsvm.multiclass import OneVsOne, OneVsRest
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.source import artefact_of
 from tools.targets import RUNNERS, TOOLS, missing
@@ -72,7 +72,7 @@ def clear_rows(model, X, outputs_within):
     rows = model[:-1].transform(X) if hasattr(model, "steps") else X
     outputs = svc.model_(rows)
     slack = outputs_within * np.abs(outputs).max()
-    if svc.coding_.name == "ovr" and outputs.shape[1] > 1:
+    if svc.goal_.name == "ovr" and outputs.shape[1] > 1:
         first, second = np.sort(outputs, axis=1)[:, ::-1][:, :2].T
         return first - second > slack
     return (np.abs(outputs) > slack).all(axis=1)

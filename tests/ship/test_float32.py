@@ -12,10 +12,10 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from slimsvm import SlimSVC, export
 from slimsvm.estimators.svc import classifier_of
+from slimsvm.goals import OneVsRest
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
-from slimsvm.multiclass import OneVsRest
 from slimsvm.ship.literals import as_float32, float_literal
 from slimsvm.ship.source import artefact_of
 

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import slimsvm
 from slimsvm import SlimSVC, compress, export
 from slimsvm.files.models import read_libsvm
-from slimsvm.multiclass import OneVsOne
+from slimsvm.goals import OneVsOne
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from tools.targets import missing
 
@@ -102,7 +102,7 @@ def test_pairs_of_classes_come_back_exactly(kernel, layout, tmp_path):
     np.testing.assert_array_equal(loaded.model_.coef[after], model.model_.coef[before])
     np.testing.assert_array_equal(loaded.intercept_, model.intercept_)
     np.testing.assert_array_equal(loaded.classes_, classes)
-    assert loaded.coding_ == OneVsOne(classes.size)
+    assert loaded.goal_ == OneVsOne(classes.size)
     assert vars(loaded.model_.kernel) == vars(model.model_.kernel)
 
 

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+from slimsvm.goals.demands import Demands
 from slimsvm.kernels import Precomputed
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
 from slimsvm.solvers.newton import (
     RIDGE,
+    IntervalSquares,
+    Line,
     NewtonSettings,
-    OneSidedSquares,
     RunningCurvature,
-    line_minimum,
     solve_definite,
     tie_ridge,
 )
@@ -27,7 +28,7 @@ def handle(K):
 def fitted(K, targets, margin_targets, weights, R=None, settings=NewtonSettings(), **more):  # noqa: B008
     against = handle(K)
     R = tie_ridge(against, weights) if R is None else R
-    return OneSidedSquares(targets, margin_targets, weights).fit(against, R, settings, **more)
+    return IntervalSquares(Demands.beyond(targets, margin_targets), weights).fit(against, R, settings, **more)
 
 
 def problem(seed, n=80, m=6, q=2):
@@ -55,20 +56,43 @@ def test_no_other_coefficients_are_better(seed):
     assert found.loss == pytest.approx(total, rel=1e-9)
 
 
-def test_the_shortfall_is_that_of_the_coefficients_found():
+@pytest.mark.parametrize("seed", range(3))
+def test_two_sided_demands_are_met_as_well_as_can_be(seed):
+    K, _, _, weights = problem(seed)
+    rng = np.random.default_rng(seed)
+    low = rng.normal(size=(80, 2))
+    demands = Demands(low, low + rng.choice([0.0, 0.3], (80, 2)))
+    against = handle(K)
+    ridge = tie_ridge(against, weights)
+    found = IntervalSquares(demands, weights).fit(against, ridge, EXACT)
+
+    def value(theta, low, high):
+        outputs = K @ theta[1:] + theta[0]
+        outside = np.maximum(low - outputs, 0) + np.maximum(outputs - high, 0)
+        return weights @ outside**2 + ridge[0, 0] * theta @ theta
+
+    for column in range(2):
+        ours, arguments = found.theta[:, column], (demands.low[:, column], demands.high[:, column])
+        best = minimize(value, ours, arguments, tol=1e-12)
+        assert value(ours, *arguments) <= best.fun * (1 + 1e-8)
+
+
+def test_the_outputs_are_those_of_the_coefficients_found():
     K, targets, margin_targets, weights = problem(2)
     found = fitted(K, targets, margin_targets, weights)
-    np.testing.assert_allclose(found.shortfall, margin_targets - targets * (K @ found.coef + found.bias), atol=1e-12)
+    np.testing.assert_allclose(found.outputs, K @ found.coef + found.bias, atol=1e-12)
 
 
 def test_slopes_are_the_derivative_of_the_loss_by_outputs():
     _, targets, margin_targets, weights = problem(2)
-    squares, outputs = OneSidedSquares(targets, margin_targets, weights), np.random.default_rng(0).normal(size=(80, 2))
+    squares = IntervalSquares(Demands.beyond(targets, margin_targets), weights)
+    outputs = np.random.default_rng(0).normal(size=(80, 2))
 
     def value(outputs):
-        return squares.objective(margin_targets - targets * outputs, np.zeros((1, 2)), np.zeros((1, 1))).sum()
+        residual = squares.demands.residual(outputs)
+        return squares.objective(residual, np.zeros((1, 2)), np.zeros((1, 1))).sum()
 
-    slopes = squares.slopes(margin_targets - targets * outputs)
+    slopes = squares.slopes(outputs)
     for place in [(0, 0), (7, 1), (33, 0)]:
         step = np.zeros_like(outputs)
         step[place] = 1e-6
@@ -79,7 +103,7 @@ def test_the_first_points_alone_are_fitted_as_if_there_were_no_others():
     K, targets, margin_targets, weights = problem(7)
     R = np.eye(4)
     few = fitted(K[:, :3], targets, margin_targets, weights, R)
-    first = OneSidedSquares(targets, margin_targets, weights).fit(handle(K).first(3), R, NewtonSettings())
+    first = IntervalSquares(Demands.beyond(targets, margin_targets), weights).fit(handle(K).first(3), R, NewtonSettings())
     np.testing.assert_array_equal(few.theta, first.theta)
 
 
@@ -129,7 +153,7 @@ def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeyp
     """Curvatures that are carried from one fit to the next are those that a new one computes."""
     monkeypatch.setattr(newton, "FEW_ROWS", few_rows)
     K, targets, margin_targets, weights, R = squared_problem(4)
-    squares, rows = OneSidedSquares(targets, margin_targets, weights), HostRows(Precomputed(), K)
+    squares, rows = IntervalSquares(Demands.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
     growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
     curvatures = [RunningCurvature() for _ in range(3)]
     for size in (0, 1, 2, 5, 10):
@@ -149,7 +173,7 @@ def test_with_shared_precision_outputs_end_by_their_mean_loss():
     seen = []
     for shared in (True, False):
         settings = NewtonSettings(steps=3, precision=1e-3, shared=shared)
-        found = fitted(K, targets * scale, margin_targets * scale, weights, R, settings)
+        found = fitted(K, targets, margin_targets * scale, weights, R, settings)
         seen.append(found.theta[:, 1])
     assert np.abs(seen[0]).max() <= np.abs(seen[1]).max()
 
@@ -167,21 +191,25 @@ def test_equal_points_share_a_regulariser_without_full_rank():
 @pytest.mark.parametrize("start", [0.0, 1.0])
 def test_no_other_step_on_a_line_is_better(seed, start):
     rng = np.random.default_rng(seed)
-    slack, change = rng.normal(size=50), rng.normal(size=50)
-    slack[:5] = -np.inf
+    low, change = rng.normal(size=50), rng.normal(size=50)
+    high = low + rng.exponential(size=50)
+    low[:10], high[5:20] = -np.inf, np.inf
     linear, quadratic = rng.normal(), rng.exponential()
 
     def value(t):
-        return quadratic * t**2 + 2 * linear * t + np.square(np.maximum(0, slack - t * change)).sum()
+        outside = np.maximum(0, low - t * change) + np.maximum(0, t * change - high)
+        return quadratic * t**2 + 2 * linear * t + np.square(outside).sum()
 
     best = minimize_scalar(value, tol=1e-12)
-    t = line_minimum(slack, change, linear, quadratic, start)
+    line = Line(low, high, change, linear, quadratic)
+    t = line.minimum(start)
+    assert line.gain(t) == pytest.approx(value(0.0) - value(t))
     assert value(t) <= best.fun + 1e-10 * abs(best.fun)
     assert t == pytest.approx(best.x, abs=1e-5)
 
 
 def test_a_line_that_changes_nothing_keeps_its_start():
-    assert line_minimum(np.ones(3), np.zeros(3), 0.0, 0.0, 1.0) == 1.0
+    assert Line(np.ones(3), np.full(3, np.inf), np.zeros(3), 0.0, 0.0).minimum(1.0) == 1.0
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.sparse import csr_array
 
+from slimsvm.goals.demands import Demands
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.rows import host_against
 from slimsvm.rows.host import HostRows
@@ -38,7 +39,7 @@ class Problem:
 
     def loss(self, form=np.asarray, newton=TO_ROUNDING, **settings):
         rows = HostRows(self.kernel, form(self.X), **settings)
-        return ProjectedLoss(rows, self.targets, self.margin_targets, self.weights, 0.7, newton)
+        return ProjectedLoss(rows, Demands.beyond(self.targets, self.margin_targets), self.weights, 0.7, newton)
 
     def value(self, theta, points, ridge):
         """The sum that coefficients are to make least, written out."""

@@ -8,7 +8,7 @@ import pytest
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
 from slimsvm.solvers import refit as module
-from slimsvm.solvers.newton import NewtonSettings, OneSidedSquares, tie_ridge
+from slimsvm.solvers.newton import IntervalSquares, NewtonSettings, tie_ridge
 from slimsvm.solvers.refit import Refit
 
 
@@ -20,19 +20,24 @@ def problem(make_task):
     return task, Expansion(RBF(0.5), X[:20], rng.normal(size=(20, 2)), rng.normal(size=2))
 
 
+def demanded(task, refit):
+    """The h of demands y f >= h."""
+    return np.where(task.targets > 0, refit.problem.demands.low, -refit.problem.demands.high)
+
+
 def test_rows_demand_what_the_full_model_gives_them_where_it_is_right(problem):
     task, full = problem
     margins = task.targets * full(task.rows.given.rows())
     expected = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
-    np.testing.assert_allclose(Refit.of(task, full, 5).problem.margin_targets, expected)
+    np.testing.assert_allclose(demanded(task, Refit.of(task, full, 5)), expected)
 
 
 def test_labels_demand_1_without_a_full_model_or_one_that_is_right(problem):
     task, full = problem
     labels = np.where(task.targets != 0, 1.0, -np.inf)
-    np.testing.assert_array_equal(Refit.of(task, None, 5).problem.margin_targets, labels)
+    np.testing.assert_array_equal(demanded(task, Refit.of(task, None, 5)), labels)
     wrong = replace(task, targets=-np.sign(full(task.rows.given.rows())))
-    np.testing.assert_array_equal(Refit.of(wrong, full, 5).problem.margin_targets, 1.0)
+    np.testing.assert_array_equal(demanded(wrong, Refit.of(wrong, full, 5)), 1.0)
 
 
 def test_a_refit_has_the_best_coefficients_for_the_models_points(problem):
@@ -40,7 +45,7 @@ def test_a_refit_has_the_best_coefficients_for_the_models_points(problem):
     small = replace(full, points=full.points[:4], coef=full.coef[:4])
     refit = Refit.of(task, full, 4)
     fitted, against = refit(small), task.rows.against(small.points)
-    plain = OneSidedSquares(task.targets, refit.problem.margin_targets, task.weights)
+    plain = IntervalSquares(refit.problem.demands, task.weights)
     best = plain.fit(against, tie_ridge(against, task.weights), NewtonSettings(steps=100, precision=1e-14))
     np.testing.assert_allclose(np.vstack([fitted.bias, fitted.coef]), best.theta, rtol=1e-3)
 
@@ -61,5 +66,5 @@ def test_too_many_rows_are_subsampled(problem, monkeypatch):
     task, full = problem
     monkeypatch.setattr(module, "REFIT_VALUES", 100)
     few = Refit.of(task, full, 4)
-    assert few.rows.n == few.problem.targets.shape[0] == few.problem.weights.size == 20
+    assert few.rows.n == few.problem.demands.shape[0] == few.problem.weights.size == 20
     assert np.isfinite(few(replace(full, points=full.points[:4], coef=full.coef[:4])).coef).all()

@@ -191,8 +191,8 @@ def test_progress_counts_down_to_no_time_left():
 
 
 def test_the_smallest_good_size_is_chosen_by_validation_errors():
-    blank = dict.fromkeys(COLUMNS) | {"method": "m", "status": "ok", "n_validation": 100, "error": 0.0}
-    errors = {4: 0.5, 8: 0.12, 16: 0.1, 32: 0.11}  # the standard error of 0.1 is 0.03
+    blank = dict.fromkeys(COLUMNS) | {"method": "m", "status": "ok", "validation_se": 0.03, "error": 0.0}
+    errors = {4: 0.5, 8: 0.12, 16: 0.1, 32: 0.11}
     rows = [blank | {"budget": budget, "validation_error": error} for budget, error in errors.items()]
     assert smallest_good(rows, "m") == 8
     assert smallest_good(rows, "other") is None

@@ -13,9 +13,9 @@ from sklearn.datasets import load_digits, make_moons
 
 from slimsvm import SlimSVC
 from slimsvm._core import core
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.model import Status, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.maintenance import MAINTENANCE, inverse_factor
 from slimsvm.solvers.online import BLOCKS, Contest, Learner

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Status, Task
-from slimsvm.multiclass import OneVsRest
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import smo as smo_module
 from slimsvm.trainers.smo import SMO

@@ -120,7 +120,7 @@ def facts(model: Any) -> list[tuple[str, str]]:
         ("features", f"{svc.n_features_in_:,}"),
         ("preprocessing", ", ".join(steps) or "none"),
         ("support vectors", f"{expansion.size:,}"),
-        ("outputs", f"{expansion.bias.size:,} ({svc.coding_.name})"),
+        ("outputs", f"{expansion.bias.size:,} ({svc.goal_.name})"),
         *costs(model),
     ]
 

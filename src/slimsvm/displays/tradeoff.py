@@ -11,8 +11,7 @@ import numpy as np
 
 from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..path import standard_error
-from ..tradeoffs.measure import microseconds, table_cost
+from ..tradeoffs.measure import error_rate, microseconds, table_cost
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.rows import Row
 from ..tradeoffs.summary import Point, summarise
@@ -138,9 +137,8 @@ def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
 
 def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
     """Return the figures of a fitted model that a trade-off draws."""
-    error = float(np.mean(model.predict(X) != np.asarray(y)))
+    error, se = error_rate(model, X, np.asarray(y))
     svc = model[-1] if hasattr(model, "steps") else model
     size, nbytes = svc.model_.size, float(table_cost(model)["bytes"] or 0)
-    se = standard_error(error, len(y))
     nan = float("nan")
     return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)

@@ -1,6 +1,18 @@
-"""What users call: SlimSVC and compress."""
+"""What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress."""
 
+from .base import fit_reporting
 from .compress import compress, compress_reporting, imported
-from .svc import SlimSVC, classifier_of, fit_reporting
+from .one_class import SlimOneClassSVM
+from .svc import SlimSVC, classifier_of
+from .svr import SlimSVR
 
-__all__ = ["SlimSVC", "classifier_of", "compress", "compress_reporting", "fit_reporting", "imported"]
+__all__ = [
+    "SlimOneClassSVM",
+    "SlimSVC",
+    "SlimSVR",
+    "classifier_of",
+    "compress",
+    "compress_reporting",
+    "fit_reporting",
+    "imported",
+]

@@ -14,8 +14,9 @@ from ..kernels import Array, Matrix
 from ..model import Status
 from ..progress import silent
 from ..selection import Selection
+from .base import Report
 from .methods import make_reducer
-from .svc import Report, SlimSVC
+from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: parameters of a SlimSVC that its compressed form keeps
@@ -134,7 +135,7 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
         labels,
         weights,
         source.model.kernel,
-        source.coding,
+        source.goal,
         reducer,
         seed_of(small.random_state),
         kept,
@@ -145,7 +146,7 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
     )
     allowed = None if small.tolerance is None else selection.validation_error(source.model) + small.tolerance
     small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
-    small.coding_, small.classes_ = source.coding, source.classes
+    small.goal_, small.classes_ = source.goal, source.classes
     small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
     small.status_ = _status_of(model) if small.path_ is None else small.path_.status
     return small
@@ -165,7 +166,7 @@ def imported(model: Any) -> Imported:
     check_is_fitted(model)
     params = {name: getattr(model, name) for name in KEPT}
     params["trainer"] = params["trainer"] or "smo"  # so that the small model can be fitted again
-    return Imported(model.model_, model.coding_, model.classes_, model.n_features_in_, params)
+    return Imported(model.model_, model.goal_, model.classes_, model.n_features_in_, params)
 
 
 def check_labels(y: Array, classes: Array) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_at_least, check_count, check_positive
+from ..goals import Goal
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS
 from ..selection import check_kernel, names_where
@@ -59,15 +60,24 @@ def keeps_budget(trainer: Any, budget: Any) -> bool:
     return budget is not None and getattr(trainer, "budget", None) == budget
 
 
-def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, weights: Array) -> None:
+def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, goal: Goal, weights: Array) -> None:
     """Raise ValueError where trainer or reducer cannot do what is asked, before either begins."""
     if trainer is None:
-        check_no_model(reducer, estimator.budget, estimator.tolerance)
+        check_no_model(reducer, estimator.budget, estimator.tolerance, goal)
     else:
         check_weights(trainer, weights)
+        check_goal(trainer, TRAINERS, goal)
     reduces = estimator.budget is not None and not keeps_budget(trainer, estimator.budget)
     if reduces or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
+        check_goal(reducer, REDUCERS, goal)
+
+
+def check_goal(method: Any, table: dict[str, Any], goal: Goal) -> None:
+    """Raise ValueError where targets are real values and the method is for classes only."""
+    if goal.real and not getattr(method, "real_valued", False):
+        able = sorted(name for name, kind in table.items() if getattr(kind, "real_valued", False))
+        raise ValueError(f"{type(method).__name__} is a method for classes; for {goal.name} there are {able}")
 
 
 def check_weights(trainer: Any, weights: Array) -> None:
@@ -80,8 +90,13 @@ def check_weights(trainer: Any, weights: Array) -> None:
         )
 
 
-def check_no_model(reducer: Any, budget: Any, tolerance: Any) -> None:
+def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> None:
     """Raise ValueError where the reducer, the budget or the tolerance needs the full model that trainer=None leaves out."""
+    if not goal.labelled:
+        raise ValueError(
+            "trainer=None fits a small model to labels, and novelty detection has none; give trainer='smo', whose model is "
+            "shrunk to the budget"
+        )
     if reducer.needs_model:
         raise ValueError(
             f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "

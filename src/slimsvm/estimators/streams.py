@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..goals import OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
 from ..model import Status, Task
-from ..multiclass import OneVsRest
 from ..rows.homes import open_rows
 from .methods import check_weights, make_trainer
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
@@ -56,7 +56,7 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: 
     else:
         state = stream.state
     state = trainer.learn(state, task, np.arange(X.shape[0]))
-    fitted.model_, fitted.coding_ = state.expansion(kernel), OneVsRest(classes.size)
+    fitted.model_, fitted.goal_ = state.expansion(kernel), OneVsRest(classes.size)
     fitted.classes_, fitted.path_ = classes, None
     fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
     fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED

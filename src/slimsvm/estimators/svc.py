@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from ..goals import OneVsOne, OneVsRest
 from ..importers.sklearn import Imported
-from ..kernels import Array, Matrix, make_kernel, resolve_gamma
-from ..model import Fit
-from ..multiclass import OneVsOne, OneVsRest
-from ..progress import silent
-from ..rows.homes import open_rows, resolve_device
-from ..rows.prediction import PREDICTION_ERROR
-from ..selection import Selection
-from .methods import check_methods, keeps_budget, learns_streams, make_reducer, make_trainer
-from .streams import keep_stream, learn_batch
-from .validation import (
-    check_classes,
-    check_costs,
-    check_settings,
-    class_weights,
-    prediction_rows,
-    seed_of,
-    training_rows,
-    weighted_rows,
-)
-
-Report = Callable[[str, float], None]
+from ..kernels import Array, Matrix
+from .base import KernelMachine, Labelled, fit_reporting
+from .methods import learns_streams
+from .streams import learn_batch
+from .validation import check_classes, class_weights, seed_of
 
 
-class SlimSVC(ClassifierMixin, BaseEstimator):
+class SlimSVC(ClassifierMixin, KernelMachine):
     """Kernel support vector classification with a budget of support vectors.
 
     Trains the exact C-SVM, as `sklearn.svm.SVC` does, and shrinks it to a budget; or, with trainer=None, fits a small model
@@ -182,14 +164,6 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         self.device = device
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.positive_only = self.kernel == "chi2"
-        return tags
-
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
         """Train the full model and shrink it if a budget or tolerance is set.
 
@@ -207,7 +181,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         self : SlimSVC
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight, report=silent)
+        return fit_reporting(self, X, y, sample_weight)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:
@@ -248,7 +222,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
             For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
         """
         outputs = self._outputs(X)
-        return self.coding_.scores(outputs)
+        return self.goal_.scores(outputs)
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -264,7 +238,7 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
             The labels.
         """
         outputs = self._outputs(X)
-        return self.classes_[self.coding_.decode(outputs)]
+        return self.classes_[self.goal_.decode(outputs)]
 
     def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
         """Return the class of each row by the randomised rule of the slant loss (Cotter et al., section 4.1).
@@ -286,104 +260,26 @@ class SlimSVC(ClassifierMixin, BaseEstimator):
         """
         outputs = self._outputs(X)
         rng = np.random.default_rng(seed_of(random_state))
-        return self.classes_[self.coding_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
+        return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
-    def _outputs(self, X: Matrix) -> Array:
-        X, model = prediction_rows(self, X), self.model_
-        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
-            return model(X)
-        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
-        return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
-
-    @property
-    def support_vectors_(self) -> Matrix:
-        """The points of the model."""
-        return self.model_.points
-
-    @property
-    def dual_coef_(self) -> Array:
-        """The coefficients, one row per output."""
-        return self.model_.coef.T
-
-    @property
-    def intercept_(self) -> Array:
-        """The bias of each output."""
-        return self.model_.bias
+    def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
+        """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        check_classes(self.classes_)
+        n_classes = self.classes_.size
+        goal = OneVsOne(n_classes, break_ties=True) if whole else OneVsRest(n_classes)
+        return Labelled(goal, labels, weights * class_weights(self.class_weight, self.classes_, y)[labels])
 
     @property
     def n_support_(self) -> Array:
         """Support vectors by class."""
-        return np.bincount(self.coding_.owner(self.model_.coef), minlength=self.classes_.size)
-
-
-def fit_reporting(estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any = None, *, report: Report = silent) -> SlimSVC:
-    """Do the work of `SlimSVC.fit`, and call report(phase, share done) on the way."""
-    check_settings(estimator)
-    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
-    reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-    selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
-    if trainer is None:
-        fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
-        fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
-    else:
-        # how far off kernel values may be for a solution to `tol`
-        C, tol = getattr(trainer, "C", estimator.C), getattr(trainer, "tol", estimator.tol)
-        error = tol / (C * float(selection.weights.max()))
-        allowed, start = None, None
-        if estimator.tolerance is not None:
-            baseline, start = selection.baseline(trainer, error)
-            allowed = baseline + estimator.tolerance
-        fit = trainer.fit(selection.whole(error), start)
-        done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
-        fitted.model_, fitted.path_ = selection.select(fit.model, None if done else estimator.budget, allowed)
-        if not fit.status.as_planned:
-            words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
-            warnings.warn(words, ConvergenceWarning, stacklevel=3)
-    fitted.coding_, fitted.n_kernel_evals_ = selection.coding, selection.meter.evaluations
-    fitted.n_iter_, fitted.status_ = fit.n_iter, fit.status
-    keep_stream(fitted, trainer, selection.kernel, fit.state)
-    estimator.__dict__ = fitted.__dict__
-    return estimator
-
-
-def _selection(
-    estimator: SlimSVC, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
-) -> Selection:
-    """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
-    given, y = training_rows(estimator, X, y, least=2)
-    X, y, weights, kept = weighted_rows(given, y, sample_weight)
-    estimator.classes_, labels = np.unique(y, return_inverse=True)
-    check_classes(estimator.classes_)
-    gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
-    kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
-    kernel.check_rows(given)
-    weights = weights * class_weights(estimator.class_weight, estimator.classes_, y)[labels]
-    check_methods(estimator, trainer, reducer, kernel, weights)
-    for C in {estimator.C, *(getattr(method, "C", estimator.C) for method in (trainer, reducer))}:
-        check_costs(C, weights)
-    # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
-    whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
-    n_classes = estimator.classes_.size
-    return Selection(
-        X,
-        labels,
-        weights,
-        kernel,
-        OneVsOne(n_classes, break_ties=True) if whole else OneVsRest(n_classes),
-        reducer,
-        seed_of(estimator.random_state),
-        kept,
-        estimator.validation_fraction,
-        estimator.device,
-        estimator.cache_mb,
-        report=report,
-    )
+        return np.bincount(self.goal_.owner(self.model_.coef), minlength=self.classes_.size)
 
 
 def classifier_of(source: Imported) -> SlimSVC:
     """Return a fitted SlimSVC that computes an imported function."""
     estimator = SlimSVC(**source.params)
     estimator.n_features_in_ = source.n_features
-    estimator.model_, estimator.coding_ = source.model, source.coding
+    estimator.model_, estimator.goal_ = source.model, source.goal
     estimator.classes_, estimator.path_ = source.classes, None
     return estimator

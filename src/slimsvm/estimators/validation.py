@@ -40,9 +40,17 @@ def seed_of(random_state: Any) -> int:
 
 
 def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: int = 1) -> tuple[Matrix, Array]:
-    """Return rows and labels in the form that all methods take; with `reset` the estimator learns widths and names."""
-    X, y = validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=least)
-    check_classification_targets(y)
+    """Return rows and labels in the form that all methods take; with `reset` the estimator learns widths and names.
+
+    Where an estimator takes no labels, they are zeros.
+    """
+    kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
+    if kind == "none":
+        X = _csr(validate_data(estimator, X, ensure_min_samples=least, **settings))
+        return X, np.zeros(X.shape[0])
+    X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
+    if kind == "classes":
+        check_classification_targets(y)
     return _csr(X), y
 
 

@@ -2,7 +2,7 @@
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `_Reader` know them all. A new kernel, coding, trainer or reducer is saved as soon as it is in its table,
+on; `_Writer` and `_Reader` know them all. A new kernel, goal, trainer or reducer is saved as soon as it is in its table,
 a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
 """
 
@@ -25,11 +25,11 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import SlimSVC
+from ..goals import CLASSIFIERS, GOALS
 from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..model import Expansion, Status
-from ..multiclass import CODINGS
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
@@ -52,7 +52,8 @@ from .container import (
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
     "kernel": KERNELS,
-    "coding": CODINGS,
+    "goal": GOALS,
+    "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
@@ -62,7 +63,7 @@ COMMON = ("n_features_in_", "feature_names_in_")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    SlimSVC: (*COMMON, "classes_", "coding_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
+    SlimSVC: (*COMMON, "classes_", "goal_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
@@ -240,6 +241,8 @@ def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
     """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
+    if "coding_" in fitted:  # the name in files of version 0.1
+        fitted = fitted | {"goal_": fitted["coding_"]}
     for key in FITTED[kind]:
         if key in fitted:
             setattr(estimator, key, reader.unpack(fitted[key]))
@@ -394,14 +397,14 @@ def _check_scaler(scaler: Any) -> None:
 
 
 def _check_svc(svc: Any) -> None:
-    classes, coding, model = svc.classes_, svc.coding_, svc.model_
+    classes, goal, model = svc.classes_, svc.goal_, svc.model_
     _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
     _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
-    _check(type(coding) in CODINGS.values() and isinstance(coding.n_classes, int), "there is no coding")
-    _check(coding.n_classes == classes.size, f"a coding of {coding.n_classes} and {classes.size} classes")
+    _check(type(goal) in GOALS.values() and isinstance(goal.n_classes, int), "there is no goal")
+    _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
     check_parameters(model.kernel.name, vars(model.kernel))
-    _check_expansion(model, coding.outputs, svc.n_features_in_)
+    _check_expansion(model, goal.outputs, svc.n_features_in_)
     _check_finite(model)
 
 

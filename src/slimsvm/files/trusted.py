@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..estimators import SlimSVC
 from ..estimators.streams import Stream
+from ..goals import GOALS
 from ..kernels import KERNELS
 from ..model import Expansion, Status
-from ..multiclass import CODINGS
 from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
@@ -16,7 +16,7 @@ from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
 from ..trainers.forgetron import ForgetronState
 
-_TABLES = (KERNELS, CODINGS, TRAINERS, REDUCERS, NORMS)
+_TABLES = (KERNELS, GOALS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
     SlimSVC,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..goals import OneVsOne
 from ..kernels import Array, make_kernel
 from ..kernels.spec import SPECS, check_parameters
 from ..model import Expansion
-from ..multiclass import OneVsOne
 from ..rows.precision import SPARSE_DENSITY
 from ..text import short
 from .pairs import pair_columns

@@ -11,9 +11,9 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
+from ..goals import Goal, OneVsOne
 from ..kernels import Array, Chi2, Kernel, Laplacian, Matrix, make_kernel
 from ..model import Expansion
-from ..multiclass import OneVsOne, OneVsRest
 from .pairs import pair_columns
 
 
@@ -22,7 +22,7 @@ class Imported:
     """A fitted model from elsewhere: the function, its classes, and the parameters it was made with."""
 
     model: Expansion
-    coding: OneVsRest | OneVsOne
+    goal: Goal
     classes: Array
     n_features: int
     params: dict[str, Any]
@@ -44,8 +44,8 @@ def import_svc(svc: Any) -> Imported:
     if isinstance(kernel, Laplacian | Chi2):
         params |= {"kernel": kernel.name, "gamma": kernel.gamma}
     model = Expansion(kernel, _points(svc), coef, bias)
-    coding = OneVsOne(svc.classes_.size, break_ties=svc.break_ties)
-    return Imported(model, coding, svc.classes_, svc.shape_fit_[1], params)
+    goal = OneVsOne(svc.classes_.size, break_ties=svc.break_ties)
+    return Imported(model, goal, svc.classes_, svc.shape_fit_[1], params)
 
 
 def _kernel(svc: Any) -> Kernel:

@@ -42,6 +42,8 @@ class Reducer:
     time_limit: float | None = None
     #: whether the method needs a full model; the others can work from the labels alone (trainer=None)
     needs_model: ClassVar[bool] = True
+    #: whether targets may be real values (regression, novelty), not only classes
+    real_valued: ClassVar[bool] = False
     #: whether all points are training rows or points of the full model; such a method takes a precomputed kernel
     selects: ClassVar[bool] = True
     #: whether the method needs the gradient of the kernel with respect to points
@@ -89,7 +91,8 @@ class Reducer:
 
         def collect(made: tuple[Expansion, str]) -> None:
             small, settings = made
-            found.append(Step(small, task.error(small), settings))
+            judged = task.judge(small)
+            found.append(Step(small, judged.error, settings, judged.standard_error))
             if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
 

@@ -51,6 +51,7 @@ class CVM(Reducer):
     rows: str = "support"
     refit: bool = True
     max_steps: int = 300
+    real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,10 +47,12 @@ class Lars(Reducer):
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
-    The rows of an output are its own support vectors, with the sign of the coefficient as label.
+    The rows of an output are its own support vectors, with the sign of the coefficient as label; in regression the label is
+    the full model's output without its bias.
     """
 
     refit: bool = True
+    real_valued: ClassVar[bool] = True
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield the models of the given sizes from one run of LARS."""
@@ -69,7 +72,7 @@ class Support:
     """The support vectors of a full model: their kernel values, their labels in each output, and the bias to keep."""
 
     rows: Rows
-    labels: Array  # (s, q) of -1, +1; 0 where a row is no support vector of that output
+    labels: Array  # (s, q) of -1, +1; 0 where a row is no support vector of that output; or real values
     bias: Array
     kept: Against | None  # the kernel among them, where it is small enough to keep
 
@@ -78,7 +81,8 @@ class Support:
         """Return the support vectors of a model; keep up to `kept_values` kernel values among them."""
         rows, places = task.support(model)
         kept = rows.against(rows.take(np.arange(rows.n)), exact=False) if rows.n**2 <= kept_values else None
-        return cls(rows, np.sign(model.coef[places]), model.bias, kept)
+        labels = model.on(rows) - model.bias if task.goal.real else np.sign(model.coef[places])
+        return cls(rows, labels, model.bias, kept)
 
     def product(self, V: Array) -> Array:
         """Return K @ V."""

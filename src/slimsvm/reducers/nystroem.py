@@ -40,6 +40,7 @@ class Nystroem(Reducer):
     landmarks: str = "k-means"
     sample: int = 20_000
     needs_model: ClassVar[bool] = False
+    real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
     sizes_per_doubling: ClassVar[int] = 2
 
@@ -59,7 +60,7 @@ class Nystroem(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Draw random landmarks once for all sizes; search means for each size."""
         if self.landmarks == "random" or isinstance(task.rows.kernel, Precomputed):
-            index = proportional_rows(task.targets, sizes[-1], task.rng)
+            index = proportional_rows(task.groups, sizes[-1], task.rng)
             points, norm = task.rows.take(index), self._norm(task.rows.block(index))
             for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):
                 yield small, f"C={self.C:g}, landmarks=random"

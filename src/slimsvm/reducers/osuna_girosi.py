@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class OsunaGirosi(Reducer):
     cost: float | None = None
     tol: float = 1e-3
     refit: bool = True
+    real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

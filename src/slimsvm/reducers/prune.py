@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Prune(Reducer):
 
     bias: str = "kept"
     refit: bool = False
+    real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -55,6 +55,7 @@ class ReducedSet(Reducer):
     restarts: int = 16
     max_steps: int = 30
     polish_steps: int = 100
+    real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
 

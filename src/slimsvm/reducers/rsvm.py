@@ -35,6 +35,7 @@ class RSVM(Reducer):
     C: float = 1.0
     regulariser: str = "kernel"
     needs_model: ClassVar[bool] = False
+    real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,7 +45,7 @@ class RSVM(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Draw one basis for the largest size; the smaller models use its first points."""
-        index = proportional_rows(task.targets, sizes[-1], task.rng)
+        index = proportional_rows(task.groups, sizes[-1], task.rng)
         points = task.rows.take(index)
         norm = self._norm(task.rows.block(index)) / self.C
         for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):

@@ -20,14 +20,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..goals.demands import Demands
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
 from ..rows.responses import Responses
-from ..solvers.margins import margin_targets
-from ..solvers.newton import OneSidedSquares
+from ..solvers.newton import IntervalSquares
 from ..solvers.refit import REFIT_VALUES, Refit
+from ..solvers.wanted import wanted
 from .base import EndedModels, Models, Reducer
 
 #: the grids of the paper (section 7); each size takes the setting with the lowest validation error
@@ -40,6 +41,11 @@ BIASES = ("kept", "learned")
 REFIT = ", refit"
 
 
+def margin_targets(task: Task, demands: Demands) -> Array:
+    """Return the h of demands y f >= h; -inf where nothing is demanded."""
+    return np.where(task.targets > 0, demands.low, -demands.high)
+
+
 class SlantRun:
     """One run with fixed settings: the support vectors so far, their coefficients and the responses of all rows.
 
@@ -47,13 +53,13 @@ class SlantRun:
     """
 
     def __init__(
-        self, task: Task, margin_targets: Array, model: Expansion, settings: Slant, largest: float, deadline: Deadline
+        self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float, deadline: Deadline
     ) -> None:
-        self.task, self.settings, self.deadline = task, settings, deadline
-        self.targets, self.margin_targets = task.targets, margin_targets
+        self.task, self.demands, self.settings, self.deadline = task, demands, settings, deadline
+        self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
         self.kept_bias = model.bias
         # the bias can be balanced only where every output has margin targets on both sides
-        both_sides = all((np.isfinite(margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
+        both_sides = all((np.isfinite(self.margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
         self.responses = Responses(task.rows, model.bias.size)
         self.index = np.empty(0, dtype=np.intp)
@@ -173,12 +179,13 @@ class Slant(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> EndedModels:
         """Yield models of the given sizes, from one run of each setting."""
         assert model is not None
-        wanted = margin_targets(task, model)
+        demands = wanted(task, model)
+        highest = margin_targets(task, demands).max()
         largest = float(np.abs(task.rows.diagonal()).max()) or 1.0
-        grid = list(self._grid(min(1.0, wanted.max()) if np.isfinite(wanted).any() else 1.0))
+        grid = list(self._grid(min(1.0, highest) if np.isfinite(highest) else 1.0))
         ending = Status.MAX_ITER
         for number, settings in enumerate(grid):
-            run = self.run_type(task, wanted, model, settings, largest, deadline)
+            run = self.run_type(task, demands, model, settings, largest, deadline)
             status = yield from run.models(sizes, partial(_report, task, number, len(grid)))
             if self.refit and run.found:
                 yield from _refitted(run, deadline)
@@ -210,7 +217,7 @@ def _refitted(run: SlantRun, deadline: Deadline) -> Models:
     task, largest = run.task, run.found[-1]
     rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
     part = task.part(rows)
-    refit = Refit(part.rows, OneSidedSquares(part.targets, run.margin_targets[rows], part.weights))
+    refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
     for small in refit.nested([largest] if deadline.over else run.found):
         yield small, run.words + REFIT
         if deadline.over and small.size < largest.size:

@@ -49,6 +49,7 @@ class Slim(Reducer):
     steps: int = 50
     schedule: Schedule = field(default_factory=Schedule)
     needs_model: ClassVar[bool] = False
+    real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1

@@ -25,7 +25,6 @@ from ..limits import Deadline
 from ..model import Expansion, Task
 from ..solvers.basis import EXACT, check_C
 from ..solvers.descent import DescentSettings, descend
-from ..solvers.margins import margin_targets
 from ..solvers.projection import ProjectedLoss
 from ..trainers.smo import SMO
 from .base import Models, Reducer
@@ -119,8 +118,7 @@ class SquaredHinge:
 
     def __init__(self, task: Task, C: float, tol: float) -> None:
         self.C = C
-        labels = margin_targets(task, None)
-        self.loss = ProjectedLoss(task.rows, task.targets, labels, task.weights, 1 / C, EXACT, TIE_RIDGE)
+        self.loss = ProjectedLoss(task.rows, task.demands, task.weights, 1 / C, EXACT, TIE_RIDGE)
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return W(Z) and dW/dZ."""
@@ -130,7 +128,7 @@ class SquaredHinge:
     def optimum(self, Z: Array) -> Optimum:
         """Return the SVM in the span of the points, by Newton's method."""
         found = self.loss.settle(Z)
-        dual = -self.C / 2 * self.loss.problem.slopes(found.shortfall)
+        dual = -self.C / 2 * self.loss.problem.slopes(found.outputs)
         return Optimum(self.C / 2 * found.loss, found.coef, found.bias, dual)
 
 

@@ -45,6 +45,7 @@ class SpSVM(Reducer):
     candidates: int = 59
     growth: float = 0.0
     needs_model: ClassVar[bool] = False
+    real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -55,6 +55,7 @@ class ZhanShen(OsunaGirosi):
     probes: int = 4
     C: float = 1.0
     max_iter: int = -1
+    real_valued: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ from functools import reduce
 
 import numpy as np
 
+from ..goals import Goal, OneVsOne
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
-from ..multiclass import OneVsOne, OneVsRest
 from ..scaling import Array, Scaling
 
 #: the largest shift of a feature, in units of its scale, that is added to the bias: float32 sums lose up to four bits by it
@@ -30,7 +30,7 @@ class Artefact:
     points: Array  # (m, d)
     coef: Array  # (m, q)
     bias: Array  # (q,)
-    coding: OneVsRest | OneVsOne
+    goal: Goal
     classes: Array
     scaling: Scaling | None = None
 
@@ -52,7 +52,7 @@ class Artefact:
     @property
     def votes(self) -> bool:
         """Whether outputs are of pairs of classes, which vote."""
-        return isinstance(self.coding, OneVsOne) and self.classes.size > 2
+        return isinstance(self.goal, OneVsOne) and self.classes.size > 2
 
     @property
     def spec(self) -> KernelSpec:
@@ -66,7 +66,7 @@ class Artefact:
             raise ValueError(f"{shapes} do not fit together")
         if self.classes.ndim != 1 or self.classes.size < 2 or np.unique(self.classes).size != self.classes.size:
             raise ValueError("it needs two or more different classes")
-        if self.coding.n_classes != self.classes.size or self.coding.outputs != self.outputs:
+        if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
         for name, values in {"points": self.points, "coefficients": self.coef, "bias": self.bias}.items():

@@ -326,7 +326,7 @@ class Source:
         )
         by_scores = ["float scores[CLASSES];", "int best = 0;", f"{p}_scores(x, scores);"]
         by_votes = ["float scores[CLASSES], confidence[CLASSES];", "int best = 0;", "tally(x, scores, confidence);"]
-        body = by_scores if getattr(self.a.coding, "break_ties", False) else by_votes
+        body = by_scores if getattr(self.a.goal, "break_ties", False) else by_votes
         predict = _function(f"int {p}_predict(const float *x)", [*body, *_largest("scores")])
         return f"{scores}\n\n{predict}"
 

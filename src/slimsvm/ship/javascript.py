@@ -124,7 +124,7 @@ def _decision(a: Artefact) -> str:
     elif not a.votes:
         helpers, scores, number = [LARGEST], "  return outputs(row);", "largest(outputs(row))"
     else:
-        by_score = getattr(a.coding, "break_ties", False)
+        by_score = getattr(a.goal, "break_ties", False)
         helpers, scores = [LARGEST, TALLY], PARTED
         number = "largest(scores(row))" if by_score else "largest(tally(outputs(row))[0])"
     exports = f"""\

@@ -1,9 +1,9 @@
 """JSON: the model as plain numbers in double precision, for your own programs and for `slimsvm.runtime`.
 
-    {"format": "slimsvm", "version": 1, "kernel": {"name", "gamma", ...}, "coding": {"name", ...}, "classes": [...],
+    {"format": "slimsvm", "version": 2, "kernel": {"name", "gamma", ...}, "goal": {"name", ...}, "classes": [...],
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...]}
 
-f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the coding "ovr" the class with the
+f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the goal "ovr" the class with the
 largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
 above 0 for the second class.
 """
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..goals import GOALS, Goal, OneVsOne
 from ..kernels.spec import spec_of
-from ..multiclass import CODINGS, OneVsOne, OneVsRest
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class JSONExporter:
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
         a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
-        coding = {"name": a.coding.name} | {k: v for k, v in asdict(a.coding).items() if k != "n_classes"}
+        ties = {"break_ties": a.goal.break_ties} if isinstance(a.goal, OneVsOne) else {}
         document = {
             "format": "slimsvm",
             "version": VERSION,
             "kernel": {"name": a.kernel, **a.parameters},
-            "coding": coding,
+            "goal": {"name": a.goal.name, **ties},
             "classes": a.classes.tolist(),
             "scaling": None if a.scaling is None else _scaling_entry(a.scaling),
             "points": a.points.tolist(),
@@ -91,8 +91,9 @@ def _artefact(document: Any) -> Artefact:
     spec_of(name, "slimsvm")
     classes = _classes(_entry(document, "classes", list))
     points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
-    coding, scaling = _coding(_entry(document, "coding", dict), classes.size), _scaling(document.get("scaling"))
-    artefact = Artefact(name, kernel, points, coef, _numbers(document, "bias", 1), coding, classes, scaling)
+    goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)
+    scaling = _scaling(document.get("scaling"))
+    artefact = Artefact(name, kernel, points, coef, _numbers(document, "bias", 1), goal, classes, scaling)
     artefact.check()
     return artefact
 
@@ -125,16 +126,16 @@ def _classes(values: list[Any]) -> Array:
     return classes
 
 
-def _coding(entry: dict[str, Any], n_classes: int) -> OneVsRest | OneVsOne:
+def _goal(entry: dict[str, Any], n_classes: int) -> Goal:
     name = _entry(entry, "name", str)
-    if name not in CODINGS:
-        raise ValueError(f"it has the coding {short(name)}; there are {sorted(CODINGS)}")
+    if name not in GOALS:
+        raise ValueError(f"it has the goal {short(name)}; there are {sorted(GOALS)}")
     settings = {key: value for key, value in entry.items() if key != "name"}
     if name == OneVsOne.name and settings.keys() <= {"break_ties"} and isinstance(settings.get("break_ties", False), bool):
         return OneVsOne(n_classes, **settings)
     if settings:
-        raise ValueError(f"it has a coding {name!r} with unknown settings {short(settings)}")
-    return CODINGS[name](n_classes)
+        raise ValueError(f"it has a goal {name!r} with unknown settings {short(settings)}")
+    return GOALS[name](n_classes)
 
 
 def _scaling(entry: Any) -> Scaling | None:

@@ -34,7 +34,7 @@ class LIBSVMExporter:
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
         a = artefact.compact()
-        if a.votes and getattr(a.coding, "break_ties", False):
+        if a.votes and getattr(a.goal, "break_ties", False):
             warnings.warn(
                 "LIBSVM gives a tie in votes to the first class, and this model breaks ties by its outputs", stacklevel=3
             )

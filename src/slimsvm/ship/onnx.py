@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..goals import OneVsOne
 from ..kernels.spec import SPECS, spec_of
-from ..multiclass import OneVsOne
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
@@ -251,7 +251,7 @@ def _votes(g: Graph, a: Artefact, outputs: str) -> str:
     one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
     squeezed = g.add("Div", confidence, g.add("Mul", g.add("Add", g.add("Abs", confidence), one), three))
     scores = g.add("Add", votes, squeezed, name="scores")
-    return scores if a.coding.break_ties else votes  # type: ignore[union-attr]
+    return scores if getattr(a.goal, "break_ties", False) else votes
 
 
 def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:

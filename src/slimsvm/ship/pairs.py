@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..multiclass import OneVsOne
+from ..goals import OneVsOne
 from .artefact import Array, Artefact
 
 

@@ -23,7 +23,7 @@ class Runtime:
     def __init__(self, artefact: Artefact) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
-        self.coding, self.classes, self.scaling = a.coding, a.classes, a.scaling
+        self.goal, self.classes, self.scaling = a.goal, a.classes, a.scaling
         self._form = core_arguments(a.kernel, a.parameters)
         self._points, self._coef, self._bias = (
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
@@ -32,13 +32,13 @@ class Runtime:
     def __call__(self, rows: Any) -> Any:
         """Return the label of a row, or the labels of rows."""
         rows = np.asarray(rows, dtype=np.float64)
-        labels = self.classes[self.coding.decode(self._outputs(rows))]
+        labels = self.classes[self.goal.decode(self._outputs(rows))]
         return labels[0] if rows.ndim == 1 else labels
 
     def scores(self, rows: Any) -> Any:
         """Return the scores of a row or of rows: one for two classes, else one per class."""
         rows = np.asarray(rows, dtype=np.float64)
-        scores = self.coding.scores(self._outputs(rows))
+        scores = self.goal.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
 
     def _outputs(self, rows: Array) -> Array:

@@ -44,7 +44,7 @@ def artefact_of(model: Any) -> Artefact:
         np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64),
         np.asarray(source.model.coef, dtype=np.float64),
         np.asarray(source.model.bias, dtype=np.float64),
-        source.coding,
+        source.goal,
         source.classes,
         scaling_of([step for step in steps if step not in NOTHING], source.n_features),
     )

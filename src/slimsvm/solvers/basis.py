@@ -10,8 +10,7 @@ from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Against
-from .margins import margin_targets
-from .newton import NewtonSettings, OneSidedSquares
+from .newton import IntervalSquares, NewtonSettings
 
 #: Newton's method until gradients are zero to about 1e-6
 EXACT = NewtonSettings(precision=1e-12)
@@ -23,9 +22,9 @@ def check_C(C: float) -> None:  # noqa: N802
         raise ValueError(f"C must be a number above 0, not {C!r}")
 
 
-def squared_hinge(task: Task) -> OneSidedSquares:
-    """Return the problem with the loss sum_i w_i max(0, 1 - y_i f(x_i))^2."""
-    return OneSidedSquares(task.targets, margin_targets(task, None), task.weights)
+def squared_loss(task: Task) -> IntervalSquares:
+    """Return the problem of the labels' demands: the squared hinge loss, or the squared epsilon-insensitive one."""
+    return IntervalSquares(task.demands, task.weights)
 
 
 def bordered(R: Array, bias: float) -> Array:
@@ -45,13 +44,12 @@ def kernel_norm(K: Array) -> Array:
     return (vectors * np.abs(values)) @ vectors.T
 
 
-def proportional_rows(targets: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return random rows; any first few of them have the classes in proportion, to within one row of each."""
-    classes = np.unique(targets, axis=0, return_inverse=True)[1].ravel()
-    shuffled = rng.permutation(classes.size)
-    place = np.empty(classes.size)
-    for label in range(classes.max(initial=-1) + 1):
-        rows = shuffled[classes[shuffled] == label]
+def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Array:
+    """Return random rows; any first few of them have the groups (classes) in proportion, to within one row of each."""
+    shuffled = rng.permutation(groups.size)
+    place = np.empty(groups.size)
+    for group in range(groups.max(initial=-1) + 1):
+        rows = shuffled[groups[shuffled] == group]
         place[rows] = (np.arange(rows.size) + 0.5) / rows.size
     return np.argsort(place, kind="stable")[:count]
 
@@ -60,7 +58,7 @@ def nested_models(
     task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int], deadline: Deadline
 ) -> Iterator[Expansion]:
     """Yield the best models on the first few of the points, for each size as far as points and time go."""
-    problem, theta = squared_hinge(task), np.zeros((1, task.targets.shape[1]))
+    problem, theta = squared_loss(task), np.zeros((1, task.targets.shape[1]))
     for size in sorted({min(size, points.shape[0]) for size in sizes}):
         if theta.shape[0] > 1 and deadline.over:
             return

@@ -2,7 +2,8 @@
 
     minimise  1/2 beta' K_JJ beta + C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_J beta_j k(x, x_j) + b
 
-over the coefficients of the basis J and the bias. Here the objective is written times 2 / C.
+over the coefficients of the basis J and the bias. Here the objective is written times 2 / C. In regression the loss is the
+squared distance from the tube around a row's target.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 from ..kernels import Array
 from ..model import Expansion, Task
 from ..rows.threads import one_blas_thread
-from .basis import EXACT, squared_hinge
+from .basis import EXACT, squared_loss
 from .cholesky import GrowingCholesky
-from .newton import NewtonSettings, RunningCurvature, line_minimum
+from .newton import Line, NewtonSettings, RunningCurvature
 
 #: numbers in the curvatures of all outputs that are kept from one fit to the next
 KEPT_CURVATURES = 1 << 25
@@ -37,7 +38,7 @@ class GreedyBasis:
 
     def __init__(self, task: Task, C: float, kept_curvatures: int = KEPT_CURVATURES) -> None:
         self.task, self.C, self.kept_curvatures = task, C, kept_curvatures
-        self.problem = squared_hinge(task)
+        self.problem = squared_loss(task)
         self.index = np.empty(0, dtype=np.intp)
         self.theta = np.zeros((1, task.targets.shape[1]))  # biases and coefficients
         self.R = np.zeros((1, 1))  # K_JJ / C, bordered by 0 for the bias
@@ -47,7 +48,7 @@ class GreedyBasis:
         self.cholesky = GrowingCholesky(float(np.finfo(task.rows.dtype).eps) ** (2 / 3))
         self.pool = self.diagonal > 0  # rows that may still join
         self.curvatures = self._new_curvatures()
-        self.shortfall = self.problem.margin_targets.copy()  # 1 - y f, or -inf where a row has no part in an output
+        self.outputs = np.zeros(task.targets.shape)
         self.optimise()
 
     @property
@@ -57,12 +58,10 @@ class GreedyBasis:
 
     def optimise(self, settings: NewtonSettings = EXACT) -> None:
         """Set all coefficients and biases to the best ones."""
-        part = self.task.targets != 0
-        outputs = self.task.targets * (1 - np.where(part, self.shortfall, 0.0))
         found = self.problem.fit(
-            self.against, self.R, settings, start=self.theta, outputs=outputs, curvatures=self.curvatures
+            self.against, self.R, settings, start=self.theta, outputs=self.outputs, curvatures=self.curvatures
         )
-        self.theta, self.shortfall, self.optimised_size = found.theta, found.shortfall, self.size
+        self.theta, self.outputs, self.optimised_size = found.theta, found.outputs, self.size
         if self.theta.size * self.theta.shape[0] > self.kept_curvatures:
             self.curvatures = self._new_curvatures()
 
@@ -108,14 +107,15 @@ class GreedyBasis:
         linear = candidates.links.T @ self.theta[1:] / self.C
         quadratic = self.diagonal[candidates.rows] / self.C
         root = np.sqrt(self.task.weights)
-        slacks, signs = root * self.shortfall.T, root * self.task.targets.T
+        demands = self.problem.demands
+        lows, highs = root * (demands.low - self.outputs).T, root * (demands.high - self.outputs).T
         steps, gains = np.empty_like(linear), np.empty_like(linear)
         for number in range(candidates.rows.size):
-            column = columns.column(number)
-            for output, (slack, sign) in enumerate(zip(slacks, signs, strict=True)):
-                line = slack, sign * column, linear[number, output], quadratic[number]
-                steps[number, output] = line_minimum(*line)
-                gains[number, output] = _gain(*line, steps[number, output])
+            change = root * columns.column(number)
+            for output, (low, high) in enumerate(zip(lows, highs, strict=True)):
+                line = Line(low, high, change, linear[number, output], quadratic[number])
+                steps[number, output] = line.minimum()
+                gains[number, output] = line.gain(steps[number, output])
         return steps, gains.sum(axis=1)
 
     def _add(self, candidates: Candidates, number: int, step: Array) -> None:
@@ -126,7 +126,7 @@ class GreedyBasis:
         self.against.append(self.task.rows.take(np.array([row])))
         self.index = np.append(self.index, row)
         self.theta = np.vstack([self.theta, step])
-        self.shortfall -= self.task.targets * self.against.column(self.size - 1)[:, None] * step
+        self.outputs = self.outputs + self.against.column(self.size - 1)[:, None] * step
         self.pool[row] = False
 
     def model(self) -> Expansion:
@@ -137,9 +137,3 @@ class GreedyBasis:
 def _some(candidates: Candidates, chosen: Array) -> Candidates:
     links, halves = candidates.links[:, chosen], candidates.halves[:, chosen]
     return Candidates(candidates.rows[chosen], links, halves, candidates.pivots[chosen])
-
-
-def _gain(slack: Array, change: Array, linear: float, quadratic: float, step: float) -> float:
-    """Return by how much a step lowers the objective of a line."""
-    before, after = np.maximum(slack, 0.0), np.maximum(slack - step * change, 0.0)
-    return float(before @ before - after @ after - step * (quadratic * step + 2 * linear))

@@ -1,12 +1,12 @@
-"""Newton's method for one-sided least squares: the best coefficients for given points.
+"""Newton's method for squared distances to intervals: the best coefficients for given points.
 
-For each output, with K the kernel between rows and points, y the targets, h the margin targets and w the weights,
+For each output, with K the kernel between rows and points, [low, high] the demands of the rows and w their weights,
 
-    minimise  sum_i w_i max(0, h_i - y_i (b + K_i beta))^2 + theta' R theta        over theta = (b, beta)
+    minimise  sum_i w_i dist(b + K_i beta, [low_i, high_i])^2 + theta' R theta        over theta = (b, beta)
 
-The loss is one-sided: a row that reaches its margin target, or has none (h = -inf), costs nothing. It is a least-squares
-problem on the rows that fall short, so Newton's method solves it in a few steps. With h = 1 it is the squared hinge loss of
-an SVM in the primal (Keerthi & DeCoste 2005; Chapelle 2007).
+A row whose output lies in its interval costs nothing. It is a least-squares problem on the rows that fall short, so
+Newton's method solves it in a few steps. With the demands of labels it is the squared hinge loss of an SVM in the primal
+(Keerthi & DeCoste 2005; Chapelle 2007), or the squared epsilon-insensitive loss of regression.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Against
 from ..rows.threads import one_blas_thread
@@ -44,10 +45,10 @@ class NewtonSettings:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Biases and coefficients theta (m + 1, q), the shortfall h - y f of each row and output, and the objective."""
+    """Biases and coefficients theta (m + 1, q), the outputs f of each row (n, q), and the objective."""
 
     theta: Array
-    shortfall: Array
+    outputs: Array
     loss: float
 
     @property
@@ -61,11 +62,11 @@ class Fitted:
         return self.theta[1:]
 
 
-class OneSidedSquares:
+class IntervalSquares:
     """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call."""
 
-    def __init__(self, targets: Array, margin_targets: Array, weights: Array) -> None:
-        self.targets, self.margin_targets, self.weights = targets, margin_targets, weights[:, None]
+    def __init__(self, demands: Demands, weights: Array) -> None:
+        self.demands, self.weights = demands, weights[:, None]
 
     def fit(
         self,
@@ -81,20 +82,18 @@ class OneSidedSquares:
 
         `curvatures`, one for each output, carry their sums from one call to the next where points only grow in number.
         """
-        theta = np.zeros((R.shape[0], self.targets.shape[1])) if start is None else start.copy()
+        theta = np.zeros((R.shape[0], self.demands.shape[1])) if start is None else start.copy()
         with one_blas_thread():  # many small products
-            if outputs is None:
-                outputs = against.times(theta[1:]) + theta[0]
+            outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs.copy()
             return self._descend(against, R, settings, theta, outputs, curvatures)
 
-    def objective(self, shortfall: Array, theta: Array, R: Array) -> Array:
+    def objective(self, residual: Array, theta: Array, R: Array) -> Array:
         """Return the objective of each output."""
-        squares = np.square(np.maximum(shortfall, 0.0))
-        return (self.weights * squares).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
+        return (self.weights * np.square(residual)).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
 
-    def slopes(self, shortfall: Array) -> Array:
+    def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
-        return -2 * self.weights * self.targets * np.maximum(shortfall, 0.0)
+        return -2 * self.weights * self.demands.residual(outputs)
 
     def _descend(
         self,
@@ -105,31 +104,33 @@ class OneSidedSquares:
         outputs: Array,
         curvatures: list[RunningCurvature] | None,
     ) -> Fitted:
-        shortfall = self.margin_targets - self.targets * outputs
-        losses = self.objective(shortfall, theta, R)
+        residual = self.demands.residual(outputs)
+        losses = self.objective(residual, theta, R)
         curvatures = curvatures or [RunningCurvature() for _ in losses]
         going = np.arange(losses.size)  # outputs that still gain
         for _ in range(settings.steps):
             some = slice(None) if going.size == losses.size else going  # a slice copies nothing
-            step = self._steps(against, R, theta, shortfall, curvatures, going)
-            change = self.targets[:, some] * (against.times(step[1:]) + step[0])
-            lengths = self._lengths(shortfall[:, some], change, theta[:, some], step, R, settings.line_precision)
+            part = Demands(self.demands.low[:, some], self.demands.high[:, some])
+            step = self._steps(against, R, theta, residual, curvatures, going)
+            change = against.times(step[1:]) + step[0]
+            lengths = self._lengths(part, outputs[:, some], change, theta[:, some], step, R, settings.line_precision)
             theta[:, some] += lengths * step
-            shortfall[:, some] -= lengths * change
+            outputs[:, some] += lengths * change
+            residual[:, some] = part.residual(outputs[:, some])
             before = losses[some].copy()
-            losses[some] = self.objective(shortfall[:, some], theta[:, some], R)
+            losses[some] = self.objective(residual[:, some], theta[:, some], R)
             share = losses.mean() if settings.shared else losses[some]
             going = going[before - losses[some] > settings.precision * share]
             if not going.size:
                 break
-        return Fitted(theta, shortfall, float(losses.sum()))
+        return Fitted(theta, outputs, float(losses.sum()))
 
     def _steps(
         self,
         against: Against,
         R: Array,
         theta: Array,
-        shortfall: Array,
+        residual: Array,
         curvatures: list[RunningCurvature],
         going: Array,
     ) -> Array:
@@ -137,23 +138,25 @@ class OneSidedSquares:
         pull = R @ theta
         steps = np.empty((pull.shape[0], going.size))
         for number, column in enumerate(going):
-            active = shortfall[:, column] > 0
+            active = residual[:, column] != 0
             rows = np.flatnonzero(active)
-            residual = self.weights[rows, 0] * self.targets[rows, column] * shortfall[rows, column]
+            missing = self.weights[rows, 0] * residual[rows, column]
             H = curvatures[column].at(against, active, rows, self.weights[:, 0]) + R
-            gradient = np.concatenate([[residual.sum()], against.back(residual[:, None], rows)[:, 0]])
+            gradient = np.concatenate([[missing.sum()], against.back(missing[:, None], rows)[:, 0]])
             steps[:, number] = solve_definite(H, gradient - pull[:, column])
         return steps
 
-    def _lengths(self, shortfall: Array, change: Array, theta: Array, step: Array, R: Array, precision: float) -> Array:
+    def _lengths(
+        self, demands: Demands, outputs: Array, change: Array, theta: Array, step: Array, R: Array, precision: float
+    ) -> Array:
         """Return how far each output goes along its step: to the least loss."""
-        root = np.sqrt(self.weights[:, 0])
+        root = np.sqrt(self.weights)
         pull = R @ step
         linear, quadratic = (theta * pull).sum(axis=0), (step * pull).sum(axis=0)
-        pairs = ((root * shortfall[:, c], root * change[:, c]) for c in range(step.shape[1]))
-        return np.array(
-            [line_minimum(*pair, linear[c], quadratic[c], start=1.0, precision=precision) for c, pair in enumerate(pairs)]
-        )
+        low, high = root * (demands.low - outputs), root * (demands.high - outputs)
+        change = root * change
+        lines = [Line(low[:, c], high[:, c], change[:, c], linear[c], quadratic[c]) for c in range(linear.size)]
+        return np.array([line.minimum(start=1.0, precision=precision) for line in lines])
 
 
 class RunningCurvature:
@@ -188,30 +191,44 @@ def tie_ridge(against: Against, weights: Array) -> Array:
     return RIDGE * float(weights.sum()) * max(against.largest_square(), 1e-300) * np.eye(against.size + 1)
 
 
-def line_minimum(
-    slack: Array, change: Array, linear: float, quadratic: float, start: float = 0.0, precision: float = 1e-9
-) -> float:
-    """Return the t with the least  quadratic t^2 + 2 linear t + sum_i max(0, slack_i - t change_i)^2.
+@dataclass(frozen=True)
+class Line:
+    """quadratic t^2 + 2 linear t + sum_i dist(t change_i, [low_i, high_i])^2 as a function of t."""
 
-    Its derivative is piecewise linear and grows, so Newton's method ends at the root after a few pieces; it is kept to
-    the interval that the signs seen so far leave.
-    """
-    low, high, t = -np.inf, np.inf, start
-    squares, rest = np.square(change), np.empty_like(change)
-    for _ in range(LINE_STEPS):
-        np.multiply(change, -t, out=rest)
-        rest += slack
-        np.maximum(rest, 0.0, out=rest)
-        slope = quadratic * t + linear - change @ rest
-        curvature = quadratic + squares @ (rest > 0)
-        low, high = (low, t) if slope > 0 else (t, high)
-        if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
-            break
-        new = t - slope / curvature
-        t, before = float(new if low < new < high else (low + high) / 2), t
-        if abs(t - before) <= precision * abs(t):
-            break
-    return t
+    low: Array
+    high: Array
+    change: Array
+    linear: float
+    quadratic: float
+
+    def minimum(self, start: float = 0.0, precision: float = 1e-9) -> float:
+        """Return the t with the least value.
+
+        The derivative is piecewise linear and grows, so Newton's method ends at the root after a few pieces; it is kept to
+        the interval that the signs seen so far leave.
+        """
+        lowest, highest, t = -np.inf, np.inf, start
+        squares, moved, rest = np.square(self.change), np.empty_like(self.change), np.empty_like(self.change)
+        for _ in range(LINE_STEPS):
+            np.multiply(self.change, t, out=moved)
+            np.clip(moved, self.low, self.high, out=rest)
+            rest -= moved
+            slope = self.quadratic * t + self.linear - self.change @ rest
+            curvature = self.quadratic + squares @ (rest != 0)
+            lowest, highest = (lowest, t) if slope > 0 else (t, highest)
+            if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
+                break
+            new = t - slope / curvature
+            t, before = float(new if lowest < new < highest else (lowest + highest) / 2), t
+            if abs(t - before) <= precision * abs(t):
+                break
+        return t
+
+    def gain(self, t: float) -> float:
+        """Return by how much the value at t is below that at 0."""
+        moved = t * self.change
+        before, after = (np.clip(at, self.low, self.high) - at for at in (np.zeros_like(moved), moved))
+        return float(before @ before - after @ after - t * (self.quadratic * t + 2 * self.linear))
 
 
 def solve_definite(H: Array, gradient: Array) -> Array:

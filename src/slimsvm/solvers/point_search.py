@@ -11,12 +11,11 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
-from ..path import standard_error
 from ..rows.responses import largest
 from .descent import DescentSettings, descend
-from .margins import margin_targets
 from .newton import Fitted
 from .projection import ProjectedLoss
+from .wanted import wanted
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss: the margin targets, from the labels or from the full model, and how much |f|^2 weighs."""
+    """A loss: the demands, from the labels or from the full model, and how much |f|^2 weighs."""
 
     target: str
     decay: float | None
@@ -124,15 +123,14 @@ class PointSearch:
 
     def __init__(self, task: Task, objective: Objective, unit: float, schedule: Schedule, deadline: Deadline) -> None:
         self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
-        self.margin_targets = margin_targets(task, objective.model)
+        self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(task.rows, task.targets, self.margin_targets, task.weights, unit)
+        self.loss = ProjectedLoss(task.rows, self.demands, task.weights, unit)
         self.subsample = task.sample(schedule.kmeans_rows)
         self.subsample_loss = self._loss_on_subsample(self.subsample)
-        self.classes = np.unique(task.targets, axis=0, return_inverse=True)[1].ravel()
+        self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, task.rows.d))
-        theta, shortfall = np.zeros((1, self.margin_targets.shape[1])), np.maximum(self.margin_targets, 0.0)
-        self.found = Fitted(theta, shortfall, np.inf)
+        self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
 
     @property
     def model(self) -> Expansion:
@@ -143,7 +141,7 @@ class PointSearch:
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
         """Go on to a model of that size; a small one is also tried from fresh initial points."""
         self._set_decay(size)
-        start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.shortfall)])
+        start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
         if 1 < size <= self.schedule.several_starts_up_to:
             trial_steps = self.schedule.trial_steps if last else self.schedule.early_trial_steps
@@ -167,8 +165,8 @@ class PointSearch:
         trials = [PointSearch(part, objective, unit, self.schedule, self.deadline) for objective in objectives]
         for trial in trials:
             trial.refine(self.model, steps)
-        errors = [self.task.error(trial.model) for trial in trials]
-        margin = self.schedule.target_margin * standard_error(errors[0], self.task.n_validation)
+        judged = [self.task.judge(trial.model) for trial in trials]
+        errors, margin = [each.error for each in judged], self.schedule.target_margin * judged[0].standard_error
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         search = self
         if best.objective.name != self.objective.name:
@@ -195,7 +193,7 @@ class PointSearch:
 
     def _loss_on(self, rows: Array) -> ProjectedLoss:
         part = self.task.part(rows)
-        return ProjectedLoss(part.rows, part.targets, self.margin_targets[rows], part.weights, self.loss.decay)
+        return ProjectedLoss(part.rows, self.demands[rows], part.weights, self.loss.decay)
 
     def _loss_on_subsample(self, rows: Array) -> ProjectedLoss:
         """Return the loss on a random subsample, on which |f|^2 weighs as much as on all rows."""
@@ -205,9 +203,9 @@ class PointSearch:
         loss.decay *= self._weight_share(rows)
         return loss
 
-    def _loss_on_relevant(self, shortfall: Array) -> ProjectedLoss:
-        """Return the loss on the rows that matter next: those that fall short of their margin targets or nearly do."""
-        nearness = shortfall.max(axis=1)
+    def _loss_on_relevant(self, outputs: Array) -> ProjectedLoss:
+        """Return the loss on the rows that matter next: those that fall short of their demands or nearly do."""
+        nearness = self.demands.shortfall(outputs).max(axis=1)
         count = self.schedule.nearby * int((nearness > 0).sum()) + self.schedule.beside
         if count > self.schedule.subsample_share * nearness.size:
             return self.loss
@@ -216,7 +214,7 @@ class PointSearch:
     # Descent.
 
     def _descend(self, points: Array, theta: Array, steps: int, all_rows: bool) -> None:
-        """Move the points for so many steps, then find the best coefficients and the shortfall on all rows."""
+        """Move the points for so many steps, then find the best coefficients and the outputs of all rows."""
         rows = self._enough_rows(points.size)
         if all_rows or rows.size == self.task.rows.n:
             self.points, self.found = self._descend_on_all(points, theta, steps)
@@ -233,7 +231,7 @@ class PointSearch:
         found = self.loss.settle(points)
         round_steps = self.schedule.round_steps
         while steps > 0 and not self.deadline.over:
-            part = self._loss_on_relevant(found.shortfall)
+            part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
             self.loss.theta = part.theta
@@ -272,22 +270,22 @@ class PointSearch:
 
     def _fresh_starts(self, size: int) -> Iterator[Array]:
         """Yield initial points that owe nothing to the model so far: k-means, and random rows moved towards the mean."""
-        everything = np.maximum(self.margin_targets, 0.0)
-        yield self._new_points(size, everything)
+        nothing = np.zeros(self.demands.shape)  # the outputs of no model at all
+        yield self._new_points(size, nothing)
         mean = self.task.rows.inward(self.task.rows.mean(self.subsample))
         for share in self.schedule.towards_mean:
-            yield mean + share * (self._new_points(size, everything, sample=1) - mean)
+            yield mean + share * (self._new_points(size, nothing, sample=1) - mean)
 
-    def _new_points(self, count: int, shortfall: Array, sample: int | None = None) -> Array:
-        """Return new points: k-means centres of rows that fall short, in equal number from each class."""
+    def _new_points(self, count: int, outputs: Array, sample: int | None = None) -> Array:
+        """Return new points: k-means centres of rows that fall short, in equal number from each group of rows."""
         sample = self.schedule.kmeans_rows if sample is None else sample
-        mass = (self.task.weights[:, None] * np.square(np.maximum(shortfall, 0.0))).sum(axis=1)
-        totals = np.bincount(self.classes, weights=mass)
+        mass = (self.task.weights[:, None] * np.square(self.demands.residual(outputs))).sum(axis=1)
+        totals = np.bincount(self.groups, weights=mass)
         order = np.argsort(-totals, kind="stable")
         counts = np.full(order.size, count // order.size)
         counts[order[: count % order.size]] += 1
         found = [
-            self._means(np.flatnonzero(self.classes == k), mass, counts[k], max(sample, counts[k]))
+            self._means(np.flatnonzero(self.groups == k), mass, counts[k], max(sample, counts[k]))
             for k in range(order.size)
             if counts[k]
         ]

@@ -1,6 +1,6 @@
 """Losses of points alone, with the best coefficients for each set of points: variable projection (Golub & Pereyra 1973).
 
-    L(Z) = min over coef, bias of  sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + theta' R(Z) theta
+    L(Z) = min over coef, bias of  sum_ic w_i dist(f_c(x_i), [low_ic, high_ic])^2 + theta' R(Z) theta
 
 with f_c(x) = sum_j k(x, z_j) coef_jc + bias_c, theta = (bias, coef), and R(Z) the regulariser: `decay` times |f|^2 in
 feature space, and a ridge that settles ties. Newton's method finds the minimum (`newton`). There the derivative with
@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Rows
-from .newton import RIDGE, Fitted, NewtonSettings, OneSidedSquares
+from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
 
 #: Newton's method between two moves of the points: a start that is nearly right makes few steps enough
 ROUGH = NewtonSettings(steps=8, precision=1e-4, line_precision=0.01, shared=True)
@@ -32,23 +33,22 @@ class ProjectedLoss:
     def __init__(
         self,
         rows: Rows,
-        targets: Array,
-        margin_targets: Array,
+        demands: Demands,
         weights: Array,
         decay: float,
         newton: NewtonSettings = ROUGH,
         ridge: float = RIDGE,
     ) -> None:
         self.rows, self.decay, self.newton, self.ridge = rows, decay, newton, ridge
-        self.problem = OneSidedSquares(targets, margin_targets, weights)
+        self.problem = IntervalSquares(demands, weights)
         self.total_weight = float(weights.sum())
         self.against = rows.moving(np.zeros((0, rows.d)))
-        self.theta = np.zeros((1, targets.shape[1]))
+        self.theta = np.zeros((1, demands.shape[1]))
 
     def __call__(self, points: Array) -> tuple[float, Array]:
         """Return L and its gradient (m, d)."""
         found, among = self._fit(points, self.newton)
-        gradient = self.against.pullback(self.problem.slopes(found.shortfall), found.coef)
+        gradient = self.against.pullback(self.problem.slopes(found.outputs), found.coef)
         if self.rows.kernel.definite:
             # each point has two places in |f|^2, of which the pullback sees one
             gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (found.coef @ found.coef.T))

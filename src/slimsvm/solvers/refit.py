@@ -1,4 +1,4 @@
-"""New coefficients and bias for the points of a small model, by the margin targets of the training rows."""
+"""New coefficients and bias for the points of a small model, by the demands of the training rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
-from .margins import margin_targets
-from .newton import NewtonSettings, OneSidedSquares, tie_ridge
+from .newton import IntervalSquares, NewtonSettings, tie_ridge
+from .wanted import wanted
 
 #: kernel values between rows and points that a refit may hold; where all rows need more, a subsample is used
 REFIT_VALUES = 1 << 24
@@ -19,17 +19,16 @@ PRECISE = NewtonSettings()
 
 @dataclass(frozen=True)
 class Refit:
-    """Rows and their margin targets; calling it with a model gives that model the best coefficients and bias for them."""
+    """Rows and what they demand; calling it with a model gives that model the best coefficients and bias for them."""
 
     rows: Rows
-    problem: OneSidedSquares
+    problem: IntervalSquares
 
     @classmethod
     def of(cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True) -> Refit:
         """Return a refit to a full model's margins, or to the labels alone, for models of up to `most` points."""
         part = task.part(task.sample(max(REFIT_VALUES // (most + 1), 1)))
-        targets = margin_targets(part, model, or_labels=or_labels)
-        return cls(part.rows, OneSidedSquares(part.targets, targets, part.weights))
+        return cls(part.rows, IntervalSquares(wanted(part, model, or_labels=or_labels), part.weights))
 
     def __call__(self, small: Expansion) -> Expansion:
         """Return the same points with the best coefficients."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..path import standard_error
 from .rows import Row, finished
 
 
@@ -23,5 +22,5 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
         return None
     errors = {budget: float(np.mean([row["validation_error"] for row in group])) for budget, group in by_budget.items()}
     best = min(errors, key=lambda budget: errors[budget])
-    bound = errors[best] + standard_error(errors[best], by_budget[best][0]["n_validation"])
+    bound = errors[best] + (by_budget[best][0]["validation_se"] or 0.0)
     return min(budget for budget, error in errors.items() if error <= bound)

@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline
 
 from ..estimators import SlimSVC
 from ..kernels import Array, Matrix
-from ..path import standard_error
 from ..ship.c import CExporter
 from ..ship.source import artefact_of
 
@@ -27,17 +26,23 @@ def svc_of(model: Any) -> SlimSVC:
 def measure(model: Any, X_test: Matrix, y_test: Array) -> dict[str, Any]:
     """Return size, bytes, microseconds, test error and validation error of a fitted model."""
     svc = svc_of(model)
-    error = float(np.mean(model.predict(X_test) != y_test))
+    error, se = error_rate(model, X_test, y_test)
     return {
         "size": svc.model_.size,
         **table_cost(model),
         "us": microseconds(model, X_test),
         "error": error,
-        "se": standard_error(error, X_test.shape[0]),
+        "se": se,
         **_validation(svc),
         "kernel_evals": svc.n_kernel_evals_,
         "ended": svc.status_.name.lower(),
     }
+
+
+def error_rate(model: Any, X: Matrix, y: Array) -> tuple[float, float]:
+    """Return the share of rows that a model puts into another class, and its standard error."""
+    error = float(np.mean(model.predict(X) != y))
+    return error, float(np.sqrt(error * (1 - error) / y.size))
 
 
 def table_cost(model: Any) -> dict[str, int | None]:
@@ -63,9 +68,11 @@ def microseconds(model: Any, X: Matrix, repeats: int = 7) -> float:
 def _validation(svc: SlimSVC) -> dict[str, Any]:
     """Return what the path says of the model kept; empty for models without a path."""
     if svc.path_ is None or svc.budget is None:
-        return {"validation_error": None, "n_validation": None, "path": ""}
+        return {"path": ""}
+    step = svc.path_.best(int(svc.budget))
     return {
-        "validation_error": svc.path_.best(int(svc.budget)).error,
+        "validation_error": step.error,
+        "validation_se": step.standard_error,
         "n_validation": svc.path_.n_validation,
         "path": " ".join(f"{step.size}:{step.error:.6g}" for step in svc.path_),
     }

@@ -37,6 +37,7 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "n_train": int,
     "n_test": int,
     "validation_error": float,
+    "validation_se": float,
     "n_validation": int,
     "seconds": float,
     "kernel_evals": int,

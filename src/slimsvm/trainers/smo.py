@@ -1,22 +1,33 @@
-"""The exact C-SVM by sequential minimal optimisation (`solvers.smo`)."""
+"""The exact SVM by sequential minimal optimisation: C-SVM, epsilon-SVR and one-class SVM (`solvers.smo`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
+
+from ..goals import Novelty, Regression
 from ..limits import Limits
+from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
+from ..solvers.tube import Tube
 from .frames.per_output import Binary, BinaryTrainer, Solution
 
 
 @dataclass(frozen=True)
 class SMO(BinaryTrainer):
-    """C-SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit)."""
+    """The SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit).
+
+    For classes it is the C-SVM, for regression the SVM with the epsilon-insensitive loss, for novelty the one-class SVM,
+    which has no C. The optima and the meaning of `tol` are LIBSVM's.
+    """
 
     C: float = 1.0
     tol: float = 1e-3
     max_iter: int = -1
     working_set: int = 2048
+    real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.working_set < 2:
@@ -28,8 +39,27 @@ class SMO(BinaryTrainer):
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output."""
+        limit = Limits(self.max_iter).iterations
+        match problem.goal:
+            case Novelty():
+                return self._solve_one_class(problem, problem.goal.nu, limit)
+            case Regression():
+                return self._solve_regression(problem, problem.goal.epsilon, limit)
         run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
         if problem.start is not None:
             run.begin_from(problem.start)
-        run.solve(Limits(self.max_iter).iterations, problem.report)
+        run.solve(limit, problem.report)
+        return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
+
+    def _solve_regression(self, problem: Binary, epsilon: float, limit: float) -> Solution:
+        run = Tube(problem.rows, problem.y, self.C * problem.weights, self)
+        if problem.start is not None:
+            run.begin_from(problem.start)
+        status = run.solve(epsilon, limit, problem.report)
+        return Solution(run.coef, run.bias, run.state.steps, run.state.gap, status)
+
+    def _solve_one_class(self, problem: Binary, nu: float, limit: float) -> Solution:
+        run = OneClassState(problem.rows, problem.weights, nu, self)
+        run.begin_from(np.zeros(problem.rows.n) if problem.start is None else problem.start)
+        run.solve(limit, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)

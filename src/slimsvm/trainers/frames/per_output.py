@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from ...goals import Goal, OneVsRest
 from ...kernels import Array
 from ...model import Fit, Status, Task
 from ...rows.protocol import Rows
@@ -19,11 +20,12 @@ class Binary:
     """The two-class problem of one output, on the rows that take part in it."""
 
     rows: Rows
-    y: Array  # (n,) of -1 and +1
+    y: Array  # (n,) of -1 and +1, or real targets
     weights: Array  # (n,), above 0
     rng: np.random.Generator
     start: Array | None  # signed coefficients of an earlier run to start from
     report: Callable[[float], None]  # takes the share done
+    goal: Goal = field(default_factory=lambda: OneVsRest(2))
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class BinaryTrainer:
 
     #: whether rows may have weights of their own
     weighted: ClassVar[bool] = True
+    #: whether targets may be real values (regression, novelty), not only classes
+    real_valued: ClassVar[bool] = False
     #: whether the method itself makes the outputs share their points; then fewer outputs are better
     shared: ClassVar[bool] = False
 
@@ -56,7 +60,8 @@ class BinaryTrainer:
     def fit(self, task: Task, start: Array | None = None) -> Fit:
         """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
         n, q = task.targets.shape
-        members = [np.flatnonzero(task.targets[:, column]) for column in range(q)]  # the rows that take part
+        # the rows that take part
+        members = [np.arange(n) if task.goal.real else np.flatnonzero(task.targets[:, column]) for column in range(q)]
         rngs, solved = task.rng.spawn(q), dict[int, Solution]()
 
         def problem(column: int) -> Binary:
@@ -68,6 +73,7 @@ class BinaryTrainer:
                 rngs[column],
                 None if start is None else start[rows, column],
                 partial(_report, task, len(solved), q),
+                task.goal,
             )
 
         if q > 1 and max(rows.size for rows in members) <= min(self.small(), n - 1):

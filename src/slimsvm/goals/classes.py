@@ -1,4 +1,4 @@
-"""From labels to columns of targets, and from outputs back to labels.
+"""Classification: from labels to columns of targets, and from outputs back to labels.
 
 Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, in every coding.
 """
@@ -11,11 +11,55 @@ from typing import ClassVar
 
 import numpy as np
 
+from .demands import Demands
+
 Array = np.ndarray
 
 
+class Classification:
+    """What all codings share: each output should be 1 at least on the side of its target, and an error costs 1."""
+
+    #: whether rows have labels
+    labelled: ClassVar[bool] = True
+    #: whether targets are real values; they are -1, 0 and +1
+    real: ClassVar[bool] = False
+
+    def demands(self, targets: Array) -> Demands:
+        """Return y f >= 1 for each row and output."""
+        return Demands.beyond(targets, 1.0)
+
+    def followed(self, targets: Array, outputs: Array) -> Demands:
+        """Return y f >= h with the full model's margins h = min(1, y f), and nothing where it is wrong.
+
+        A full model that is wrong on every row is an error.
+        """
+        margins = targets * outputs
+        if not (margins > 0).any() and (margins < 0).any():
+            raise ValueError(
+                "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it "
+                "was trained on, and its kernel parameters"
+            )
+        return Demands.beyond(targets, np.where(margins > 0, np.minimum(margins, 1.0), -np.inf))
+
+    def groups(self, targets: Array) -> Array:
+        """Return the class of each row, as a number."""
+        return np.unique(targets, axis=0, return_inverse=True)[1].ravel()
+
+    def strata(self, labels: Array) -> Array | None:
+        """Return the classes."""
+        return labels
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the class of each row."""
+        raise NotImplementedError
+
+    def losses(self, labels: Array, outputs: Array) -> Array:
+        """Return 1 for each row that is put into another class, and 0 for the others."""
+        return (self.decode(outputs) != labels).astype(np.float64)
+
+
 @dataclass(frozen=True)
-class OneVsRest:
+class OneVsRest(Classification):
     """One column per class, +1 for its rows; the largest output is predicted."""
 
     name: ClassVar[str] = "ovr"
@@ -45,7 +89,7 @@ class OneVsRest:
 
 
 @dataclass(frozen=True)
-class OneVsOne:
+class OneVsOne(Classification):
     """One column per pair of classes i < j, as in LIBSVM; the class with the most votes is predicted, the first of equals.
 
     A column is positive for class i and 0 for rows of other classes; with two classes it is positive for class 1.
@@ -113,6 +157,3 @@ class OneVsOne:
     def owner(self, coef: Array) -> Array:
         """Return the class that the coefficients (m, q) of each point favour most."""
         return self._sums(coef).argmax(axis=1)
-
-
-CODINGS = {coding.name: coding for coding in (OneVsRest, OneVsOne)}

@@ -11,14 +11,14 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
+from slimsvm.goals import CLASSIFIERS, OneVsOne, OneVsRest
 from slimsvm.importers.sklearn import import_svc
-from slimsvm.multiclass import CODINGS, OneVsOne, OneVsRest
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @given(k=st.integers(2, 7), seed=st.integers(0, 1000))
 def test_targets_decode_to_the_labels_they_encode(name, k, seed):
-    coding = CODINGS[name](k)
+    coding = CLASSIFIERS[name](k)
     labels = np.random.default_rng(seed).integers(0, k, 30)
     targets = coding.encode(labels)
     assert targets.shape == (30, coding.outputs)
@@ -26,17 +26,17 @@ def test_targets_decode_to_the_labels_they_encode(name, k, seed):
     np.testing.assert_array_equal(coding.decode(targets), labels)
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_every_output_has_rows_for_and_against_it(name, k):
-    targets = CODINGS[name](k).encode(np.arange(k))
+    targets = CLASSIFIERS[name](k).encode(np.arange(k))
     assert (targets == 1).any(axis=0).all()
     assert (targets == -1).any(axis=0).all()
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_two_classes_are_one_output_that_is_positive_for_class_one(name):
-    coding = CODINGS[name](2)
+    coding = CLASSIFIERS[name](2)
     assert coding.outputs == 1
     np.testing.assert_array_equal(coding.encode(np.array([0, 1, 1])), [[-1.0], [1.0], [1.0]])
     outputs = np.array([[-0.5], [2.0]])
@@ -44,19 +44,19 @@ def test_two_classes_are_one_output_that_is_positive_for_class_one(name):
     np.testing.assert_array_equal(coding.decode(outputs), [0, 1])
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_codings_of_two_classes_agree(name):
     outputs = np.random.default_rng(0).normal(size=(50, 1))
-    for coding in (CODINGS[name](2), OneVsRest(2)):
+    for coding in (CLASSIFIERS[name](2), OneVsRest(2)):
         np.testing.assert_array_equal(coding.decode(outputs), outputs.ravel() > 0)
         np.testing.assert_array_equal(coding.owner(outputs), outputs.ravel() > 0)
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("k", [3, 6])
 def test_the_largest_score_names_the_class(name, k):
     """For votes: where no two classes have equally many, since scores part equals by the sum of outputs."""
-    coding = CODINGS[name](k)
+    coding = CLASSIFIERS[name](k)
     outputs = np.random.default_rng(k).normal(size=(400, coding.outputs))
     scores, labels = coding.scores(outputs), coding.decode(outputs)
     assert scores.shape == (400, k)
@@ -68,10 +68,10 @@ def test_the_largest_score_names_the_class(name, k):
     np.testing.assert_array_equal(scores.argmax(axis=1), labels)
 
 
-@pytest.mark.parametrize("name", CODINGS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_a_point_that_speaks_for_one_class_belongs_to_it(name, k):
-    coding = CODINGS[name](k)
+    coding = CLASSIFIERS[name](k)
     owners = np.arange(k).repeat(2)
     coef = coding.encode(owners) * np.random.default_rng(0).uniform(0.5, 1.5, (owners.size, 1))
     np.testing.assert_array_equal(coding.owner(coef), owners)
@@ -125,10 +125,10 @@ def test_one_against_one_is_svcs(load):
     imported = import_svc(svc)
     outputs = imported.model(X[test])
     np.testing.assert_allclose(outputs, svc.decision_function(X[test]), atol=1e-9)
-    np.testing.assert_array_equal(svc.classes_[imported.coding.decode(outputs)], svc.predict(X[test]))
+    np.testing.assert_array_equal(svc.classes_[imported.goal.decode(outputs)], svc.predict(X[test]))
     svc.set_params(decision_function_shape="ovr")
-    np.testing.assert_allclose(imported.coding.scores(outputs), svc.decision_function(X[test]), atol=1e-9)
-    owners = imported.coding.owner(imported.model.coef)
+    np.testing.assert_allclose(imported.goal.scores(outputs), svc.decision_function(X[test]), atol=1e-9)
+    owners = imported.goal.owner(imported.model.coef)
     assert (owners == np.repeat(np.arange(svc.classes_.size), svc.n_support_)).mean() > 0.9
 
 
@@ -143,6 +143,6 @@ def test_ties_of_votes_go_to_the_first_class_as_in_svc():
 
 def test_estimators_hold_the_coding_they_decode_by():
     X, y = load_iris(return_X_y=True)
-    assert isinstance(SlimSVC().fit(X, y).coding_, OneVsOne)
-    assert isinstance(SlimSVC(budget=10, random_state=0).fit(X, y).coding_, OneVsRest)
-    assert isinstance(compress(SVC().fit(X, y), X, y).coding_, OneVsOne)
+    assert isinstance(SlimSVC().fit(X, y).goal_, OneVsOne)
+    assert isinstance(SlimSVC(budget=10, random_state=0).fit(X, y).goal_, OneVsRest)
+    assert isinstance(compress(SVC().fit(X, y), X, y).goal_, OneVsOne)

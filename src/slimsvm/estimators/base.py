@@ -1,0 +1,139 @@
+"""What all estimators share: rows in, a kernel expansion fitted and shrunk, outputs back."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from ..goals import Goal
+from ..kernels import Array, Matrix, make_kernel, resolve_gamma
+from ..model import Fit
+from ..progress import silent
+from ..rows.homes import open_rows, resolve_device
+from ..rows.prediction import PREDICTION_ERROR
+from ..selection import Selection
+from .methods import check_methods, keeps_budget, make_reducer, make_trainer
+from .streams import keep_stream
+from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What an estimator makes of y: the goal, labels as the goal takes them, and the rows' weights in the loss."""
+
+    goal: Goal
+    labels: Array
+    weights: Array
+
+
+class KernelMachine(BaseEstimator):
+    """Base of the estimators; each adds its parameters, its labels and its predictions."""
+
+    #: what y is: "classes", "values" or "none"
+    _labels_are = "classes"
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "chi2"
+        return tags
+
+    def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
+        """Return the goal and the labels for y; `whole` where the full model is kept as it is."""
+        raise NotImplementedError
+
+    def _outputs(self, X: Matrix) -> Array:
+        """Return the outputs of each row, (n, q)."""
+        X, model = prediction_rows(self, X), self.model_
+        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
+            return model(X)
+        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
+        return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
+
+    @property
+    def support_vectors_(self) -> Matrix:
+        """The points of the model."""
+        return self.model_.points
+
+    @property
+    def dual_coef_(self) -> Array:
+        """The coefficients, one row per output."""
+        return self.model_.coef.T
+
+    @property
+    def intercept_(self) -> Array:
+        """The bias of each output."""
+        return self.model_.bias
+
+
+def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
+    """Do the work of `fit`, and call report(phase, share done) on the way."""
+    check_settings(estimator)
+    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
+    reducer, trainer = make_reducer(estimator), make_trainer(estimator)
+    selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    if trainer is None:
+        fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
+        fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
+    else:
+        # how far off kernel values may be for a solution to `tol`
+        C, tol = getattr(trainer, "C", estimator.C), getattr(trainer, "tol", estimator.tol)
+        error = tol / (C * float(selection.weights.max()))
+        allowed, start = None, None
+        if estimator.tolerance is not None:
+            baseline, start = selection.baseline(trainer, error)
+            allowed = baseline + estimator.tolerance
+        fit = trainer.fit(selection.whole(error), start)
+        done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
+        budget = None if done else estimator.budget
+        fitted.model_, fitted.path_ = selection.select(fit.model, budget, allowed)
+        if not fit.status.as_planned:
+            words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
+            warnings.warn(words, ConvergenceWarning, stacklevel=3)
+    fitted.goal_, fitted.n_kernel_evals_ = selection.goal, selection.meter.evaluations
+    fitted.n_iter_, fitted.status_ = fit.n_iter, fit.status
+    keep_stream(fitted, trainer, selection.kernel, fit.state)
+    estimator.__dict__ = fitted.__dict__
+    return estimator
+
+
+def _selection(
+    estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
+) -> Selection:
+    """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
+    given, y = training_rows(estimator, X, y, least=2)
+    X, y, weights, kept = weighted_rows(given, y, sample_weight)
+    gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
+    kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    kernel.check_rows(given)
+    # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
+    whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
+    labelled = estimator._labelled(y, weights, whole=whole)
+    check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
+    for C in {estimator.C, *(getattr(method, "C", estimator.C) for method in (trainer, reducer))}:
+        check_costs(C, labelled.weights)
+    return Selection(
+        X,
+        labelled.labels,
+        labelled.weights,
+        kernel,
+        labelled.goal,
+        reducer,
+        seed_of(estimator.random_state),
+        kept,
+        estimator.validation_fraction,
+        estimator.device,
+        estimator.cache_mb,
+        report=report,
+    )

@@ -1,0 +1,65 @@
+"""Goals: what rows demand of a model, how its outputs are read, and how it is judged. A new one is a class and a line here.
+
+Trainers, reducers, paths, files and exporters ask the goal and know nothing of the kind of problem. NumPy is all it needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .classes import OneVsOne, OneVsRest
+from .demands import Array, Demands
+from .values import Novelty, Regression
+
+
+class Goal(Protocol):
+    """What a problem asks for. Labels are class numbers 0 .. k-1, or real targets; arrays have a column for each output."""
+
+    @property
+    def name(self) -> str:
+        """Its name in files."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether rows have labels; otherwise the full model's scores stand for them."""
+
+    @property
+    def real(self) -> bool:
+        """Whether targets are real values; otherwise they are -1, 0 and +1."""
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes; 0 where predictions are values."""
+
+    @property
+    def outputs(self) -> int:
+        """The number of columns."""
+
+    def encode(self, labels: Array) -> Array:
+        """Return the targets (n, q): -1, +1 and 0 for no part in an output, or real values."""
+
+    def demands(self, targets: Array) -> Demands:
+        """Return the intervals in which outputs should lie, by the labels alone."""
+
+    def followed(self, targets: Array, outputs: Array) -> Demands:
+        """Return the intervals in which a small model's outputs should lie, by the full model's outputs."""
+
+    def groups(self, targets: Array) -> Array:
+        """Return a number for each row, equal for rows of the same kind."""
+
+    def strata(self, labels: Array) -> Array | None:
+        """Return the classes by which validation rows are drawn; None where there are none."""
+
+    def scores(self, outputs: Array) -> Array:
+        """Return what scikit-learn's decision_function returns."""
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the class number of each row, or its value."""
+
+    def losses(self, labels: Array, outputs: Array) -> Array:
+        """Return the loss of each row, (n,); a model is judged by the mean."""
+
+
+#: goals whose labels are classes
+CLASSIFIERS: dict[str, Any] = {goal.name: goal for goal in (OneVsRest, OneVsOne)}
+GOALS: dict[str, Any] = CLASSIFIERS | {goal.name: goal for goal in (Regression, Novelty)}

@@ -1,0 +1,46 @@
+"""Demands: the interval in which each output of each row should lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Demands:
+    """low <= f(x_i) <= high for each row and output, both (n, q).
+
+    A classifier's demand is one-sided, [1, inf) or (-inf, -1]. A regressor's is a tube around its target. A row that has
+    no part in an output demands nothing of it, (-inf, inf).
+    """
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def beyond(cls, targets: Array, margins: Array | float) -> Demands:
+        """Return the demands y f >= margin for targets y of -1 and +1; nothing where y is 0 or the margin -inf."""
+        return cls(
+            np.where(targets > 0, margins, -np.inf),
+            np.where(targets < 0, -margins, np.inf),
+        )
+
+    def __getitem__(self, rows: Array) -> Demands:
+        """Return the demands of some rows."""
+        return Demands(self.low[rows], self.high[rows])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and outputs."""
+        return self.low.shape
+
+    def shortfall(self, outputs: Array) -> Array:
+        """Return how far each output is outside its interval; below 0 inside it, -inf where nothing is demanded."""
+        return np.maximum(self.low - outputs, outputs - self.high)
+
+    def residual(self, outputs: Array) -> Array:
+        """Return the change that brings each output into its interval; 0 inside it."""
+        return np.clip(outputs, self.low, self.high) - outputs

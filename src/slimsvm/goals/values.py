@@ -1,0 +1,87 @@
+"""Goals with one real output: regression, and the score of novelty detection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .demands import Demands
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One output, the predicted value; demands are tubes of radius `epsilon` around the targets.
+
+    A row's loss is its squared error divided by `variance`, that of the training targets. The mean loss is then 1 - R^2.
+    """
+
+    name: ClassVar[str] = "regression"
+    #: whether rows have labels, or the full model's scores stand for them
+    labelled: ClassVar[bool] = True
+    #: whether targets are real values
+    real: ClassVar[bool] = True
+    epsilon: float = 0.0
+    variance: float = 1.0
+
+    @property
+    def n_classes(self) -> int:
+        """There are no classes."""
+        return 0
+
+    @property
+    def outputs(self) -> int:
+        """The number of columns."""
+        return 1
+
+    def encode(self, labels: Array) -> Array:
+        """Return the targets (n, 1)."""
+        return np.asarray(labels, dtype=np.float64)[:, None]
+
+    def demands(self, targets: Array) -> Demands:
+        """Return the tubes around the targets."""
+        return Demands(targets - self.epsilon, targets + self.epsilon)
+
+    def followed(self, targets: Array, outputs: Array) -> Demands:  # noqa: ARG002
+        """Return the demand that a small model has the outputs of the full one."""
+        return Demands(outputs, outputs)
+
+    def groups(self, targets: Array) -> Array:
+        """Return a number for each row, equal for rows of the same kind: all rows are."""
+        return np.zeros(targets.shape[0], dtype=np.intp)
+
+    def strata(self, labels: Array) -> Array | None:  # noqa: ARG002
+        """Return the classes by which validation rows are drawn; None where there are none."""
+        return None
+
+    def scores(self, outputs: Array) -> Array:
+        """Return the predicted values."""
+        return outputs.ravel()
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the predicted values."""
+        return outputs.ravel()
+
+    def losses(self, labels: Array, outputs: Array) -> Array:
+        """Return the squared error of each row, as a share of the variance of the targets."""
+        return np.square(outputs.ravel() - labels) / self.variance
+
+
+@dataclass(frozen=True)
+class Novelty(Regression):
+    """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1).
+
+    Rows have no labels. A small model is judged by how far its scores are from the full model's, which stand for them, so
+    the mean loss is 1 - R^2 of the one as a predictor of the other.
+    """
+
+    name: ClassVar[str] = "novelty"
+    labelled: ClassVar[bool] = False
+    nu: float = 0.5  # the share of training rows that may be novel
+
+    def decode(self, outputs: Array) -> Array:
+        """Return +1 or -1 for each row."""
+        return np.where(outputs.ravel() >= 0, 1, -1)

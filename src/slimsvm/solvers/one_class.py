@@ -1,0 +1,40 @@
+"""The one-class SVM of Schölkopf et al. (2001), by the pair steps of `smo`.
+
+    min  1/2 a'K a     0 <= a_i <= w_i,  sum_i a_i = nu sum_i w_i
+
+f(x) = sum_i a_i k(x_i, x) - rho is at least 0 for all but a share nu of the rows at most. This is the problem of `SmoState`
+with labels of 1 and no linear term. The scale is LIBSVM's: the paper divides a and rho by nu n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import Array
+from ..rows.protocol import Rows
+from .smo import Rounds, SmoState
+
+
+class OneClassState(SmoState):
+    """The problem of all rows. It starts with the sum on as few rows as can hold it, evenly spaced among all."""
+
+    def __init__(self, rows: Rows, weights: Array, nu: float, settings: Rounds) -> None:
+        super().__init__(rows, np.ones(rows.n), weights, settings, linear=np.zeros(rows.n))
+        self.total = nu * float(weights.sum())
+
+    def begin_from(self, start: Array) -> None:
+        """Start from coefficients; what the box cuts off or the sum still needs goes to the next rows that have room."""
+        alpha = np.clip(start, 0.0, self.cap)
+        alpha *= self.total / max(float(alpha.sum()), self.total)
+        order = evenly_spaced(self.rows.n)
+        room = (self.cap - alpha)[order]
+        filled = np.concatenate([[0.0], np.cumsum(room)])[:-1]
+        alpha[order] += np.clip(self.total - alpha.sum() - filled, 0.0, room)
+        self.alpha = alpha
+        support = np.flatnonzero(alpha)
+        self.responses.add_rows(support, alpha[support, None])
+
+
+def evenly_spaced(n: int) -> Array:
+    """Return 0 .. n-1 in an order whose first few are spread evenly: that of multiples of the golden ratio, modulo 1."""
+    return np.argsort(np.modf(np.arange(n) * (np.sqrt(5.0) - 1) / 2)[0], kind="stable")
