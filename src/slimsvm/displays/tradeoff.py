@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..tradeoffs.measure import error_rate, microseconds, table_cost
+from ..tradeoffs.measure import error_rate, microseconds, svc_of, table_cost
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.rows import Row
 from ..tradeoffs.summary import Point, summarise
@@ -130,15 +130,14 @@ class TradeoffDisplay:
 
 def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
     """Return the estimator with another model of its path."""
-    other = SlimSVC(**estimator.get_params(deep=False))
-    other.__dict__.update(estimator.__dict__, model_=replace(model))
+    other = copy.copy(estimator)
+    other.model_ = model
     return other
 
 
 def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
     """Return the figures of a fitted model that a trade-off draws."""
     error, se = error_rate(model, X, np.asarray(y))
-    svc = model[-1] if hasattr(model, "steps") else model
-    size, nbytes = svc.model_.size, float(table_cost(model)["bytes"] or 0)
+    size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
     nan = float("nan")
     return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)

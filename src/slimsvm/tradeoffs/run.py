@@ -12,9 +12,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.pipeline import make_pipeline
 
 from ..estimators import SlimSVC
+from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix
 from ..model import Status
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
@@ -22,7 +24,7 @@ from .machine import machine
 from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods
 from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, Row, key_of
-from .split import Split, fingerprint, make_scaler, resolve_scale, split_rows
+from .split import Split, fingerprint, resolve_scale, split_rows
 from .store import MemoryStore, store_of
 from .value import Tradeoff
 
@@ -133,7 +135,7 @@ def tradeoff(
     test = None if test is None else checked_rows(*test, width=X.shape[1])
     check_settings(settings, scale, test_size)
     scale = resolve_scale(scale, X)
-    make_scaler(scale, X)
+    make_scaler(scale, issparse(X))
     chosen = make_methods(methods, time_limit)
     runs = list(_runs(chosen, check_budgets(budgets), check_seeds(seeds)))
     common = {
@@ -238,7 +240,7 @@ class _Study:
 
     def _fit(self, run: Run, split: Split) -> tuple[Any, float, list[str]]:
         """Return the fitted model, the seconds of its fit alone, and what it warned of."""
-        scaler = make_scaler(self.scale, split.X)
+        scaler = make_scaler(self.scale, issparse(split.X))
         rows = split.X if scaler is None else scaler.fit_transform(split.X)
         svc = SlimSVC(**{**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed})
         with warnings.catch_warnings(record=True) as caught:

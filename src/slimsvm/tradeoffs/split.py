@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..kernels import Array, Matrix
 
@@ -48,14 +47,6 @@ def resolve_scale(scale: str, X: Matrix) -> str:
     deviations = np.std(X, axis=0)
     deviations = deviations[deviations > 0]
     return "standard" if deviations.size and deviations.max() > UNEVEN * np.median(deviations) else "none"
-
-
-def make_scaler(scale: str, X: Matrix) -> Any:
-    """Return the scaler of that name, not fitted; None for "none"."""
-    if issparse(X) and scale == "minmax":
-        raise ValueError('scale="minmax" would fill sparse rows; use scale="maxabs"')
-    scalers = {"standard": StandardScaler(with_mean=not issparse(X)), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
-    return scalers.get(scale)
 
 
 def fingerprint(*arrays: Any) -> str:
