@@ -58,7 +58,9 @@ def test_ctrl_c_says_that_the_command_continues(here, capsys, monkeypatch):
 
     monkeypatch.setattr(seeing, "_line_by_line", lambda: stop)
     assert cli.run(["tradeoff", "iris", *QUICK]) == 130
-    assert "the same command" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "the same command" in error
+    assert error.count("\n") == 1
     assert len(read_rows(here / "tradeoff.csv")) == 1
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .interrupts import INTERRUPTED, raise_on_interrupt
+from .interrupts import INTERRUPTED, WorkInterruptedError, raise_on_interrupt
 from .parse import (
     LARGEST_DEGREE,
     LARGEST_INT,
@@ -73,6 +73,8 @@ def run(arguments: list[str]) -> int:
         try:
             code = int(command.main(arguments or ["--help"], prog_name="slimsvm", standalone_mode=False) or 0)
             return fail(INTERRUPTED, code) if code == 130 else code  # typer makes an exit code of Ctrl-C
+        except WorkInterruptedError as error:
+            return fail(str(error), 130)
         except KeyboardInterrupt:
             return fail(INTERRUPTED, 130)
         except BrokenPipeError:

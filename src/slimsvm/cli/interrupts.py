@@ -13,6 +13,10 @@ from typing import Any
 INTERRUPTED = "interrupted; nothing was written"
 
 
+class WorkInterruptedError(Exception):
+    """Ctrl-C in a command that has written something: its message is printed, and the exit code is 130."""
+
+
 def end_at_once_on_interrupt() -> None:
     """Let Ctrl-C end the process with one line and exit code 130, unless whoever started it has Ctrl-C ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .interrupts import raise_on_interrupt
+from .interrupts import WorkInterruptedError, raise_on_interrupt
 from .parse import (
     LARGEST_INT,
     SCALERS,
@@ -127,10 +127,8 @@ def tradeoff(
             **given(methods=methods, budgets=budgets, time_limit=time_limit),
         )
     except KeyboardInterrupt:
-        print(
-            f"slimsvm: interrupted; {output} has the runs that were finished, and the same command goes on", file=sys.stderr
-        )
-        raise typer.Exit(130) from None
+        words = f"interrupted; {output} has the runs that were finished, and the same command makes the others"
+        raise WorkInterruptedError(words) from None
     show_tradeoff(data, found)
     words = "" if output == ROWS else f" {plain(str(output))}"
     print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")
