@@ -1,11 +1,16 @@
 """slimsvm: kernel SVMs that are small enough to ship."""
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than the command line needs to take charge of Ctrl-C
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import displays, reducers, trainers
-    from .estimators import SlimOneClassSVM, SlimSVC, SlimSVR, compress
+    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
     from .reports.report import report
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 
 __version__: str
 __all__ = [
+    "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
     "SlimSVR",
@@ -33,6 +39,7 @@ __all__ = [
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
 HOMES = {
+    "Interrupted": "estimators",
     "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
     "SlimSVR": "estimators",

@@ -129,7 +129,8 @@ class Selection:
         """Return the model to keep and the path it is from.
 
         With an error `allowed`, that is the smallest model within it and the budget; otherwise the best within the budget.
-        It is the full model, without a path, where that is within the budget or nothing smaller is good enough.
+        It is the full model, without a path, where that is within the budget or nothing smaller is good enough. After
+        Ctrl-C the status of the path is INTERRUPTED, and the model is the best so far.
         """
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
@@ -143,7 +144,7 @@ class Selection:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone."""
         deadline = Deadline(self.reducer.time_limit)
         path = self._path(self.reducer, self.task(*self.split()), limit, full)
-        return self._finished(path, path.best(limit), full, deadline), path
+        return self._finished(path, path.best(limit), full, deadline)
 
     def _smallest(self, full: Expansion, limit: int | None, allowed: float) -> tuple[Expansion, Path | None]:
         task, end = self.task(*self.split()), limit or full.size - 1
@@ -152,10 +153,12 @@ class Selection:
             path = self._path(replace(self.reducer, time_limit=deadline.left), task, reach, full)
             step = path.within(allowed)
             if step is not None:
-                return self._finished(path, step, full, deadline), path
+                return self._finished(path, step, full, deadline)
             if reach == end or path.status in CUT_SHORT:
                 break
             reach = min(4 * reach, end)
+        if path.status is Status.INTERRUPTED:
+            return (full if limit is None else path.best(limit).model), path
         kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         warnings.warn(
             f"no model of at most {reach} support vectors has the validation error allowed, {allowed:.4g}; {kept}. "
@@ -163,13 +166,13 @@ class Selection:
             UserWarning,
             stacklevel=2,
         )
-        return (full, None) if limit is None else (self._finished(path, path.best(limit), full, deadline), path)
+        return (full, None) if limit is None else self._finished(path, path.best(limit), full, deadline)
 
     def _path(self, reducer: Any, task: Task, limit: int, full: Expansion | None) -> Path:
-        """Return the reducer's path to `limit`, with a warning where it was cut short."""
+        """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
         check_kernel(reducer, self.kernel)
         path = reducer.path(task, sizes_up_to(limit, reducer.sizes_per_doubling), full)
-        if path.status in CUT_SHORT:
+        if path.status is Status.TIME_LIMIT:
             warnings.warn(
                 f"{type(reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
                 f"support vectors; {limit} were asked for",
@@ -178,15 +181,18 @@ class Selection:
             )
         return path
 
-    def _finished(self, path: Path, step: Step, full: Expansion | None, deadline: Deadline) -> Expansion:
-        """Return the model of a step, fitted to all rows by reducers that do so. Skipped after Ctrl-C or a time limit."""
+    def _finished(self, path: Path, step: Step, full: Expansion | None, deadline: Deadline) -> tuple[Expansion, Path]:
+        """Return the model of a step, fitted to all rows by reducers that do so, and the path.
+
+        The fit is skipped after Ctrl-C or a time limit. Ctrl-C during the fit keeps the step's model and marks the path.
+        """
         if not self.reducer.finishes or path.status in CUT_SHORT or deadline.over:
-            return step.model
+            return step.model, path
         reducer = replace(self.reducer, time_limit=deadline.left)
         try:
-            return reducer.finished(self.whole(), step, full)
+            return reducer.finished(self.whole(), step, full), path
         except KeyboardInterrupt:
-            return step.model
+            return step.model, replace(path, status=Status.INTERRUPTED)
 
 
 def check_selection(validation_fraction: Any, tolerance: Any) -> None:

@@ -22,6 +22,7 @@ from slimsvm.cli import commands as cli
 from slimsvm.cli import parse
 from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
+from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.trainers import TRAINERS
@@ -190,21 +191,57 @@ def test_a_time_limit_is_the_reducers(shrinking, monkeypatch, capsys):
     assert slimsvm.load(output)[-1].reducer.time_limit == 5.0
 
 
-def test_ctrl_c_while_shrinking_saves_the_best_so_far_with_a_note(shrinking, monkeypatch, capsys):
-    @contextmanager
-    def impatient():
-        def report(phase, _):
-            if phase == "shrink":
-                raise KeyboardInterrupt
+@contextmanager
+def impatient():
+    """Progress that ends the work as Ctrl-C does when the first small model is there."""
 
-        yield report
+    def report(phase, _):
+        if phase == "shrink":
+            raise KeyboardInterrupt
 
+    yield report
+
+
+def test_ctrl_c_while_shrinking_writes_nothing_and_says_how_to_keep(shrinking, monkeypatch, capsys):
     command, output = shrinking
     monkeypatch.setattr(cli, "progress", impatient)
-    assert cli.run(command) == 0
-    (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped by Ctrl-C with what was found so far. The largest")
-    assert 0 < slimsvm.load(output)[-1].support_vectors_.shape[0] < 30
+    assert cli.run(command) == 130
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [
+        "slimsvm: error: interrupted; nothing was written. --keep writes the best model found so far"
+    ]
+    assert printed.out == ""
+    assert not output.exists()
+
+
+def test_ctrl_c_while_shrinking_writes_the_best_so_far_if_asked(shrinking, monkeypatch, capsys):
+    command, output = shrinking
+    monkeypatch.setattr(cli, "progress", impatient)
+    assert cli.run([*command, "--keep"]) == 130
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [f"slimsvm: error: interrupted; the best model found so far is in {output}"]
+    svc = slimsvm.load(output)[-1]
+    assert 0 < svc.support_vectors_.shape[0] < 30
+    assert svc.status_ is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("command", [["demo"], ["train", "{folder}/train.csv"], ["export", "{folder}/m.slim", "-t", "c"]])
+def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    assert (
+        cli.run(["train", str(tmp_path / "train.csv"), "-o", str(tmp_path / "m.slim"), "-b", "5", "--reducer", "spsvm"])
+        == 0
+    )
+    output = tmp_path / "new"
+    for name in ("show", "show_model", "show_files"):
+        monkeypatch.setattr(cli, name, interrupted)
+    capsys.readouterr()
+    assert cli.run([*(word.format(folder=tmp_path) for word in command), "-o", str(output)]) == 130
+    assert capsys.readouterr().err == f"slimsvm: error: interrupted after {output} was written\n"
+    assert output.exists()
 
 
 @pytest.mark.parametrize(

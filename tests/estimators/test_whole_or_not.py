@@ -1,13 +1,17 @@
-"""A fit that fails or is interrupted leaves the estimator as it was."""
+"""A fit that fails leaves the estimator as it was; Ctrl-C leaves it as it was or with the best model so far."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import make_moons
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from slimsvm import SlimSVC
-from slimsvm.estimators import fit_reporting
-from slimsvm.model import Expansion
+from slimsvm import Interrupted, SlimSVC, compress
+from slimsvm.estimators import compress_reporting, fit_reporting
+from slimsvm.model import Expansion, Status
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,78 @@ def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(moons):
     with pytest.raises(KeyboardInterrupt):
         fit_reporting(model, *moons, report=interrupt)
     assert vars(model) == before
+
+
+def stop_shrinking(count):
+    """Return a report that raises KeyboardInterrupt when so many small models are there."""
+    seen = []
+
+    def report(phase, _):
+        if phase == "shrink":
+            seen.append(phase)
+            if len(seen) == count:
+                raise KeyboardInterrupt
+
+    return report
+
+
+SELECTING = {
+    "budget": {"budget": 12},
+    "tolerance": {"tolerance": 0.0},
+    "both": {"budget": 12, "tolerance": 0.0},
+    "no full model": {"budget": 12, "trainer": None},
+}
+
+
+@pytest.mark.parametrize("chosen", SELECTING)
+def test_ctrl_c_while_shrinking_keeps_the_best_so_far_and_ends_the_call(chosen, moons):
+    X, y = moons
+    model = SlimSVC(reducer="spsvm", random_state=0, **SELECTING[chosen])
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fit_reporting(model, X, y, report=stop_shrinking(4))
+    assert isinstance(caught.value, Interrupted)
+    assert caught.value.best is model
+    assert model.status_ is model.path_.status is Status.INTERRUPTED
+    assert model.predict(X).shape == y.shape
+
+
+def test_ctrl_c_while_shrinking_leaves_the_full_model_where_none_is_within_the_tolerance(moons):
+    X, y = moons
+    full = SlimSVC(gamma=50.0, random_state=0).fit(X, y)
+    model = SlimSVC(gamma=50.0, tolerance=0.0, reducer="spsvm", random_state=0)
+    with pytest.raises(Interrupted):
+        fit_reporting(model, X, y, report=stop_shrinking(1))
+    assert model.model_.size == full.model_.size
+    assert model.status_ is Status.INTERRUPTED
+
+
+def test_compress_hands_the_best_so_far_over_with_the_exception(moons):
+    X, y = moons
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        compress_reporting(pipeline, X, y, 12, None, "spsvm", 0, report=stop_shrinking(4))
+    small = caught.value.best
+    assert [name for name, _ in small.steps] == ["standardscaler", "svc"]
+    assert 0 < small[-1].model_.size < 12
+    assert small[-1].status_ is Status.INTERRUPTED
+    assert small.predict(X).shape == y.shape
+
+
+def test_a_model_that_was_interrupted_once_is_compressed_like_any_other(moons):
+    X, y = moons
+    model = SlimSVC(12, reducer="spsvm", random_state=0)
+    with pytest.raises(Interrupted):
+        fit_reporting(model, X, y, report=stop_shrinking(6))
+    assert compress(model, X, y, budget=2, reducer="spsvm", random_state=0).model_.size <= 2
+
+
+def test_loops_around_an_interrupted_fit_end(moons):
+    class Impatient(SlimSVC):
+        def fit(self, X, y):
+            return fit_reporting(self, X, y, report=stop_shrinking(2))
+
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(Impatient(8, reducer="spsvm"), *moons)
 
 
 def test_a_second_fit_forgets_the_names_of_the_first(moons):

@@ -619,6 +619,28 @@ def test_a_scaler_without_its_numbers_is_refused(change, tmp_path):
         load(tmp_path / "m.slim")
 
 
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("fitted", "n_kernel_evals_", float("inf")),
+        ("fitted", "n_kernel_evals_", -1),
+        ("fitted", "n_iter_", [3]),
+        ("fitted", "status_", "CONVERGED"),
+        ("params", "C", float("nan")),
+        ("params", "C", {"scalar": float("inf"), "dtype": "<f8"}),
+    ],
+    ids=["endless work", "negative work", "a list of steps", "a word for a status", "NaN", "an infinite scalar"],
+)
+def test_what_training_cannot_leave_is_refused(part, name, value, tmp_path):
+    save(SlimSVC().fit(X_IRIS, Y_IRIS), tmp_path / "model.slim")
+    header, arrays = container.unpack_file((tmp_path / "model.slim").read_bytes())
+    del header["arrays"]
+    header["model"][part][name] = value
+    (tmp_path / "model.slim").write_bytes(b"".join(container.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="cannot load"):
+        load(tmp_path / "model.slim")
+
+
 def test_deep_nesting_is_named(saved, scratch):
     header, rest = header_and_rest(saved)
     text = json.dumps(header).encode().replace(b'"C": 1.0', b'"C": ' + b"[" * 10**5 + b"]" * 10**5)

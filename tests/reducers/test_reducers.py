@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_moons
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress, load, save
 from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
-from slimsvm.estimators import fit_reporting
+from slimsvm.estimators import Interrupted, fit_reporting
 from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
@@ -267,7 +266,7 @@ def test_ctrl_c_before_the_first_model_is_ctrl_c(name):
         REDUCERS[name]().path(task, SIZES, full_model("two classes"))
 
 
-def test_a_path_cut_short_is_kept_and_told(name, moons):
+def test_ctrl_c_keeps_the_path_found_and_ends_the_call(name, moons):
     found = []
 
     def report(phase, done):
@@ -276,10 +275,11 @@ def test_a_path_cut_short_is_kept_and_told(name, moons):
             raise KeyboardInterrupt
 
     model = SlimSVC(16, reducer=name, gamma=GAMMA, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"stopped by Ctrl-C.*The largest model that it found has \d+ support"):
+    with pytest.raises(Interrupted) as caught:
         fit_reporting(model, *moons, report=report)
+    assert caught.value.best is model
     assert found
-    assert model.path_.status is Status.INTERRUPTED
+    assert model.status_ is model.path_.status is Status.INTERRUPTED
     assert model.model_.size <= 16
     assert model.predict(moons[0]).shape == moons[1].shape
 
@@ -301,10 +301,10 @@ def test_sparse_rows_give_the_model_of_dense_ones(name):
 
 
 def test_float32_rows_give_the_model_of_float64_ones_and_stay_as_they_are(name, moons):
-    """Up to 0.01, since k-means runs in the precision of the rows."""
+    """Up to 0.05, since k-means runs in the precision of the rows."""
     X, y = moons[0].astype(np.float32), moons[1].copy()
     single, double = fitted(name, X, y), fitted(name, X.astype(np.float64), y)
-    np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=0.01)
+    np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=0.05)
     np.testing.assert_array_equal(X, moons[0].astype(np.float32))
     np.testing.assert_array_equal(y, moons[1])
 

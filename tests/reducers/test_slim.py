@@ -182,8 +182,11 @@ def test_ctrl_c_while_finishing_keeps_the_model_of_the_path(moons, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Slim, "finished", interrupted)
-    model = SlimSVC(4, gamma=1.0, random_state=0).fit(task.rows.given.rows(), task.targets.ravel())
+    model = SlimSVC(4, gamma=1.0, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(task.rows.given.rows(), task.targets.ravel())
     assert model.model_ is model.path_.best(4).model
+    assert model.status_ is Status.INTERRUPTED
 
 
 def test_equal_rows_do_no_harm(make_task):

@@ -7,8 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 import slimsvm
-from slimsvm import SlimSVC
-from slimsvm.model import Status
+from slimsvm import Interrupted, SlimSVC
 from slimsvm.reducers import Nystroem
 from slimsvm.tradeoffs import read_tradeoff, run, smallest_good, tradeoff
 from slimsvm.tradeoffs.rows import COLUMNS, read_rows
@@ -115,7 +114,7 @@ def test_a_run_that_ctrl_c_cut_short_is_no_row(tmp_path, monkeypatch):
     def interrupted(self, X, y):
         fit(self, X, y)
         if self.budget:
-            self.status_ = Status.INTERRUPTED  # as after Ctrl-C in a reducer, which keeps its best model
+            raise Interrupted(self)
         return self
 
     monkeypatch.setattr(SlimSVC, "fit", interrupted)

@@ -6,10 +6,10 @@
                                const float *, double *);                                                               \
     void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
-    long smo_float_##suffix(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *,       \
-                            double, long, ptrdiff_t, double, double *);                                                \
-    long smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
-                             double, long, ptrdiff_t, double, double *);                                               \
+    int64_t smo_float_##suffix(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *,       \
+                            double, int64_t, ptrdiff_t, double, double *);                                                \
+    int64_t smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
+                             double, int64_t, ptrdiff_t, double, double *);                                               \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
                             const double *, ptrdiff_t, const double *, double *);                                      \
     static const Build build_##suffix = {                                                                              \

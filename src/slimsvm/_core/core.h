@@ -12,7 +12,7 @@ enum { LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2 };
 typedef struct {
     int kernel;
     double gamma, coef0;
-    long degree;
+    int64_t degree;
 } Form;
 
 typedef struct {
@@ -22,10 +22,10 @@ typedef struct {
                          const float *, double *);
     void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
-    long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                      long, ptrdiff_t, double, double *);
-    long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
-                       long, ptrdiff_t, double, double *);
+    int64_t (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
+                      int64_t, ptrdiff_t, double, double *);
+    int64_t (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
+                       int64_t, ptrdiff_t, double, double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       ptrdiff_t, const double *, double *);
 } Build;

@@ -1,12 +1,22 @@
+# cython: freethreading_compatible=True
 """The compiled part: passes over float tiles, the inner SMO loop, merging, and expansions of a few rows.
 
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """
 
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_WRITABLE,
+    Py_buffer,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport strcmp
 
 cdef extern from "core.h" nogil:
     int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2
@@ -14,7 +24,7 @@ cdef extern from "core.h" nogil:
         int kernel
         double gamma
         double coef0
-        long degree
+        int64_t degree
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
@@ -23,10 +33,10 @@ cdef extern from "core.h" nogil:
         void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
                            float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
-        long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                          long, ptrdiff_t, double, double *) noexcept nogil
-        long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
-                           double, long, ptrdiff_t, double, double *) noexcept nogil
+        int64_t (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
+                          int64_t, ptrdiff_t, double, double *) noexcept nogil
+        int64_t (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
+                           double, int64_t, ptrdiff_t, double, double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, ptrdiff_t, const double *, double *) noexcept nogil
     const int LANES
@@ -143,7 +153,7 @@ cdef Py_ssize_t positives_first(const real[::1] y) except -1:
 
 
 def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[::1] alpha, real[::1] v, double tol,
-        long max_steps, double room=INFINITY):
+        int64_t max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
     With `room`, the sum of alpha may grow by that much at most; rows of label +1 then come before those of -1.
@@ -151,7 +161,7 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
     """
     cdef Py_ssize_t w = K.shape[0]
     cdef double gap = 0
-    cdef long steps
+    cdef int64_t steps
     for size in (K.shape[1], y.shape[0], cap.shape[0], alpha.shape[0], v.shape[0]):
         same(size, w)
     if w == 0:
@@ -227,20 +237,45 @@ def best_merge(Py_ssize_t point, const double[::1] squares, const double[::1] pr
     return best, share
 
 
-def expansion(int form, double gamma, double coef0, long degree, const double[:, ::1] X, const double[:, ::1] points,
-              const double[:, ::1] coef, const double[::1] bias, double[:, ::1] out):
-    """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row."""
+cdef int hold(object array, Py_buffer *view, int axes, int flags) except -1:
+    """Take hold of a contiguous array of doubles until PyBuffer_Release."""
+    PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | flags)
+    if view.ndim != axes or strcmp(view.format, b"d") != 0:
+        try:
+            raise ValueError(
+                f"an array of {view.ndim} axes and format {view.format.decode()!r} where {axes} axes and doubles are needed"
+            )
+        finally:
+            PyBuffer_Release(view)
+    return 0
+
+
+def expansion(int form, double gamma, double coef0, int64_t degree, X, points, coef, bias, out):
+    """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row.
+
+    Buffers, not memoryviews: making five of those would take longer than the sum over a few points.
+    """
     if not LINEAR <= form <= CHI2:
         raise ValueError(f"no kernel has the number {form}")
     cdef Form kernel = Form(form, gamma, coef0, degree)
-    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], m = points.shape[0], q = coef.shape[1]
-    same(points.shape[1], d)
-    same(coef.shape[0], m)
-    same(bias.shape[0], q)
-    same(out.shape[0], n)
-    same(out.shape[1], q)
-    if n and d and m and q:
+    cdef Py_buffer views[5]
+    cdef Py_buffer *x = views, *z = views + 1, *c = views + 2, *b = views + 3, *o = views + 4
+    cdef Py_ssize_t n, d, m, q
+    cdef int held = 0
+    try:
+        for array in (X, points, coef, bias, out):
+            hold(array, views + held, 1 if held == 3 else 2, PyBUF_WRITABLE if held == 4 else 0)
+            held += 1
+        n, d, m, q = x.shape[0], x.shape[1], z.shape[0], c.shape[1]
+        same(z.shape[1], d)
+        same(c.shape[0], m)
+        same(b.shape[0], q)
+        same(o.shape[0], n)
+        same(o.shape[1], q)
         with nogil:
-            build.expansion(&kernel, &X[0, 0], n, d, &points[0, 0], m, &coef[0, 0], q, &bias[0], &out[0, 0])
-    else:
-        out[:, :] = bias
+            build.expansion(&kernel, <const double *>x.buf, n, d, <const double *>z.buf, m if d else 0,
+                            <const double *>c.buf, q, <const double *>b.buf, <double *>o.buf)
+    finally:
+        while held:
+            held -= 1
+            PyBuffer_Release(views + held)

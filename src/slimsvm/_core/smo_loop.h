@@ -82,8 +82,8 @@ static void JOIN(SMO, _room)(double a, double cap, REAL y, REAL *grow, REAL *shr
 
 /* Returns the number of pair steps; on return *gap is the largest remaining violation in the block.
  * work holds 5 w + 1 numbers. */
-long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work,
-                double tol, long max_steps, ptrdiff_t split, double room, double *gap)
+int64_t BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work,
+                double tol, int64_t max_steps, ptrdiff_t split, double room, double *gap)
 {
     REAL *diag = work, *grow = work + w, *shrink = work + 2 * w, *score = work + 3 * w, *chunk_max = work + 4 * w;
     REAL *chunk_max2 = chunk_max + (split + CHUNK - 1) / CHUNK; /* of the second part */
@@ -94,7 +94,7 @@ long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, do
     }
     const REAL *Ki = K, *Kj = K;
     REAL step = 0;
-    for (long steps = 0;; steps++) {
+    for (int64_t steps = 0;; steps++) {
         REAL low, low2;
         REAL high = JOIN(SMO, _update)(v, Ki, Kj, step, grow, shrink, score, chunk_max, split, &low);
         REAL high2 = JOIN(SMO, _update)(v + split, Ki + split, Kj + split, step, grow + split, shrink + split,

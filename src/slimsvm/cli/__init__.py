@@ -2,7 +2,7 @@
 
 import sys
 
-from .interrupts import end_at_once_on_interrupt
+from .interrupts import die_on_interrupt, end_at_once_on_interrupt
 
 __all__ = ["main"]
 
@@ -12,4 +12,6 @@ def main() -> None:
     end_at_once_on_interrupt()
     from .commands import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    die_on_interrupt()
+    sys.exit(code)

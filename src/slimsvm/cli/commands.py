@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .interrupts import INTERRUPTED, WorkInterruptedError, raise_on_interrupt
+from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     LARGEST_DEGREE,
     LARGEST_INT,
@@ -24,6 +24,7 @@ from .parse import (
     DataFile,
     Device,
     Force,
+    Keep,
     ModelFile,
     Output,
     Reducer,
@@ -54,6 +55,7 @@ from .parse import (
 )
 from .render import accuracies, accuracy, fail, message_of, plain, progress, show, show_files, show_model, show_warning
 from .seeing import register as register_seeing
+from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -73,10 +75,10 @@ def run(arguments: list[str]) -> int:
         try:
             code = int(command.main(arguments or ["--help"], prog_name="slimsvm", standalone_mode=False) or 0)
             return fail(INTERRUPTED, code) if code == 130 else code  # typer makes an exit code of Ctrl-C
-        except WorkInterruptedError as error:
-            return fail(str(error), 130)
         except KeyboardInterrupt:
             return fail(INTERRUPTED, 130)
+        except StoppedEarly as stop:
+            return fail(str(stop), 130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: end in silence
             return 0
@@ -111,9 +113,10 @@ def demo(
 
     with progress() as report:
         head, rows, model = demo_rows(budget, report)
-    save(model, output)
-    show("Handwritten digits: 1,347 training rows, 450 test rows, 10 classes", rows, head)
-    print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
+    with saying_what_was_written(output):
+        save(model, output)
+        show("Handwritten digits: 1,347 training rows, 450 test rows, 10 classes", rows, head)
+        print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
 
 
 @app.command(cls=Command)
@@ -176,6 +179,7 @@ def train(
     target: Target = None,
     split: Split = "train",
     test: TestFile = None,
+    keep: Keep = False,
     force: Force = False,
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
@@ -186,7 +190,6 @@ def train(
 
     from ..estimators import SlimSVC, fit_reporting
     from ..files.datasets import read_data
-    from ..files.native import save
 
     X, y = read_data(data, target=target, split=split)
     tests = read_test_rows(test, target, X.shape[1])
@@ -209,10 +212,9 @@ def train(
     )
     scaler = make_scaler(scale, issparse(X))
     with progress() as report:
-        fit_reporting(svc, X if scaler is None else scaler.fit_transform(X), y, report=report)
-    model = svc if scaler is None else make_pipeline(scaler, svc)
-    save(model, output)
-    show_model(output, model, accuracies(model, X, y, tests))
+        rows = X if scaler is None else scaler.fit_transform(X)
+        _, interrupted = finished_or_best(lambda: fit_reporting(svc, rows, y, report=report), keep)
+    _write_model(svc if scaler is None else make_pipeline(scaler, svc), output, X, y, tests, interrupted)
 
 
 @app.command(cls=Command)
@@ -230,6 +232,7 @@ def compress(
     split: Split = "train",
     test: TestFile = None,
     trust: Trust = False,
+    keep: Keep = False,
     force: Force = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
@@ -241,15 +244,26 @@ def compress(
             param_hint="--budget",
         )
     from ..estimators import compress_reporting
-    from ..files.native import save
 
     big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)
     tests = read_test_rows(test, target, X.shape[1])
     method = make_reducer(reducer, time_limit)
     with progress() as report:
-        small = compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device)
-    save(small, output)
-    show_model(output, small, accuracies(small, X, y, tests))
+        small, interrupted = finished_or_best(
+            lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device), keep
+        )
+    _write_model(small, output, X, y, tests, interrupted)
+
+
+def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool) -> None:
+    """Write a model and show what is in it; after Ctrl-C, only write it."""
+    from ..files.native import save
+
+    with saying_what_was_written(output):
+        save(model, output)
+        if interrupted:
+            raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
+        show_model(output, model, accuracies(model, X, y, tests))
 
 
 @app.command(cls=Command)
@@ -328,10 +342,11 @@ def export(
         settings["rows"] = dense(X)
     raise_on_interrupt()
     try:
-        files = export_model(loaded, output, target, force=force, **settings)
+        with saying_what_was_written(output):
+            files = export_model(loaded, output, target, force=force, **settings)
+            show_files(files)
     except FileExistsError as error:  # an export of several files, and another one than `output` exists
         raise typer.BadParameter(message_of(error), param_hint="--output") from error
-    show_files(files)
 
 
 @app.command(cls=Command)

@@ -174,6 +174,7 @@ ModelFile = Annotated[
 ]
 Trust = Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")]
+Keep = Annotated[bool, typer.Option("--keep", help="After Ctrl-C, write the best small model found so far.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 Budget = Annotated[
     Any,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .interrupts import WorkInterruptedError, raise_on_interrupt
+from .interrupts import raise_on_interrupt
 from .parse import (
     LARGEST_INT,
     SCALERS,
@@ -26,6 +26,7 @@ from .parse import (
     whole,
 )
 from .render import message_of, plain, show, show_files
+from .stopped import StoppedEarly
 
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
@@ -128,7 +129,7 @@ def tradeoff(
         )
     except KeyboardInterrupt:
         words = f"interrupted; {output} has the runs that were finished, and the same command makes the others"
-        raise WorkInterruptedError(words) from None
+        raise StoppedEarly(words) from None
     show_tradeoff(data, found)
     words = "" if output == ROWS else f" {plain(str(output))}"
     print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")

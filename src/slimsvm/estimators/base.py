@@ -14,11 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..goals import Goal
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
-from ..model import Fit
+from ..model import Fit, Status
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import PREDICTION_ERROR
 from ..selection import Selection
+from .calibrating import keep_calibration
+from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, keeps_budget, make_reducer, make_trainer
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
@@ -83,6 +85,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
     selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
@@ -101,10 +104,15 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
-    fitted.goal_, fitted.n_kernel_evals_ = selection.goal, selection.meter.evaluations
-    fitted.n_iter_, fitted.status_ = fit.n_iter, fit.status
+    fitted.goal_ = selection.goal
+    keep_calibration(fitted, selection, trainer, error)
+    fitted.n_kernel_evals_ = selection.meter.evaluations
+    interrupted = was_interrupted(fitted.path_)
+    fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
     estimator.__dict__ = fitted.__dict__
+    if interrupted:
+        raise Interrupted(estimator)
     return estimator
 
 

@@ -15,6 +15,7 @@ from ..model import Status
 from ..progress import silent
 from ..selection import Selection
 from .base import Report
+from .interrupted import Interrupted, was_interrupted
 from .methods import make_reducer
 from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
@@ -68,6 +69,12 @@ def compress(
         A fitted SlimSVC, or a Pipeline of the same fitted transformers that ends in one. It has the outputs of the model:
         one column per pair of classes for an SVC of three classes or more.
 
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, where small models had been found: `best` is the best of them, in the form in which it would have been
+        returned. It is a KeyboardInterrupt.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -100,7 +107,10 @@ def compress_reporting(
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= {"validation_fraction": validation_fraction, "device": device}
     check_settings(SlimSVC(**settings))
-    return _shrunk(model, X, y, sample_weight, settings, report)
+    small = _shrunk(model, X, y, sample_weight, settings, report)
+    if was_interrupted(_last(small).path_):
+        raise Interrupted(small)
+    return small
 
 
 def _shrunk(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> Any:
@@ -113,6 +123,11 @@ def _shrunk(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[st
     pipeline = copy.copy(model)  # the transformers are shared, fitted as they are
     pipeline.steps = [*model.steps[:-1], (last, _shrunk(final, rows, y, sample_weight, settings, report))]
     return pipeline
+
+
+def _last(model: Any) -> Any:
+    """Return the last step of a Pipeline, of Pipelines within it too, or the model itself."""
+    return _last(model.steps[-1][1]) if isinstance(model, Pipeline) else model
 
 
 def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> SlimSVC:

@@ -18,6 +18,13 @@ from .streams import learn_batch
 from .validation import check_classes, class_weights, seed_of
 
 
+def has_probabilities(estimator: Any) -> bool:
+    """Return True where the estimator has probabilities; raise AttributeError where it has none."""
+    if getattr(estimator, "calibration_", None) is None and estimator.calibration is None:
+        raise AttributeError("probabilities need calibration='sigmoid', 'isotonic' or 'temperature', given before fit")
+    return True
+
+
 class SlimSVC(ClassifierMixin, KernelMachine):
     """Kernel support vector classification with a budget of support vectors.
 
@@ -55,13 +62,13 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slim(steps=200, time_limit=60)`, which keeps its own
         C, tol and max_iter by the same rule. "slim" moves support vectors by gradient descent, and needs a kernel with
         gradients (linear, rbf, poly, sigmoid, laplacian); "slant-aggressive", "spsvm" and others choose them among the
-        rows. When its time limit, in seconds, or Ctrl-C ends the work early, the best model found so far is kept, with a
-        warning.
+        rows. When its time limit, in seconds, ends the work early, the best model found so far is kept, with a warning.
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
         what it bounds.
     max_iter : int, default=-1
-        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit.
+        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit, but for
+        "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     cache_mb : float, default=512
@@ -69,6 +76,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     validation_fraction : float, default=0.2
         The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. Where
         a class has too few rows to spare some, all rows are used for both.
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
+        thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
+        rows that did not train the model they come from. `predict_proba` is there when it is given, and `predict` returns
+        the most probable class. None: no probabilities.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
         "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
@@ -89,6 +101,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The bias of each output.
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class: a point counts for the class that its coefficients favour most.
+    calibration_ : Calibration
+        The map from scores to probabilities; None without `calibration`.
     path_ : Path
         The models of growing size with their validation errors; None for the full model. The model kept may have been
         fitted to the validation rows as well afterwards.
@@ -98,6 +112,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Steps of training; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
+        Status.INTERRUPTED where Ctrl-C ended the search for a small model.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -113,7 +128,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     Notes
     -----
-    A call of `fit` or `partial_fit` that fails or is interrupted leaves the estimator as it was.
+    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
+    models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
+    `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------
@@ -144,6 +161,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         class_weight: dict[Any, float] | str | None = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
+        calibration: str | None = None,
         device: str = "cpu",
         random_state: Any = None,
     ) -> None:
@@ -161,6 +179,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.class_weight = class_weight
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
+        self.calibration = calibration
         self.device = device
         self.random_state = random_state
 
@@ -235,10 +254,44 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The labels.
+            The labels; with `calibration`, those of the largest probabilities.
         """
         outputs = self._outputs(X)
+        if getattr(self, "calibration_", None) is not None:
+            return self.classes_[self.calibration_(self.goal_.scores(outputs)).argmax(axis=1)]
         return self.classes_[self.goal_.decode(outputs)]
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Matrix) -> Array:
+        """Return the probability of each class; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The probabilities, in the order of `classes_`. `predict` returns the class of the largest.
+        """
+        return self.calibration_(self.goal_.scores(self._outputs(X)))
+
+    @available_if(has_probabilities)
+    def predict_log_proba(self, X: Matrix) -> Array:
+        """Return the logarithm of the probability of each class; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms, in the order of `classes_`.
+        """
+        return np.log(self.predict_proba(X))
 
     def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
         """Return the class of each row by the randomised rule of the slant loss (Cotter et al., section 4.1).

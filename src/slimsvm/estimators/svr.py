@@ -47,7 +47,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVR`.
     max_iter : int, default=-1
-        Pair steps at most; -1 for no limit.
+        Pair steps at most; -1 for 10 million, or a thousand for each row if that is more.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2

@@ -164,12 +164,14 @@ class _Reader:
     def unpack(self, packed: Any) -> Any:
         """Return the value that `_Writer.pack` made this JSON of."""
         match packed:
+            case float() if not math.isfinite(packed):
+                raise ValueError(f"it has {packed} for a number")
             case None | bool() | int() | float() | str():
                 return packed
             case list():
                 return [self.unpack(item) for item in packed]
             case {"scalar": bool() | int() | float() as value, "dtype": str(dtype)} if SCALAR.fullmatch(dtype):
-                return np.array(value, np.dtype(dtype).newbyteorder("="))[()]
+                return np.array(self.unpack(value), np.dtype(dtype).newbyteorder("="))[()]
             case {"tuple": list(items)}:
                 return tuple(self.unpack(items))
             case {"dict": list(pairs)}:
@@ -297,6 +299,7 @@ def _load_svc(entry: Any, reader: _Reader) -> Any:
     estimator.path_ = None
     _check_features(estimator)
     _check_svc(estimator)
+    _check_run(estimator)
     return estimator
 
 
@@ -406,6 +409,14 @@ def _check_svc(svc: Any) -> None:
     check_parameters(model.kernel.name, vars(model.kernel))
     _check_expansion(model, goal.outputs, svc.n_features_in_)
     _check_finite(model)
+
+
+def _check_run(svc: Any) -> None:
+    """Check what is known of the training, where it is."""
+    for name in ("n_iter_", "n_kernel_evals_"):
+        count = getattr(svc, name, 0)
+        _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")
+    _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
 
 
 def _check_finite(model: Expansion) -> None:

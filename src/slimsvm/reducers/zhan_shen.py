@@ -148,8 +148,8 @@ def projected(surface: DecisionSurface, P: Array) -> tuple[Array, Array]:
     length = np.ones(P.shape[0])
     for _ in range(STEPS):
         steepness = np.maximum(np.sqrt(np.square(slope).sum(axis=1)), np.finfo(float).tiny)
-        step = length * np.clip(value / steepness, -surface.spread, surface.spread)
-        trial = P - (step / steepness)[:, None] * slope
+        step = length * np.sign(value) * np.minimum(np.abs(value), surface.spread * steepness) / steepness
+        trial = P - step[:, None] * (slope / steepness[:, None])  # a flat f divides by next to nothing: no large quotients
         new_value, new_slope = surface(trial)
         nearer = np.abs(new_value) < np.abs(value)  # otherwise f is far from linear here: halve the step
         length = np.where(nearer, 1.0, length / 2)

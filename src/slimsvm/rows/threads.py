@@ -20,32 +20,56 @@ SMALLEST_STRIP = 128
 class OneBlasThread:
     """Hold BLAS at one thread while anyone asks for it; the last one out restores what was there.
 
-    The setting belongs to the process, so the threads that ask share one count. Otherwise two of them that overlap would
-    each restore what they found, and the second finds 1.
+    The setting belongs to the process, so the threads that ask share one list. Otherwise two of them that overlap would
+    each restore what they found, and the second finds 1. A forked process begins with what its own thread holds.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users = 0
+        self.users: list[tuple[int, object]] = []  # of each one who asks the thread, and what tells it from others there
         self.before: list[tuple[Callable[[int], None], int]] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the limit for the time of a `with` block."""
-        with self.lock:
-            if not self.users:
-                self.before = [(_setter(library), library.get_num_threads()) for library in _libraries()]
-                for set_threads, _ in self.before:
-                    set_threads(1)
-            self.users += 1
+        user = threading.get_ident(), object()
         try:
+            with self.lock:
+                if not self.users:
+                    self.before = [(_setter(library), library.get_num_threads()) for library in _libraries()]
+                    for set_threads, _ in self.before:
+                        set_threads(1)
+                self.users.append(user)
             yield
         finally:
-            with self.lock:
-                self.users -= 1
-                if not self.users:
-                    for set_threads, count in self.before:
-                        set_threads(count)
+            try:
+                self._leave(user)
+            except BaseException:  # Ctrl-C in the middle of it: once more
+                self._leave(user)
+                raise
+
+    def _leave(self, user: tuple[int, object]) -> None:
+        """Strike a user off the list, if it is there, and restore the threads after the last one."""
+        with self.lock:
+            if user in self.users:
+                self.users.remove(user)
+            self._restore()
+
+    def _restore(self) -> None:
+        """Give BLAS its threads back if nobody holds the limit."""
+        if not self.users:
+            for set_threads, count in self.before:
+                set_threads(count)
+            self.before = []
+
+    def _forked(self) -> None:
+        """Forget the threads that a forked process does not have, and a lock that one of them may have held."""
+        self.lock = threading.Lock()
+        if self.users:
+            self.users = [user for user in self.users if user[0] == threading.get_ident()]
+            self._restore()
 
 
 @cache

@@ -15,6 +15,9 @@ from ..rows.threads import one_blas_thread
 
 #: scipy's names of the methods
 METHODS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
+#: numbers within these bounds are descended on as they are. The first step of both methods has a length of about 1, which
+#: is far too long or too short for numbers such as 1e-30 or 1e30; these are measured by the largest of them
+ORDINARY = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,11 @@ def descend(
 ) -> Descent:
     """Return the end of a descent from `start`, an array of any shape; the gradient has that shape too."""
 
+    unit = _unit(start)
+
     def flat(x: Array) -> tuple[float, Array]:
-        value, gradient = value_and_gradient(x.reshape(start.shape))
-        return value, gradient.ravel()
+        value, gradient = value_and_gradient(unit * x.reshape(start.shape))
+        return value, unit * gradient.ravel()
 
     values: list[float] = []
 
@@ -68,8 +73,14 @@ def descend(
 
     method, options = METHODS[settings.method], settings.options()
     with one_blas_thread():  # the products are small
-        found = minimize(flat, np.ravel(start), jac=True, method=method, callback=watch, options=options)
-    return Descent(found.x.reshape(start.shape), float(found.fun), int(found.nit))
+        found = minimize(flat, np.ravel(start) / unit, jac=True, method=method, callback=watch, options=options)
+    return Descent(unit * found.x.reshape(start.shape), float(found.fun), int(found.nit))
+
+
+def _unit(start: Array) -> float:
+    """Return the size of numbers that are not of ordinary size, 1 for all others."""
+    size = float(np.abs(start).max(initial=0.0))
+    return size if size and not ORDINARY[0] <= size <= ORDINARY[1] else 1.0
 
 
 def _is_slow(values: list[float], settings: DescentSettings) -> bool:

@@ -54,7 +54,7 @@ def project(run: Learner) -> None:
 def inverse_factor(K: Array) -> Array:
     """Return R with R R' the inverse of a kernel matrix plus a small ridge."""
     K = np.array(K, order="F")  # LAPACK's order, so that nothing is copied again
-    K.flat[:: K.shape[0] + 1] += RIDGE * K.diagonal().max()
+    K.flat[:: K.shape[0] + 1] += RIDGE * (K.diagonal().max() or 1.0)  # points that are all 0 have no kernel values
     factor, failed = dpotrf(K)
     if failed:  # a kernel that is not positive definite
         values = np.linalg.eigvalsh(K)

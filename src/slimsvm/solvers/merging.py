@@ -45,7 +45,8 @@ def losses(far: Array, coef: Array, others: Array) -> Array:
     squares = np.einsum("ij,ij->i", others, others)
     a, products, k = coef @ coef, others @ coef, np.exp(-far)
     h = np.sqrt(a) / (np.sqrt(a) + np.sqrt(squares)) if a > 0 else np.zeros_like(squares)
-    u, v = np.exp(-far * (1 - h) ** 2), np.exp(-far * h**2)
+    bounded = np.minimum(far, np.finfo(float).max)  # infinity times h = 0 would be no number
+    u, v = np.exp(-bounded * (1 - h) ** 2), np.exp(-bounded * h**2)
     mean = a * (1 - u**2) + squares * (1 - v**2) + 2 * products * (k - u * v)
     return np.where(far < np.inf, np.minimum(mean, np.minimum(a, squares) * (1 - k**2)), np.inf)
 

@@ -165,8 +165,11 @@ def _ratio(values: Array, lengths: Array) -> Array:
 
 
 def _solve(K: Array, products: Array) -> Array:
-    """Return K^-1 products, with the ridge."""
-    return cho_solve(cho_factor(_ridged(K), overwrite_a=True), products)
+    """Return K^-1 products, with the ridge; the shortest least-squares solution where points have no length."""
+    try:
+        return cho_solve(cho_factor(_ridged(K), overwrite_a=True), products)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(_ridged(K), products)[0]
 
 
 def _ridged(A: Array) -> Array:

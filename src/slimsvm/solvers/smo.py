@@ -31,6 +31,9 @@ SHRINK_BELOW = 0.5
 EXACT, SMALL_BLOCK = 1e-12, 512
 #: rounds without a higher objective after which the run stops as STALLED; more of them delay that end
 PATIENCE = 20
+#: most pair steps of a run without a limit, in all and for each row, whichever is more; LIBSVM's are 10^7 and 100. On badly
+#: scaled features steps go on for hours with a gap that hardly falls; raised, such a run ends later
+MOST_STEPS, MOST_STEPS_A_ROW = 10_000_000, 1_000
 
 
 class Rounds(Protocol):
@@ -111,7 +114,12 @@ class SmoState:
         return float(np.mean(ends)) if ends else 0.0
 
     def solve(self, limit: float, report: Callable[[float], None]) -> None:
-        """Run rounds until no pair of rows violates optimality by more than `tol`, or for `limit` pair steps."""
+        """Run rounds until no pair of rows violates optimality by more than `tol`, or for `limit` pair steps.
+
+        Without a limit a run ends after MOST_STEPS or MOST_STEPS_A_ROW.
+        """
+        if limit == np.inf:
+            limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
         progress, idle, best, fresh = GapProgress(self.tol), 0, -np.inf, True
         while True:
             grow, shrink = self.bounds()

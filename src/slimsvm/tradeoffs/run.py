@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from ..estimators import SlimSVC
 from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix
-from ..model import Status
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
 from .machine import machine
 from .measure import measure
@@ -248,8 +247,6 @@ class _Study:
             start = perf_counter()
             svc.fit(rows, split.y)
             seconds = perf_counter() - start
-        if Status.INTERRUPTED in (svc.status_, getattr(svc.path_, "status", None)):
-            raise KeyboardInterrupt  # SlimSVC keeps its best model then; the row would not be a finished run
         model = svc if scaler is None else make_pipeline(scaler, svc)
         return model, seconds, [str(warning.message) for warning in caught]
 

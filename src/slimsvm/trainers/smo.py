@@ -17,10 +17,12 @@ from .frames.per_output import Binary, BinaryTrainer, Solution
 
 @dataclass(frozen=True)
 class SMO(BinaryTrainer):
-    """The SVM with an unregularised bias, solved to `tol`; `max_iter` limits the pair steps of each output (-1: no limit).
+    """The SVM with an unregularised bias, solved to `tol`.
 
     For classes it is the C-SVM, for regression the SVM with the epsilon-insensitive loss, for novelty the one-class SVM,
-    which has no C. The optima and the meaning of `tol` are LIBSVM's.
+    which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
+    -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
+    might never end.
     """
 
     C: float = 1.0
