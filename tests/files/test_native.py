@@ -204,7 +204,7 @@ def test_scalers_of_rows_with_gaps_come_back(tmp_path):
 
 def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
     model = there_and_back(make_pipeline(MinMaxScaler(), SlimSVC()).fit(X_IRIS, Y_IRIS), tmp_path)
-    model[-1].model_.coef[:] = 0
+    model[-1].model_.coef.against[:] = 0
     assert model.fit(X_IRIS, Y_IRIS).score(X_IRIS, Y_IRIS) > 0.9
 
 
@@ -218,10 +218,10 @@ def test_the_layout_is_as_documented(tmp_path):
     start = (24 + length + 63) // 64 * 64
     arrays = {entry["name"]: entry for entry in header["arrays"]}
     assert all(entry["offset"] % 64 == 0 for entry in header["arrays"])
-    coef = arrays["model_.coef"]
-    assert (coef["dtype"], coef["shape"]) == ("<f8", list(model.model_.coef.shape))
-    values = np.frombuffer(data, "<f8", model.model_.coef.size, start + coef["offset"])
-    np.testing.assert_array_equal(values, model.model_.coef.ravel())
+    coef = arrays["model_.coef.against"]
+    assert (coef["dtype"], coef["shape"]) == ("<f8", list(model.model_.weights.shape))
+    values = np.frombuffer(data, "<f8", model.model_.weights.size, start + coef["offset"])
+    np.testing.assert_array_equal(values, model.model_.weights.ravel())
 
 
 class Strange:

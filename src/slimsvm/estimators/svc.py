@@ -240,8 +240,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
         """
-        outputs = self._outputs(X)
-        return self.goal_.scores(outputs)
+        return self._read(X, lambda outputs: self.goal_.scores(outputs))
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -256,10 +255,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The labels; with `calibration`, those of the largest probabilities.
         """
-        outputs = self._outputs(X)
         if getattr(self, "calibration_", None) is not None:
-            return self.classes_[self.calibration_(self.goal_.scores(outputs)).argmax(axis=1)]
-        return self.classes_[self.goal_.decode(outputs)]
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
+        return self.classes_[numbers]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
@@ -275,7 +274,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples, n_classes)
             The probabilities, in the order of `classes_`. `predict` returns the class of the largest.
         """
-        return self.calibration_(self.goal_.scores(self._outputs(X)))
+        return self._read(X, lambda outputs: self.calibration_(self.goal_.scores(outputs)))
 
     @available_if(has_probabilities)
     def predict_log_proba(self, X: Matrix) -> Array:
