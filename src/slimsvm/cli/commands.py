@@ -1,4 +1,7 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export. Each imports what it needs when it runs."""
+"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+
+Each imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,7 @@ from .parse import (
     whole,
 )
 from .render import fail, measures, message_of, plain, progress, show, show_files, show_model, show_warning
+from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import TASKS, make_estimator, own_settings, quality, task_of
 
@@ -388,6 +392,9 @@ def export(
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
+
+
+register_seeing(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -56,8 +56,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
-    "coding": CLASSIFIERS,  # the name in files of version 0.1
     "calibration": CALIBRATIONS,
+    "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
