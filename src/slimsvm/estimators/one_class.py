@@ -143,7 +143,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The scores.
         """
-        return self.goal_.scores(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.scores(outputs))
 
     def score_samples(self, X: Matrix) -> Array:
         """Return the scores before `offset_` is subtracted: sums of kernel values, larger for rows like the training rows.
@@ -173,7 +173,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The predictions.
         """
-        return self.goal_.decode(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.decode(outputs))
 
     @property
     def offset_(self) -> float:

@@ -155,7 +155,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The predicted values.
         """
-        return self.goal_.decode(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.decode(outputs))
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:  # noqa: ARG002
         """Return the targets as they are, with the tube of `epsilon` around them."""
