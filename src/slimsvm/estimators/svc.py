@@ -16,6 +16,7 @@ from .base import KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
 from .validation import check_classes, class_weights, seed_of
+from .watched import watched
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -162,7 +163,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         calibration: str | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.budget = budget
@@ -180,7 +184,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.calibration = calibration
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
@@ -200,7 +207,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        with watched(self, X, y, sample_weight) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:
@@ -241,7 +249,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
         """
         outputs = self._outputs(X)
-        return self.goal_.scores(outputs)
+        return self.goal_.pair_scores(outputs) if self.decision_function_shape == "ovo" else self.goal_.scores(outputs)
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -256,6 +264,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The labels; with `calibration`, those of the largest probabilities.
         """
+        if self.break_ties and self.decision_function_shape == "ovo" and self.classes_.size > 2:
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of the "
+                "classes, which 'ovr' gives"
+            )
         outputs = self._outputs(X)
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.calibration_(self.goal_.scores(outputs)).argmax(axis=1)]
@@ -320,13 +333,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_classes(self.classes_)
         n_classes = self.classes_.size
-        goal = OneVsOne(n_classes, break_ties=True) if whole else OneVsRest(n_classes)
-        return Labelled(goal, labels, weights * class_weights(self.class_weight, self.classes_, y)[labels])
-
-    @property
-    def n_support_(self) -> Array:
-        """Support vectors by class."""
-        return np.bincount(self.goal_.owner(self.model_.coef), minlength=self.classes_.size)
+        goal = OneVsOne(n_classes, break_ties=bool(self.break_ties)) if whole else OneVsRest(n_classes)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
+        return Labelled(goal, labels, weights * self.class_weight_[labels])
 
 
 def classifier_of(source: Imported) -> SlimSVC:

@@ -12,6 +12,7 @@ from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .watched import watched
 
 
 class SlimSVR(RegressorMixin, KernelMachine):
@@ -54,6 +55,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The share of the rows on which models are compared when a budget or tolerance is given.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
+    verbose : bool, default=False
+        Print how far the fit has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random.
 
@@ -104,6 +107,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.budget = budget
@@ -121,6 +125,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVR:
@@ -140,7 +145,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self : SlimSVR
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        with watched(self, X, y, sample_weight) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.
