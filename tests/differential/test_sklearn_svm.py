@@ -47,7 +47,7 @@ NOT_FOR_US = {
     "test_sparse_fit_support_vectors_empty": "dual_coef_ is dense for sparse rows too",
     "test_svr_errors": "a kernel function of the wrong shape is refused by fit; SVR notices in predict",
     "test_libsvm_convergence_warnings": "SMO solves these six rows in one step; test_dropin has rows that need more",
-    "test_svc_ovr_tie_breaking[SlimSVC]": "rounding errors make SVC's ties; here these outputs are 0 (tests/goals has ties)",
+    "test_svc_ovr_tie_breaking[SlimSVC]": "rounding makes SVC's ties; these outputs are 0 here (tests/goals has ties)",
     "test_custom_kernel_not_array_input": NOT_ROWS,
 }
 
@@ -90,9 +90,7 @@ def concerns_us(test):
     return re.search(r"svm\.SVC\b|\bSVR\b|\bOneClassSVM\b", inspect.getsource(test)) is not None
 
 
-TESTS = {
-    name: test for name, test in vars(load_tests()).items() if name.startswith("test_") and concerns_us(test)
-}
+TESTS = {name: test for name, test in vars(load_tests()).items() if name.startswith("test_") and concerns_us(test)}
 globals().update(TESTS)
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -327,7 +327,9 @@ def test_scikit_learns_progress_bar_runs(iris, capsys):
     assert "SlimSVC - fit" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("model", [SlimSVC(8, reducer=Slim(steps=3)), SlimSVR(), SlimOneClassSVM()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [SlimSVC(8, reducer=Slim(steps=3)), SlimSVR(), SlimOneClassSVM()], ids=lambda m: type(m).__name__
+)
 def test_estimators_are_shown_as_html(model, iris):
     for estimator in (model, clone(model).fit(*iris), make_pipeline(StandardScaler(), model)):
         assert type(model).__name__ in estimator._repr_html_()

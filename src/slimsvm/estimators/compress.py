@@ -21,8 +21,19 @@ from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: parameters of a SlimSVC that its compressed form keeps
-KEPT = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb", "break_ties")
-KEPT += ("decision_function_shape",)
+KEPT: tuple[str, ...] = (
+    "kernel",
+    "gamma",
+    "C",
+    "degree",
+    "coef0",
+    "trainer",
+    "tol",
+    "max_iter",
+    "class_weight",
+    "cache_mb",
+)
+KEPT += ("break_ties", "decision_function_shape")
 
 
 def compress(

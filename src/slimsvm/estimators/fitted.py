@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
@@ -52,7 +50,9 @@ class FittedModel:
     def coef_(self) -> Array:
         """The weights of the features, one row per output; only for the linear kernel. They cannot be changed."""
         if not isinstance(self.model_.kernel, Linear):
-            raise AttributeError(f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel")
+            raise AttributeError(
+                f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel"
+            )
         weights = np.asarray((self.model_.points.T @ self.model_.coef).T, dtype=np.float64)
         weights.flags.writeable = False
         return weights
@@ -60,10 +60,7 @@ class FittedModel:
     @property
     def n_support_(self) -> Array:
         """The number of support vectors, by class where there are classes."""
-        classes: Any = getattr(self.goal_, "owner", None)
-        if classes is None:
-            return np.array([self.model_.size], dtype=np.int32)
-        return np.bincount(classes(self.model_.coef), minlength=self.goal_.n_classes).astype(np.int32)
+        return np.bincount(self.goal_.owner(self.model_.coef), minlength=max(self.goal_.n_classes, 1)).astype(np.int32)
 
     @property
     def fit_status_(self) -> int:

@@ -24,7 +24,7 @@ SHARED = ("C", "tol", "max_iter")
 
 def finite_cost(C: float) -> float:
     """Return C as methods take it: a number, for C=inf as well."""
-    return HARD_MARGIN if C == np.inf else C
+    return HARD_MARGIN if np.isposinf(C) else C
 
 
 def make_trainer(estimator: Any) -> Any:

@@ -35,7 +35,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     Parameters
     ----------
     budget : int or float, default=None
-        Support vectors at most, in all, shared by the classes: a count, or a fraction of the full model's.
+        Support vectors at most, in all, shared by the classes: a count, or a fraction of those of the model that is shrunk.
+        For three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
+        model of `SVC`; `compress` takes fractions of the model it is given.
         The largest model within the budget is kept whose validation error is within a standard error of the lowest.
         None: no limit.
     tolerance : float, default=None
@@ -45,9 +47,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
         matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel width, as in `SVC`.
+        Kernel width, as in `SVC`; but under sample_weight, "scale" uses the weighted variance, so that a row of weight 2
+        is two rows.
     C : float, default=1.0
-        Cost of a margin violation.
+        Cost of a margin violation. float("inf") asks for a hard margin (C = 1e12).
     degree, coef0 : int, float
         Of the poly and sigmoid kernels, as in `SVC`.
     trainer : str, trainer or None, default="smo"
@@ -82,10 +85,18 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
         rows that did not train the model they come from. `predict_proba` is there when it is given, and `predict` returns
         the most probable class. None: no probabilities.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With three classes or more, decision_function returns a score for each class ("ovr") or each pair ("ovo"), as in
+        `SVC`. With a budget or tolerance, the score of a pair is half the difference of the scores of its classes.
+    break_ties : bool, default=False
+        Whether equal votes of the pairs of classes are decided by the scores, as in `SVC`; otherwise the first class wins.
+        It matters for the full model only, since outputs for each class are no votes.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
         "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
         `slimsvm.rows.homes.HOMES`.
+    verbose : bool, default=False
+        Print how far the fit has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random. A number makes results repeatable.
 
@@ -95,11 +106,17 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The labels, sorted.
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
         Rows of X, or other points where the reducer moves them. Column numbers (n_SV, 1) for a precomputed kernel.
+    support_ : ndarray of shape (n_SV,)
+        Their row numbers in X; only where they are rows of X. In the full model they are sorted by class, as in `SVC`.
     dual_coef_ : ndarray of shape (n_outputs, n_SV)
         One row for two classes. With more, one per pair of classes in the full model (as SVC trains it), and one per
         class with a budget or tolerance, since the outputs then share a few support vectors.
     intercept_ : ndarray of shape (n_outputs,)
         The bias of each output.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        The weights of the features; only for the linear kernel.
+    class_weight_ : ndarray of shape (n_classes,)
+        The factors of C by class.
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class: a point counts for the class that its coefficients favour most.
     calibration_ : Calibration
@@ -110,10 +127,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     n_kernel_evals_ : int
         Kernel values computed.
     n_iter_ : int
-        Steps of training; 0 after compress and with trainer=None.
+        Steps of training, of all outputs together; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
         Status.INTERRUPTED where Ctrl-C ended the search for a small model.
+    fit_status_ : int
+        0 where training ended as planned, 1 where it was cut short.
+    shape_fit_ : tuple of int
+        The shape of X in fit.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -129,6 +150,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     Notes
     -----
+    docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
+    parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
+
     A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
     models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
     `slimsvm.Interrupted`, a KeyboardInterrupt.
@@ -144,6 +168,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     >>> svc.predict(X[:2])
     array([0, 0])
     """
+
+    goal_: Any  # OneVsRest or OneVsOne
 
     def __init__(
         self,
@@ -245,8 +271,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
+            For two classes one score, positive for the second class. Otherwise one per class, or one per pair of classes,
+            positive for the first of the two, with decision_function_shape="ovo". The largest score per class names the
+            class that is predicted, except for equal votes in a one-vs-one model without `break_ties`.
         """
         outputs = self._outputs(X)
         return self.goal_.pair_scores(outputs) if self.decision_function_shape == "ovo" else self.goal_.scores(outputs)

@@ -34,7 +34,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel width, as in `SVR`.
     C : float, default=1.0
-        Cost of an error beyond epsilon.
+        Cost of an error beyond epsilon. float("inf") stands for 1e12.
     epsilon : float, default=0.1
         Errors up to this size cost nothing. It is in the units of y: scale y, or epsilon.
     degree, coef0 : int, float
@@ -64,13 +64,19 @@ class SlimSVR(RegressorMixin, KernelMachine):
     ----------
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
         Rows of X, or other points where the reducer moves them.
+    support_ : ndarray of shape (n_SV,)
+        Their row numbers in X; only where they are rows of X.
     dual_coef_ : ndarray of shape (1, n_SV)
         Their coefficients.
     intercept_ : ndarray of shape (1,)
         The bias.
+    coef_ : ndarray of shape (1, n_features)
+        The weights of the features; only for the linear kernel.
+    n_support_ : ndarray of shape (1,)
+        The number of support vectors.
     path_ : Path
         The models of growing size with their validation errors; None for the full model.
-    n_kernel_evals_, n_iter_, status_, model_, n_features_in_, feature_names_in_
+    n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, n_features_in_, feature_names_in_
         As in `SlimSVC`.
 
     See Also

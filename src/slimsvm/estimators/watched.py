@@ -62,7 +62,8 @@ class Phases:
 
     def __init__(self, estimator: Any, root: Any) -> None:
         self.estimator, self.root = estimator, root
-        self.phase, self.context, self.ticks = "", None, 0
+        self.phase, self.ticks = "", 0
+        self.context: Any = None
         self.lock = Lock()  # outputs are trained by several threads
 
     def __call__(self, phase: str, done: float) -> None:
@@ -74,7 +75,7 @@ class Phases:
                 self.context = self.root.subcontext(task_name=phase, max_subtasks=TICKS)
                 self.context.call_on_fit_task_begin(estimator=self.estimator)
             while self.ticks < int(TICKS * done):
-                tick = self.context.subcontext(task_name="part")  # type: ignore[attr-defined]
+                tick = self.context.subcontext(task_name="part")
                 tick.call_on_fit_task_begin(estimator=self.estimator)
                 tick.call_on_fit_task_end(estimator=self.estimator)
                 self.ticks += 1

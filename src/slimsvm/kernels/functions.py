@@ -414,7 +414,9 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(X, weights)
         if not np.isfinite(X.shape[1] * variance):
-            raise ValueError("gamma='scale' has no value: the variance of the features is beyond float64. Scale the features")
+            raise ValueError(
+                "gamma='scale' has no value: the variance of the features is beyond float64. Scale the features"
+            )
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 

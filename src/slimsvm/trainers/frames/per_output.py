@@ -90,8 +90,8 @@ def _assembled(task: Task, members: list[Array], solutions: list[Solution]) -> F
     for column, (rows, solution) in enumerate(zip(members, solutions, strict=True)):
         dual[rows, column] = solution.dual
     support = np.flatnonzero(dual.any(axis=1))
-    if not task.goal.real:  # by class, as SVC has them, and in the order of the rows
-        support = support[np.argsort(task.goal.owner(dual[support]), kind="stable")]
+    # by class, as SVC has them, and in the order of the rows
+    support = support[np.argsort(task.goal.owner(dual[support]), kind="stable")]
     model = task.expansion(support, dual[support], np.array([solution.bias for solution in solutions]))
     status = Status.worst(solution.status for solution in solutions)
     return Fit(model, status, sum(s.steps for s in solutions), dual, max(s.gap for s in solutions), support=support)
