@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test test-oldest test-newest bench lint format sanitize wheels audit clean
+.PHONY: demo test test-oldest test-newest coverage fuzz bench lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -12,6 +12,14 @@ demo: .venv/installed
 test: .venv/installed-dev lint
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
+
+# Lines of src/ that no test runs; lines that only other processes run count as such.
+coverage: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --cov=slimsvm --cov-report=term-missing:skip-covered
+
+# Ten minutes for each reader of files; findings are kept in fuzz-findings/.
+fuzz: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.fuzz slim json libsvm-model libsvm csv npz --seconds 600
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

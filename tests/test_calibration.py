@@ -60,12 +60,12 @@ def test_the_temperature_keeps_the_order_of_the_classes():
     ids=["two-slopes", "nan", "values", "starts", "falling", "zero", "no-number"],
 )
 def test_maps_that_do_not_fit_three_classes_are_refused(wrong):
-    with pytest.raises(ValueError, match="calibration|temperature"):
+    with pytest.raises(ValueError, match=r"calibration|temperature"):
         wrong.check(3)
 
 
 def test_unknown_names_are_refused_with_those_that_there_are():
     for name in (*CALIBRATIONS, None):
         check_calibration(name)
-    with pytest.raises(ValueError, match="platt.*sigmoid.*isotonic.*temperature"):
+    with pytest.raises(ValueError, match=r"platt.*sigmoid.*isotonic.*temperature"):
         check_calibration("platt")

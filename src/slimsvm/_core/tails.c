@@ -101,6 +101,30 @@ void BUILD(sparse_dot)(const float *data, const int32_t *features, const int32_t
     }
 }
 
+/* Evaluate row i of the kernel matrix into the next free place. */
+const float *BUILD(rbf_row)(void *given, ptrdiff_t i)
+{
+    RbfSource *source = given;
+    const ptrdiff_t panel_size = source->features * LANES;
+    float *const row = source->space + source->evaluated++ * source->panels * LANES;
+    const float *point = source->points + i / LANES * panel_size + i % LANES; /* one value in LANES is the point's own */
+    for (ptrdiff_t p = 0; p < source->panels; p++) {
+        const float *panel = source->points + p * panel_size, *norms = source->norms + p * LANES;
+        vector sum[LANES / WIDTH] = {0};
+        for (ptrdiff_t f = 0; f < source->features; f++) {
+            const vector *line = (const vector *)(panel + f * LANES);
+#pragma GCC unroll 16
+            for (int l = 0; l < LANES / WIDTH; l++)
+                sum[l] += point[f * LANES] * line[l];
+        }
+        float *restrict values = row + p * LANES;
+        memcpy(values, sum, sizeof sum);
+        for (int j = 0; j < LANES; j++)
+            values[j] = rbf(values[j], 2.0f * source->scale, source->norms[i], norms[j]);
+    }
+    return row;
+}
+
 /* out[j] += sum_s v_s rows[s][j]: a weighted sum of rows that lie anywhere, four at a time. */
 void BUILD(sum_rows)(const float *const *rows, const float *v, ptrdiff_t count, ptrdiff_t n, double *restrict out)
 {

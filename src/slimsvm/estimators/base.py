@@ -16,7 +16,8 @@ from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
-from ..rows.prediction import PREDICTION_ERROR
+from ..rows.prediction import kernel_error
+from ..rows.threads import blocks
 from ..selection import Selection
 from .calibrating import keep_calibration
 from .fitted import FittedModel, rows_equal_to
@@ -26,6 +27,9 @@ from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
 from .watched import CallbackSupportMixin
+
+#: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
+MOST_OUTPUTS = 1 << 24
 
 Report = Callable[[str, float], None]
 
@@ -59,10 +63,22 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     def _outputs(self, X: Matrix) -> Array:
         """Return the outputs of each row, (n, q)."""
-        X, model = prediction_rows(self, X), self.model_
+        return self._outputs_of(prediction_rows(self, X))
+
+    def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
+        """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
+        if X.shape[0] <= count:
+            return read(self._outputs_of(X))
+        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+
+    def _outputs_of(self, X: Matrix) -> Array:
+        """Return the outputs of checked rows."""
+        model = self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
             return model(X)
-        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
+        error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
 
@@ -84,7 +100,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         if estimator.tolerance is not None:
             baseline, start = selection.baseline(trainer, error)
             allowed = baseline + estimator.tolerance
-        fit = trainer.fit(selection.whole(error), start)
+        fit = trainer.fit(selection.training(trainer, error), start)
         done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
         budget = None if done else estimator.budget
         fitted.model_, fitted.path_ = selection.select(fit.model, budget, allowed)

@@ -21,7 +21,7 @@ from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: parameters of a SlimSVC that its compressed form keeps
-KEPT: tuple[str, ...] = (
+KEPT = (
     "kernel",
     "gamma",
     "C",
@@ -32,8 +32,9 @@ KEPT: tuple[str, ...] = (
     "max_iter",
     "class_weight",
     "cache_mb",
+    "break_ties",
+    "decision_function_shape",
 )
-KEPT += ("break_ties", "decision_function_shape")
 
 
 def compress(

@@ -31,7 +31,7 @@ class FittedModel:
         if rows is None:
             raise AttributeError(
                 "support_ has row numbers of the training set, and these support vectors are not known to be such rows: "
-                "a reducer moved them, or the model was compressed, loaded or learned from a stream. support_vectors_ has "
+                "a reducer moved them, or the model was compressed, imported or learned from a stream. support_vectors_ has "
                 "the points; reducer='slant-aggressive' chooses them among the rows"
             )
         return rows
@@ -53,7 +53,7 @@ class FittedModel:
             raise AttributeError(
                 f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel"
             )
-        weights = np.asarray((self.model_.points.T @ self.model_.coef).T, dtype=np.float64)
+        weights = np.asarray((self.model_.points.T @ np.asarray(self.model_.coef)).T, dtype=np.float64)
         weights.flags.writeable = False
         return weights
 

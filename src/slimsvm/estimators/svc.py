@@ -10,7 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from ..goals import OneVsOne, OneVsRest
-from ..importers.sklearn import Imported
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
@@ -276,8 +275,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             positive for the first of the two, with decision_function_shape="ovo". The largest score per class names the
             class that is predicted, except for equal votes in a one-vs-one model without `break_ties`.
         """
-        outputs = self._outputs(X)
-        return self.goal_.pair_scores(outputs) if self.decision_function_shape == "ovo" else self.goal_.scores(outputs)
+        pairs = self.decision_function_shape == "ovo"
+        return self._read(X, lambda outputs: self.goal_.pair_scores(outputs) if pairs else self.goal_.scores(outputs))
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -292,15 +291,15 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The labels; with `calibration`, those of the largest probabilities.
         """
-        if self.break_ties and self.decision_function_shape == "ovo" and self.classes_.size > 2:
+        if self.break_ties and self.decision_function_shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of the "
                 "classes, which 'ovr' gives"
             )
-        outputs = self._outputs(X)
         if getattr(self, "calibration_", None) is not None:
-            return self.classes_[self.calibration_(self.goal_.scores(outputs)).argmax(axis=1)]
-        return self.classes_[self.goal_.decode(outputs)]
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
+        return self.classes_[numbers]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
@@ -316,7 +315,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples, n_classes)
             The probabilities, in the order of `classes_`. `predict` returns the class of the largest.
         """
-        return self.calibration_(self.goal_.scores(self._outputs(X)))
+        return self._read(X, lambda outputs: self.calibration_(self.goal_.scores(outputs)))
 
     @available_if(has_probabilities)
     def predict_log_proba(self, X: Matrix) -> Array:
@@ -364,12 +363,3 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         goal = OneVsOne(n_classes, break_ties=bool(self.break_ties)) if whole else OneVsRest(n_classes)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
         return Labelled(goal, labels, weights * self.class_weight_[labels])
-
-
-def classifier_of(source: Imported) -> SlimSVC:
-    """Return a fitted SlimSVC that computes an imported function."""
-    estimator = SlimSVC(**source.params)
-    estimator.n_features_in_ = source.n_features
-    estimator.model_, estimator.goal_ = source.model, source.goal
-    estimator.classes_, estimator.path_ = source.classes, None
-    return estimator
