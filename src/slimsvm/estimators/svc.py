@@ -10,7 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from ..goals import OneVsOne, OneVsRest
-from ..importers.sklearn import Imported
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
@@ -326,12 +325,3 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     def n_support_(self) -> Array:
         """Support vectors by class."""
         return np.bincount(self.goal_.owner(self.model_.coef), minlength=self.classes_.size)
-
-
-def classifier_of(source: Imported) -> SlimSVC:
-    """Return a fitted SlimSVC that computes an imported function."""
-    estimator = SlimSVC(**source.params)
-    estimator.n_features_in_ = source.n_features
-    estimator.model_, estimator.goal_ = source.model, source.goal
-    estimator.classes_, estimator.path_ = source.classes, None
-    return estimator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..estimators import SlimSVC
+from ..estimators import MACHINES
 from ..estimators.streams import Stream
 from ..goals import GOALS
 from ..kernels import KERNELS
@@ -20,7 +20,7 @@ from ..trainers.forgetron import ForgetronState
 _TABLES = (KERNELS, GOALS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
-    SlimSVC,
+    *MACHINES,
     Expansion,
     PairCoefficients,
     Status,
@@ -31,5 +31,5 @@ _TYPES = [
     *(kind for table in _TABLES for kind in table.values()),
 ]
 
-#: the types of slimsvm that a saved SlimSVC may hold; none of them runs code when loaded
+#: the types of slimsvm that a saved estimator may hold; none of them runs code when loaded
 TRUSTED_TYPES = sorted({f"{kind.__module__}.{kind.__qualname__}" for kind in _TYPES})

@@ -5,7 +5,8 @@
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the goal "ovr" the class with the
 largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
-above 0 for the second class.
+above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
+novel rows; neither has classes.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _goal(entry: dict[str, Any], n_classes: int) -> Goal:
         return OneVsOne(n_classes, **settings)
     if settings:
         raise ValueError(f"it has a goal {name!r} with unknown settings {short(settings)}")
-    return GOALS[name](n_classes)
+    return GOALS[name]() if GOALS[name].real else GOALS[name](n_classes)
 
 
 def _scaling(entry: Any) -> Scaling | None:

@@ -14,7 +14,10 @@ from .json import read_json
 
 
 class Runtime:
-    """Predict rows: `run(row)` is a label, `run(rows)` an array of them; `run.scores` is decision_function.
+    """Predict rows: `run(row)` is a prediction, `run(rows)` an array of them; `run.scores` is decision_function.
+
+    Predictions are labels, values for a regressor, and +1 or -1 for novelty detection. The scores of a regressor are its
+    values.
 
     Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -30,13 +33,14 @@ class Runtime:
         )
 
     def __call__(self, rows: Any) -> Any:
-        """Return the label of a row, or the labels of rows."""
+        """Return the prediction of a row, or the predictions of rows."""
         rows = np.asarray(rows, dtype=np.float64)
-        labels = self.classes[self.goal.decode(self._outputs(rows))]
-        return labels[0] if rows.ndim == 1 else labels
+        found = self.goal.decode(self._outputs(rows))
+        found = self.classes[found] if self.classes.size else found
+        return found[0] if rows.ndim == 1 else found
 
     def scores(self, rows: Any) -> Any:
-        """Return the scores of a row or of rows: one for two classes, else one per class."""
+        """Return the scores of a row or of rows: one per class for three classes or more, else one."""
         rows = np.asarray(rows, dtype=np.float64)
         scores = self.goal.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
