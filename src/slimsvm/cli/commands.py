@@ -56,6 +56,7 @@ from .parse import (
 from .render import accuracies, accuracy, fail, message_of, plain, progress, show, show_files, show_model, show_warning
 from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
+from .tuning import register as register_tuning
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -356,6 +357,7 @@ def info(model: ModelFile, trust: Trust = False) -> None:
 
 
 register_seeing(app)
+register_tuning(app)
 
 
 @app.callback(invoke_without_command=True)

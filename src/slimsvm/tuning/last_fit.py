@@ -11,11 +11,10 @@ from sklearn.pipeline import Pipeline
 from ..estimators import Interrupted
 from ..reducers import Slim
 from .problem import Problem
+from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
 from .stages import Halving
 from .trials import Trial, bytes_of
-
-STAGE = "last fit"
 
 
 def fit_best(
@@ -64,6 +63,6 @@ def _as_trial(best: Trial, estimator: Any, problem: Problem, seconds: float) -> 
         nbytes=bytes_of(model, best.settings),
         seconds=seconds,
         status=estimator.status_,
-        stage=STAGE,
+        stage=LAST_FIT,
         points=(),
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+#: the stage after all trials
+LAST_FIT = "last fit"
+
 
 @dataclass(frozen=True)
 class TuningProgress:
@@ -29,7 +32,14 @@ class TuningProgress:
     seconds: float
     seconds_left: float
 
+    @property
+    def last(self) -> bool:
+        """Whether all trials are done, and the last fit begins."""
+        return self.stage == LAST_FIT
+
     def __str__(self) -> str:
+        if self.last:
+            return f"last fit, {self.seconds:.0f} s gone, about {self.seconds_left:.0f} s left"
         return (
             f"{self.stage}: {self.done} of {self.of}, best error {self.error:.4g}, {self.seconds:.0f} s gone, "
             f"about {self.seconds_left:.0f} s left"

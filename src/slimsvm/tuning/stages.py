@@ -34,7 +34,7 @@ CENTRES = 3
 #: the share of the time for the search that is over at the end of each stage
 SHARES = (0.35, 0.65, 0.85, 1.0)
 #: the time of the last fit, in trials with its steps on as many rows: smaller models come first, validation rows last
-LAST_FIT = 5.0
+LAST_FIT_TRIALS = 5.0
 #: the share of the time limit that is kept for the last fit at most
 MOST_RESERVED = 0.6
 

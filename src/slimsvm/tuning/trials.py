@@ -76,9 +76,9 @@ class OneSize(Slim):
         if self.start is None:
             yield from super().models(task, sizes[-1:], model, deadline)
         else:
-            yield self._continued(task), "continued"
+            yield self._from_start(task), "continued"
 
-    def _continued(self, task: Task) -> Expansion:
+    def _from_start(self, task: Task) -> Expansion:
         outputs = task.targets.shape[1]
         coef, bias = np.zeros((self.start.shape[0], outputs)), np.zeros(outputs)
         begin = Expansion(task.rows.kernel, self.start, coef, bias)

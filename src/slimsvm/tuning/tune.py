@@ -14,11 +14,11 @@ from ..limits import check_time_limit
 from .folds import make_rows
 from .last_fit import fit_best
 from .problem import Problem, constraint_of, make_problem
-from .progress import TuningProgress, print_tuning, silent_tuning
+from .progress import LAST_FIT, TuningProgress, print_tuning, silent_tuning
 from .result import TuningResult
 from .sizes import smallest
 from .space import different_scalers, make_space
-from .stages import LAST_FIT, STEPS, Clock, Halving, efforts
+from .stages import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts
 from .store import open_store, open_study, seed_in
 from .trials import Effort, Trial, Trials
 
@@ -124,7 +124,7 @@ def tune(
             UserWarning,
             stacklevel=2,
         )
-    tell(TuningProgress("last fit", 0, 1, best.error, clock.gone, clock.seconds_for(search.last_fit)))
+    tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, clock.seconds_for(search.last_fit)))
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
 
 
@@ -135,7 +135,7 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
     scalers = different_scalers(kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
     space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed))
-    last_fit = LAST_FIT * Effort(rows.n, STEPS[-1], 1, problem.size).work
+    last_fit = LAST_FIT_TRIALS * Effort(rows.n, STEPS[-1], 1, problem.size).work
     trials = Trials(problem.template, rows, scalers, seed)
     return Halving(trials, space, clock, problem.size, last_fit, tell, store)
 
