@@ -7,7 +7,7 @@ from slimsvm.tuning.trials import Trials
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-X, Y = make_moons(100, noise=0.2, random_state=0)
+X, Y = make_moons(60, noise=0.2, random_state=0)
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def storage(tmp_path):
 
 
 def search(rows=X, labels=Y, **settings):
-    return tune(rows, labels, **{"budget": 4, "n_trials": 2, "random_state": 0, **settings})
+    return tune(rows, labels, **{"budget": 2, "n_trials": 1, "random_state": 0, **settings})
 
 
 def test_a_study_is_continued_without_running_its_trials_again(storage, monkeypatch):
@@ -32,7 +32,7 @@ def test_a_study_is_continued_without_running_its_trials_again(storage, monkeypa
 
 
 def test_a_study_shows_what_was_tried(storage):
-    found = search(storage=storage, study="moons")
+    found = search(storage=storage, study="moons", n_trials=4)
     study = optuna.load_study(study_name="moons", storage=storage)
     assert study.best_params["gamma"] == pytest.approx(found.best_params_["gamma"])
     assert study.best_value == found.best_error_
@@ -51,7 +51,7 @@ def test_more_trials_go_on_after_those_of_the_study():
     study = optuna.create_study()
     search(study=study)
     before = len(study.trials)
-    search(study=study, n_trials=4)
+    search(study=study, n_trials=2)
     assert len(study.trials) > before
 
 
@@ -66,15 +66,15 @@ def test_ctrl_c_leaves_the_trials_made_so_far(monkeypatch):
 
     monkeypatch.setattr(Trials, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        search(study=study)
+        search(study=study, n_trials=3)
     assert len(study.trials) == 2
 
 
 @pytest.mark.parametrize("change", ["rows", "labels", "weights"])
 def test_a_study_of_another_data_set_is_refused(change):
     study = optuna.create_study()
-    search(study=study, n_trials=1)
-    other = {"rows": {"rows": X + 1}, "labels": {"labels": 1 - Y}, "weights": {"sample_weight": np.arange(1, 101)}}[change]
+    search(study=study)
+    other = {"rows": {"rows": X + 1}, "labels": {"labels": 1 - Y}, "weights": {"sample_weight": np.arange(1, 61)}}[change]
     with pytest.raises(ValueError, match="is of another data set"):
         search(study=study, **other)
 
@@ -82,14 +82,14 @@ def test_a_study_of_another_data_set_is_refused(change):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"budget": 5}, "is of another search: 4 support vectors", id="budget"),
+        pytest.param({"budget": 5}, "is of another search: 2 support vectors", id="budget"),
         pytest.param({"estimator": SlimSVC(kernel="laplacian")}, "is of another search", id="kernel"),
         pytest.param({"random_state": 1}, "was made with random_state", id="seed"),
     ],
 )
 def test_a_study_of_another_search_is_refused(change, words):
     study = optuna.create_study()
-    search(study=study, n_trials=1)
+    search(study=study)
     with pytest.raises(ValueError, match=words):
         search(study=study, **change)
 

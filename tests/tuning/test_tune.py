@@ -11,13 +11,14 @@ from sklearn.preprocessing import StandardScaler
 import slimsvm.tuning.last_fit
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.reducers import Slim
+from slimsvm.tuning.progress import print_tuning
 
 COLUMNS = [
     "gamma", "C", "scaling", "size", "bytes", "rows", "error", "standard_error", "seconds", "stage", "feasible", "status",
 ]  # fmt: skip
 
 
-def moons(n=120, seed=0):
+def moons(n=60, seed=0):
     """Two classes that a line cannot tell apart, with one feature in other units."""
     X, y = make_moons(n, noise=0.15, random_state=seed)
     return X * [1, 1000], np.array(["in", "out"])[y]
@@ -25,7 +26,7 @@ def moons(n=120, seed=0):
 
 @pytest.fixture(scope="module")
 def found():
-    return tune(*moons(), budget=6, n_trials=3, random_state=0)
+    return tune(*moons(), budget=6, n_trials=2, random_state=0)
 
 
 def test_the_best_estimator_is_a_fitted_pipeline_within_the_budget(found):
@@ -60,37 +61,37 @@ def test_the_best_error_is_the_lowest_of_the_last_stage(found):
 
 
 def test_a_seed_decides_everything(found):
-    again = tune(*moons(), budget=6, n_trials=3, random_state=0)
+    again = tune(*moons(), budget=6, n_trials=2, random_state=0)
     assert again.best_params_ == found.best_params_
     assert again.results_["error"] == found.results_["error"]
     np.testing.assert_array_equal(again.best_estimator_[-1].support_vectors_, found.best_estimator_[-1].support_vectors_)
 
 
 def test_values_are_tuned_by_a_regressor():
-    X, y = make_friedman1(150, random_state=0)
-    found = tune(X, y, budget=8, n_trials=2, random_state=0)
+    X, y = make_friedman1(90, random_state=0)
+    found = tune(X, y, budget=6, n_trials=1, random_state=0)
     assert isinstance(found.best_estimator_[-1], SlimSVR)
     assert found.best_params_["epsilon"] >= 0
-    assert found.best_estimator_.score(X, y) > 0.7
+    assert found.best_estimator_.score(X, y) > 0.6
     assert 0 < found.best_error_ < 0.6
 
 
 def test_whole_numbers_are_values_for_a_regressor():
     X, y = make_friedman1(90, random_state=0)
-    found = tune(X, np.round(y).astype(int), budget=3, n_trials=1, estimator=SlimSVR(), random_state=0)
+    found = tune(X, np.round(y).astype(int), budget=2, n_trials=1, estimator=SlimSVR(), random_state=0)
     assert isinstance(found.best_estimator_[-1], SlimSVR)
 
 
 def test_other_settings_of_the_estimator_are_kept():
     template = SlimSVC(kernel="laplacian", class_weight="balanced", reducer=Slim(steps=5))
-    found = tune(*moons(), budget=3, n_trials=1, estimator=template, random_state=0).best_estimator_[-1]
+    found = tune(*moons(), budget=2, n_trials=1, estimator=template, random_state=0).best_estimator_[-1]
     assert (found.kernel, found.class_weight, found.reducer) == ("laplacian", "balanced", Slim(steps=5))
     assert template.budget is None
 
 
 def test_sparse_rows_stay_sparse():
     X, y = moons()
-    found = tune(csr_array(X), y, budget=3, n_trials=2, random_state=0)
+    found = tune(csr_array(X), y, budget=2, n_trials=2, random_state=0)
     scalers = [step for step in found.best_estimator_ if isinstance(step, StandardScaler)]
     assert not any(scaler.with_mean for scaler in scalers)
     assert found.best_estimator_.predict(csr_array(X)).shape == y.shape
@@ -98,14 +99,14 @@ def test_sparse_rows_stay_sparse():
 
 def test_rows_of_weight_zero_are_absent():
     X, y = moons()
-    weights = np.r_[np.ones(100), np.zeros(20)]
-    some = tune(X, y, budget=3, n_trials=1, sample_weight=weights, random_state=0)
-    assert some.results_["rows"][-1] == 100
+    weights = np.r_[np.ones(50), np.zeros(10)]
+    some = tune(X, y, budget=2, n_trials=1, sample_weight=weights, random_state=0)
+    assert some.results_["rows"][-1] == 50
 
 
 def test_names_of_features_are_kept():
     X, y = moons()
-    found = tune(pd.DataFrame(X, columns=["a", "b"]), y, budget=3, n_trials=1, random_state=0)
+    found = tune(pd.DataFrame(X, columns=["a", "b"]), y, budget=2, n_trials=1, random_state=0)
     assert list(found.best_estimator_.feature_names_in_) == ["a", "b"]
 
 
@@ -116,8 +117,7 @@ def test_bytes_limit_the_support_vectors():
 
 
 def test_an_error_makes_the_model_as_small_as_it_can_be():
-    X, y = moons(200)
-    found = tune(X, y, max_error=0.2, budget=16, n_trials=4, random_state=0)
+    found = tune(*moons(), max_error=0.25, budget=8, n_trials=2, random_state=0)
     table = pd.DataFrame(found.results_)
     assert found.feasible_
     assert found.best_params_["budget"] == table[:-1][table.feasible[:-1]]["size"].min() <= 4
@@ -125,10 +125,10 @@ def test_an_error_makes_the_model_as_small_as_it_can_be():
 
 
 def test_an_impossible_error_warns_and_returns_the_best():
-    with pytest.warns(UserWarning, match="no model of at most 4 support vectors has a validation error of 0"):
-        found = tune(*moons(200), max_error=0, budget=4, n_trials=1, random_state=0)
+    with pytest.warns(UserWarning, match="no model of at most 1 support vectors has a validation error of 0"):
+        found = tune(*moons(), max_error=0, budget=1, n_trials=1, random_state=0)
     assert not found.feasible_
-    assert found.best_params_["budget"] == 4
+    assert found.best_params_["budget"] == 1
 
 
 def test_a_time_limit_too_short_for_one_trial_says_what_is_needed():
@@ -136,20 +136,21 @@ def test_a_time_limit_too_short_for_one_trial_says_what_is_needed():
         tune(*moons(), budget=4, time_limit=1e-6, random_state=0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the last fit, on a busy machine
 def test_a_time_limit_ends_the_search():
     start = time.perf_counter()
-    found = tune(*moons(), budget=4, n_trials=10_000, time_limit=3, random_state=0)
+    found = tune(*moons(), budget=2, n_trials=5000, time_limit=3, random_state=0)
     assert time.perf_counter() - start < 30  # a busy machine
-    assert 1 < len(found.results_["gamma"]) < 10_000
+    assert 1 < len(found.results_["gamma"]) < 5000
 
 
 def test_progress_has_the_time_left(capsys):
     seen = []
-    tune(*moons(), budget=3, n_trials=2, random_state=0, callback=seen.append)
+    tune(*moons(), budget=2, n_trials=1, random_state=0, callback=seen.append)
     assert [each.stage for each in seen][-1] == "last fit"
     assert all(each.seconds_left >= 0 and each.done <= each.of for each in seen)
-    tune(*moons(), budget=3, n_trials=1, random_state=0, verbose=True)
-    assert "s left" in capsys.readouterr().err
+    print_tuning(seen[0])
+    assert "stage 1 of 2: 1 of 1, best error" in capsys.readouterr().err
 
 
 def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
@@ -161,8 +162,8 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
 
     monkeypatch.setattr(slimsvm.tuning.last_fit.Pipeline, "fit", interrupted)
     with pytest.raises(Interrupted) as stop:
-        tune(*moons(), budget=3, n_trials=1, random_state=0)
-    assert stop.value.best.best_estimator_.predict(moons()[0]).shape == (120,)
+        tune(*moons(), budget=2, n_trials=1, random_state=0)
+    assert stop.value.best.best_estimator_.predict(moons()[0]).shape == (60,)
 
 
 WRONG = {
@@ -182,9 +183,9 @@ WRONG = {
         "trials are small models by the reducer 'slim'",
     ),
     "no gradient": ({"estimator": SlimSVC(kernel="chi2")}, ValueError, "'chi2' has none"),
-    "one class": ({"y": np.zeros(120)}, ValueError, "all rows have the label"),
+    "one class": ({"y": np.zeros(60)}, ValueError, "all rows have the label"),
     "few rows": ({"X": np.eye(4), "y": [0, 1, 0, 1]}, ValueError, "minimum of 10 is required"),
-    "negative weights": ({"sample_weight": -np.ones(120)}, ValueError, "sample weights must be 0 or more"),
+    "negative weights": ({"sample_weight": -np.ones(60)}, ValueError, "sample weights must be 0 or more"),
     "a name without storage": ({"study": "s"}, ValueError, "there is no storage to find it in"),
 }
 

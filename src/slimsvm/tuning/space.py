@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -42,7 +40,12 @@ class Space:
 
     def settings(self, n: int, seed: int) -> list[Settings]:
         """Return n settings: a guess for each scaling, then a spread over all ranges."""
-        return list(islice(self._in_order(seed), n))
+        guesses = [
+            Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0])
+            for scaling, unit in self.units.items()
+        ]
+        spread = qmc.Halton(4, rng=np.random.default_rng(seed)).random(max(n - len(guesses), 0))
+        return [*guesses, *(self._at(place) for place in spread)][:n]
 
     def neighbours(self, of: Settings) -> list[Settings]:
         """Return the settings one step away in gamma or C, within the ranges."""
@@ -53,13 +56,6 @@ class Space:
             *(replace(of, gamma=gamma) for gamma in widths if low <= gamma <= high),
             *(replace(of, C=C) for C in costs if COSTS[0] <= C <= COSTS[1]),
         ]
-
-    def _in_order(self, seed: int) -> Iterator[Settings]:
-        for scaling, unit in self.units.items():
-            yield Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0])
-        spread = qmc.Halton(4, rng=np.random.default_rng(seed))
-        while True:
-            yield self._at(spread.random(1)[0])
 
     def _at(self, place: Array) -> Settings:
         """Return the settings at a place in the unit cube."""
