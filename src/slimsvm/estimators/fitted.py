@@ -31,7 +31,7 @@ class FittedModel:
         if rows is None:
             raise AttributeError(
                 "support_ has row numbers of the training set, and these support vectors are not known to be such rows: "
-                "a reducer moved them, or the model was compressed, imported or learned from a stream. support_vectors_ has "
+                "a reducer moved them, or the model was compressed, imported or learned online. support_vectors_ has "
                 "the points; reducer='slant-aggressive' chooses them among the rows"
             )
         return rows
