@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
@@ -98,3 +99,24 @@ def test_slim_learns_the_same_from_rows_of_any_size(kernel, scale):
         for unit in (1.0, scale)
     ]
     assert abs(errors[0] - errors[1]) < 0.03
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_features_whose_squares_overflow_are_refused(size, sparse):
+    form = csr_array if sparse else np.asarray
+    svc = fitted(X, Y)
+    with pytest.raises(ValueError, match="features must lie between"):
+        svc.decision_function(form(size * X))
+    with pytest.raises(ValueError, match="StandardScaler"):
+        fitted(form(size * X), Y)
+    assert_finite(fitted(form(1e149 * X / np.abs(X).max()), Y), X)
+
+
+def test_poly_kernel_values_beyond_float64_are_refused():
+    svc = fitted(X, Y, kernel="poly", gamma=1.0)
+    for rows in (1e80 * X, csr_array(1e80 * X)):
+        with pytest.raises(ValueError, match="smaller gamma or degree"):
+            fitted(rows, Y, kernel="poly", gamma=1.0)
+        with pytest.raises(ValueError, match="scale the features"):
+            svc.decision_function(rows)
