@@ -41,9 +41,10 @@ class SBP(BinaryTrainer):
 
     A run ends when the second half of its rounds has improved the objective by less than a share of 5 `tol`. About twice as
     much then remains to gain, and more if C is large and classes overlap (`smo` is the better choice then). It also ends
-    after `max_iter` rounds, or if that is -1 after 5,000 rounds or 100 draws of each row, whichever is more; after `time_limit`
-    seconds; or, with `early_stopping`, when the error on the validation rows has not fallen in `n_iter_no_change` checks. The
-    validation rows are a `validation_fraction` of the rows and are not learned from. Limits are for each output.
+    after `max_iter` rounds, or if that is -1 after 5,000 rounds or 100 draws of each row, whichever is more; after
+    `time_limit` seconds; or, with `early_stopping`, when the error on the validation rows has not fallen in
+    `n_iter_no_change` checks. The validation rows are a `validation_fraction` of the rows and are not learned from. Limits
+    are for each output.
     """
 
     C: float = 1.0
