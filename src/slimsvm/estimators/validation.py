@@ -73,8 +73,8 @@ def _checked(X: Matrix) -> Matrix:
     if not _in_range(X):
         values = X.data if issparse(X) else X
         raise ValueError(
-            f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; they "
-            f"lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
+            f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
+            f"they lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
         )
     return X
 
