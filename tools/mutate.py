@@ -5,7 +5,7 @@
 Prints every mutant that survives, with its line, and the share that the tests kill. A mutant whose tests fail, crash or run
 past the time limit is killed. Files are never changed: a forked process imports the mutant in the place of the module.
 Annotations, docstrings, texts and `raise` statements are not mutated. Mutants that compute the same as the module, or
-differ only in how long that takes, are listed in tools/equivalent_mutants.toml with reasons. They are not tried and not counted.
+differ only in how long that takes, are in tools/equivalent_mutants.toml with reasons. They are not tried and not counted.
 """
 
 from __future__ import annotations
