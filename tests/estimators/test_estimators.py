@@ -804,9 +804,9 @@ def test_rows_not_valid_at_a_glance_are_still_refused():
 # Devices
 
 
+@pytest.mark.strict_arrays
 @pytest.mark.parametrize("budget", [None, 4])
 def test_fit_and_predict_use_the_home_of_the_device(budget, moons):
-    pytest.importorskip("array_api_strict")
     X, y = moons
     host, other = (
         SlimSVC(budget, trainer="smo" if budget is None else None, device=device, tol=EXACT, random_state=0).fit(X, y)
@@ -819,8 +819,8 @@ def test_fit_and_predict_use_the_home_of_the_device(budget, moons):
         other.predict(X)
 
 
+@pytest.mark.strict_arrays
 def test_compress_uses_the_home_of_the_device(moons):
-    pytest.importorskip("array_api_strict")
     X, y = moons
     full = SVC().fit(X, y)
     host, other = (compress(full, X, y, budget=4, device=device, random_state=0) for device in ("cpu", "array_api_strict"))

@@ -20,6 +20,8 @@ from ..selection import check_selection
 
 #: rows keep the precision they come in
 DTYPES = [np.float64, np.float32]
+#: largest size of a feature; squares of larger ones, summed over features, leave the range of float64
+LARGEST_FEATURE = 1e150
 
 
 def check_settings(estimator: Any) -> None:
@@ -52,12 +54,12 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     """
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
-        X = _csr(validate_data(estimator, X, ensure_min_samples=least, **settings))
+        X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     if kind == "classes":
         check_classification_targets(y)
-    return _csr(X), y
+    return _checked(X), y
 
 
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
@@ -65,11 +67,26 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
-    return _csr(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
+    return _checked(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
-def _csr(X: Matrix) -> Matrix:
-    return csr_array(X) if issparse(X) else X
+def _checked(X: Matrix) -> Matrix:
+    """Return rows in the form that all methods take; raise ValueError if the squares of features can overflow."""
+    if issparse(X):
+        X = csr_array(X)
+    if not _in_range(X):
+        values = X.data if issparse(X) else X
+        raise ValueError(
+            f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
+            f"they lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
+        )
+    return X
+
+
+def _in_range(X: Matrix) -> bool:
+    """Return whether all features are finite and have squares that can be summed."""
+    values = X.data if issparse(X) else X
+    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
@@ -83,7 +100,7 @@ def _is_plainly_valid(estimator: Any, X: Any) -> bool:
         and "model_" in state
         and "feature_names_in_" not in state
         and X.shape[1] == state["n_features_in_"]
-        and bool(np.isfinite(X).all())
+        and _in_range(X)
     )
 
 

@@ -22,6 +22,8 @@ from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
 
 Array = np.ndarray
 Matrix = Any  # a dense array or a CSR array
+#: largest value of a polynomial kernel; methods form products of two values, which must be float64 numbers
+LARGEST_VALUE = 1e150
 
 
 def inner_products(A: Matrix, B: Matrix) -> Array:
@@ -198,6 +200,15 @@ class Poly(InnerKernel):
             return max(self.degree, 1) * t ** max(self.degree, 1)
         except OverflowError:
             return np.inf
+
+    def check_rows(self, X: Matrix) -> None:
+        """Raise ValueError for rows whose kernel values leave the range of float64, or nearly so."""
+        if not self.amplification(float(squared_norms(X).max(initial=0.0))) <= LARGEST_VALUE:
+            raise ValueError(
+                f"(gamma <x, z> + coef0)^degree of these rows is beyond {LARGEST_VALUE:g}, with gamma={self.gamma:g}, "
+                f"coef0={self.coef0:g} and degree={self.degree}; scale the features, e.g. with StandardScaler, or take a "
+                "smaller gamma or degree"
+            )
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:
         """Degree gamma (gamma <x, z> + coef0)^(degree - 1)."""
