@@ -60,6 +60,7 @@ from .render import fail, measures, message_of, plain, progress, show, show_file
 from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import TASKS, make_estimator, own_settings, quality, task_of
+from .tuning import register as register_tuning
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -395,6 +396,7 @@ def info(model: ModelFile, trust: Trust = False) -> None:
 
 
 register_seeing(app)
+register_tuning(app)
 
 
 @app.callback(invoke_without_command=True)

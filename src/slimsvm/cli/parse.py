@@ -425,7 +425,7 @@ def read_test_rows(path: Path | None, task: str, target: str | None, width: int)
 
 #: settings of the Python functions as their messages write them
 _SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|target|device)=(?=\S)")
-_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb)\b")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error)\b")
 
 
 def in_options(message: str) -> str:

@@ -56,7 +56,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
-    "calibration": CALIBRATIONS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
@@ -64,7 +63,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "schedule": {"slim": Schedule},
 }
 COMMON = ("n_features_in_", "feature_names_in_")
-RUN = ("n_iter_", "status_", "n_kernel_evals_")
+#: what is known of the training
+RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
@@ -454,6 +454,10 @@ def _check_run(svc: Any) -> None:
         count = getattr(svc, name, 0)
         _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
+    weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
+    _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
+    _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
 
 
 def _check_finite(model: Expansion) -> None:
