@@ -158,7 +158,8 @@ class _Columns(_Outputs):
     def model(self) -> tuple[Expansion, Array | None, Array]:
         """Return the expansion on the rows that any output uses."""
         support = np.flatnonzero(self.dual.any(axis=1))
-        support = support[np.argsort(self.task.goal.owner(self.dual[support]), kind="stable")]
+        if self.dual.shape[1] == 1 and not self.task.goal.real:  # two classes; the order is SVC's
+            support = support[np.argsort(self.dual[support, 0] > 0, kind="stable")]
         return self.task.expansion(support, self.dual[support], self.bias), self.dual, support
 
 
