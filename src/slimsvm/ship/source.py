@@ -46,6 +46,7 @@ def artefact_of(model: Any) -> Artefact:
         goal,
         classes,
         scaling_of([step for step in steps if step not in NOTHING], features),
+        getattr(svm, "calibration_", None),
     )
     try:
         artefact.check()
