@@ -29,11 +29,22 @@ def test_tune_writes_the_model_and_the_table(data, tmp_path, capsys):
     assert float(rows[0]["gamma"]) > 0
 
 
+def test_numbers_are_tuned_by_a_regressor(data, tmp_path, capsys):
+    model = tmp_path / "m.slim"
+    assert run(["tune", str(data), "--task", "regress", "-b", "2", "--trials", "1", "-o", str(model)]) == 0
+    shown = capsys.readouterr().out
+    assert "epsilon" in shown
+    assert "(1 - R^2)" in shown
+    assert type(load(model)[-1]).__name__ == "SlimSVR"
+
+
 WRONG = {
     "no limit": ([], 2, "say how small or how good: give --budget 64"),
     "bad error": (["--max-error", "2"], 2, "not a share of errors"),
     "few bytes": (["--budget-bytes", "10"], 1, "--budget-bytes=10 is too small for one support vector"),
     "no time": (["-b", "2", "--time-limit", "1e-9"], 1, "--time-limit=1e-09 is too short for one trial"),
+    "novelty": (["-b", "2", "--task", "novelty"], 2, "novelty detection has no labels"),
+    "weights": (["-b", "2", "--task", "regress", "--balanced"], 2, "--balanced is for --task classify"),
     "kernel": (["-b", "2", "--kernel", "chi2"], 1, "'chi2' has none"),
     "study": (["-b", "2", "--study", "s"], 1, "there is no storage to find it in"),
 }
