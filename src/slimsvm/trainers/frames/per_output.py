@@ -138,7 +138,7 @@ class _Columns(_Outputs):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.dual = np.zeros(task.targets.shape)
+        self.dual: Array = np.zeros(task.targets.shape)
         everyone = np.arange(task.rows.n)
         self.members = [everyone if task.goal.real else np.flatnonzero(targets) for targets in task.targets.T]
 
