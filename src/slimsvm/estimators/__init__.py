@@ -1,7 +1,8 @@
 """What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress, and what Ctrl-C raises."""
 
 from .base import fit_reporting
-from .compress import compress, compress_reporting, imported
+from .compress import compress, compress_reporting
+from .imported import estimator_of, imported
 from .interrupted import Interrupted
 from .one_class import SlimOneClassSVM
 from .svc import SlimSVC, classifier_of
@@ -15,6 +16,7 @@ __all__ = [
     "classifier_of",
     "compress",
     "compress_reporting",
+    "estimator_of",
     "fit_reporting",
     "imported",
 ]

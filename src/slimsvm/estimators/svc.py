@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..goals import OneVsOne, OneVsRest
-from ..importers.sklearn import Imported
+from ..goals import CLASSIFIERS, Goal, OneVsOne
+from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
@@ -64,6 +64,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
+    multiclass : {"ovr", "ovo", "dag"}, default=None
+        The outputs for three classes or more: one for each class ("ovr"), or one for each pair of classes, decoded by votes
+        ("ovo", as SVC does) or by a decision DAG ("dag", which looks at k - 1 pairs for k classes). None is "ovo" for the
+        full model and "ovr" with a budget or tolerance.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
@@ -145,6 +149,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         tol: float = 1e-3,
         max_iter: int = -1,
         class_weight: dict[Any, float] | str | None = None,
+        multiclass: str | None = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
@@ -162,6 +167,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.multiclass = multiclass
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device
@@ -269,9 +275,15 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_classes(self.classes_)
-        n_classes = self.classes_.size
-        goal = OneVsOne(n_classes, break_ties=True) if whole else OneVsRest(n_classes)
+        goal = self._coding(self.classes_.size, whole=whole)
         return Labelled(goal, labels, weights * class_weights(self.class_weight, self.classes_, y)[labels])
+
+    def _coding(self, n_classes: int, *, whole: bool) -> Goal:
+        """Return the goal for so many classes; outputs that share few support vectors are one per class."""
+        if self.multiclass not in (None, *CLASSIFIERS):
+            raise ValueError(f"unknown multiclass {self.multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
+        name = self.multiclass or ("ovo" if whole else "ovr")
+        return OneVsOne(n_classes, break_ties=True) if name == "ovo" else CLASSIFIERS[name](n_classes)
 
     @property
     def n_support_(self) -> Array:

@@ -5,7 +5,7 @@ Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -157,3 +157,32 @@ class OneVsOne(Classification):
     def owner(self, coef: Array) -> Array:
         """Return the class that the coefficients (m, q) of each point favour most."""
         return self._sums(coef).argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class OneVsOneDag(OneVsOne):
+    """One column per pair of classes, read as a decision DAG (Platt, Cristianini & Shawe-Taylor 2000).
+
+    Of the classes still possible, the first meets the last, and the one that loses is out. That takes k - 1 columns for a
+    row. `decision_function` has votes, as one-vs-one, and its largest may be another class than the one predicted.
+    """
+
+    name: ClassVar[str] = "dag"
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the class of each row."""
+        if self.n_classes == 2:
+            return super().decode(outputs)
+        return self.walk(outputs.shape[0], lambda rows, column: outputs[rows, column])
+
+    def walk(self, n_rows: int, output: Callable[[Array, int], Array]) -> Array:
+        """Return the class of each row; output(rows, column) is asked only for the columns that rows come to."""
+        k, first = self.n_classes, np.zeros(n_rows, dtype=np.intp)
+        for left in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + left
+            wins = np.empty(n_rows, dtype=bool)
+            for i in np.unique(first):
+                rows = np.flatnonzero(first == i)
+                column = i * (2 * k - i - 1) // 2 + left - 1  # of the pair (i, i + left)
+                wins[rows] = output(rows, int(column)) > 0
+            first[~wins] += 1
+        return first

@@ -31,6 +31,11 @@ def artefact_of(model: Any) -> Artefact:
             "ends in one"
         )
     source = imported(svc)
+    if source.goal.name == "dag" and source.goal.n_classes > 2:
+        raise ValueError(
+            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. Compress "
+            "or train it with multiclass='ovr' or 'ovo'"
+        )
     points = source.model.points
     # a model without points has one of zeros in generated code
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
