@@ -204,7 +204,7 @@ def test_scalers_of_rows_with_gaps_come_back(tmp_path):
 
 def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
     model = there_and_back(make_pipeline(MinMaxScaler(), SlimSVC()).fit(X_IRIS, Y_IRIS), tmp_path)
-    model[-1].model_.coef[:] = 0
+    model[-1].model_.coef.against[:] = 0
     assert model.fit(X_IRIS, Y_IRIS).score(X_IRIS, Y_IRIS) > 0.9
 
 
@@ -218,10 +218,10 @@ def test_the_layout_is_as_documented(tmp_path):
     start = (24 + length + 63) // 64 * 64
     arrays = {entry["name"]: entry for entry in header["arrays"]}
     assert all(entry["offset"] % 64 == 0 for entry in header["arrays"])
-    coef = arrays["model_.coef"]
-    assert (coef["dtype"], coef["shape"]) == ("<f8", list(model.model_.coef.shape))
-    values = np.frombuffer(data, "<f8", model.model_.coef.size, start + coef["offset"])
-    np.testing.assert_array_equal(values, model.model_.coef.ravel())
+    coef = arrays["model_.coef.against"]
+    assert (coef["dtype"], coef["shape"]) == ("<f8", list(model.model_.weights.shape))
+    values = np.frombuffer(data, "<f8", model.model_.weights.size, start + coef["offset"])
+    np.testing.assert_array_equal(values, model.model_.weights.ravel())
 
 
 class Strange:
@@ -617,6 +617,28 @@ def test_a_scaler_without_its_numbers_is_refused(change, tmp_path):
     (tmp_path / "m.slim").write_bytes(with_header(header, rest))
     with pytest.raises(ValueError, match="StandardScaler"):
         load(tmp_path / "m.slim")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("fitted", "n_kernel_evals_", float("inf")),
+        ("fitted", "n_kernel_evals_", -1),
+        ("fitted", "n_iter_", [3]),
+        ("fitted", "status_", "CONVERGED"),
+        ("params", "C", float("nan")),
+        ("params", "C", {"scalar": float("inf"), "dtype": "<f8"}),
+    ],
+    ids=["endless work", "negative work", "a list of steps", "a word for a status", "NaN", "an infinite scalar"],
+)
+def test_what_training_cannot_leave_is_refused(part, name, value, tmp_path):
+    save(SlimSVC().fit(X_IRIS, Y_IRIS), tmp_path / "model.slim")
+    header, arrays = container.unpack_file((tmp_path / "model.slim").read_bytes())
+    del header["arrays"]
+    header["model"][part][name] = value
+    (tmp_path / "model.slim").write_bytes(b"".join(container.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="cannot load"):
+        load(tmp_path / "model.slim")
 
 
 def test_deep_nesting_is_named(saved, scratch):

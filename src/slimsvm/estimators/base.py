@@ -17,12 +17,17 @@ from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
-from ..rows.prediction import PREDICTION_ERROR
+from ..rows.prediction import kernel_error
+from ..rows.threads import blocks
 from ..selection import Selection
+from .calibrating import keep_calibration
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, keeps_budget, make_reducer, make_trainer
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+
+#: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
+MOST_OUTPUTS = 1 << 24
 
 Report = Callable[[str, float], None]
 
@@ -56,10 +61,22 @@ class KernelMachine(BaseEstimator):
 
     def _outputs(self, X: Matrix) -> Array:
         """Return the outputs of each row, (n, q)."""
-        X, model = prediction_rows(self, X), self.model_
+        return self._outputs_of(prediction_rows(self, X))
+
+    def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
+        """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
+        if X.shape[0] <= count:
+            return read(self._outputs_of(X))
+        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+
+    def _outputs_of(self, X: Matrix) -> Array:
+        """Return the outputs of checked rows."""
+        model = self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
             return model(X)
-        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
+        error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
     @property
@@ -84,6 +101,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
     selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
@@ -95,14 +113,16 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         if estimator.tolerance is not None:
             baseline, start = selection.baseline(trainer, error)
             allowed = baseline + estimator.tolerance
-        fit = trainer.fit(selection.whole(error), start)
+        fit = trainer.fit(selection.training(trainer, error), start)
         done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
         budget = None if done else estimator.budget
         fitted.model_, fitted.path_ = selection.select(fit.model, budget, allowed)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
-    fitted.goal_, fitted.n_kernel_evals_ = selection.goal, selection.meter.evaluations
+    fitted.goal_ = selection.goal
+    keep_calibration(fitted, selection, trainer, error)
+    fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)

@@ -18,6 +18,13 @@ from .streams import learn_batch
 from .validation import check_classes, class_weights, seed_of
 
 
+def has_probabilities(estimator: Any) -> bool:
+    """Return True where the estimator has probabilities; raise AttributeError where it has none."""
+    if getattr(estimator, "calibration_", None) is None and estimator.calibration is None:
+        raise AttributeError("probabilities need calibration='sigmoid', 'isotonic' or 'temperature', given before fit")
+    return True
+
+
 class SlimSVC(ClassifierMixin, KernelMachine):
     """Kernel support vector classification with a budget of support vectors.
 
@@ -73,6 +80,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     validation_fraction : float, default=0.2
         The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. Where
         a class has too few rows to spare some, all rows are used for both.
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
+        thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
+        rows that did not train the model they come from. `predict_proba` is there when it is given, and `predict` returns
+        the most probable class. None: no probabilities.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
         "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
@@ -93,6 +105,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The bias of each output.
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class: a point counts for the class that its coefficients favour most.
+    calibration_ : Calibration
+        The map from scores to probabilities; None without `calibration`.
     path_ : Path
         The models of growing size with their validation errors; None for the full model. The model kept may have been
         fitted to the validation rows as well afterwards.
@@ -152,6 +166,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         multiclass: str | None = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
+        calibration: str | None = None,
         device: str = "cpu",
         random_state: Any = None,
     ) -> None:
@@ -170,6 +185,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.multiclass = multiclass
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
+        self.calibration = calibration
         self.device = device
         self.random_state = random_state
 
@@ -230,8 +246,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
         """
-        outputs = self._outputs(X)
-        return self.goal_.scores(outputs)
+        return self._read(X, lambda outputs: self.goal_.scores(outputs))
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -244,10 +259,44 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The labels.
+            The labels; with `calibration`, those of the largest probabilities.
         """
-        outputs = self._outputs(X)
-        return self.classes_[self.goal_.decode(outputs)]
+        if getattr(self, "calibration_", None) is not None:
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
+        return self.classes_[numbers]
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Matrix) -> Array:
+        """Return the probability of each class; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The probabilities, in the order of `classes_`. `predict` returns the class of the largest.
+        """
+        return self._read(X, lambda outputs: self.calibration_(self.goal_.scores(outputs)))
+
+    @available_if(has_probabilities)
+    def predict_log_proba(self, X: Matrix) -> Array:
+        """Return the logarithm of the probability of each class; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms, in the order of `classes_`.
+        """
+        return np.log(self.predict_proba(X))
 
     def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
         """Return the class of each row by the randomised rule of the slant loss (Cotter et al., section 4.1).

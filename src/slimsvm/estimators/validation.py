@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..calibration import check_calibration
 from ..checks import check_at_least, check_budget, check_positive
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
@@ -32,6 +33,7 @@ def check_settings(estimator: Any) -> None:
     check_budget(estimator.budget)
     check_selection(estimator.validation_fraction, estimator.tolerance)
     resolve_device(estimator.device)
+    check_calibration(getattr(estimator, "calibration", None))
 
 
 def seed_of(random_state: Any) -> int:

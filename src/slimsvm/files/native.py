@@ -30,6 +30,7 @@ from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..model import Expansion, Status
+from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
@@ -51,6 +52,7 @@ from .container import (
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
+    "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
@@ -164,12 +166,14 @@ class _Reader:
     def unpack(self, packed: Any) -> Any:
         """Return the value that `_Writer.pack` made this JSON of."""
         match packed:
+            case float() if not math.isfinite(packed):
+                raise ValueError(f"it has {packed} for a number")
             case None | bool() | int() | float() | str():
                 return packed
             case list():
                 return [self.unpack(item) for item in packed]
             case {"scalar": bool() | int() | float() as value, "dtype": str(dtype)} if SCALAR.fullmatch(dtype):
-                return np.array(value, np.dtype(dtype).newbyteorder("="))[()]
+                return np.array(self.unpack(value), np.dtype(dtype).newbyteorder("="))[()]
             case {"tuple": list(items)}:
                 return tuple(self.unpack(items))
             case {"dict": list(pairs)}:
@@ -297,6 +301,7 @@ def _load_svc(entry: Any, reader: _Reader) -> Any:
     estimator.path_ = None
     _check_features(estimator)
     _check_svc(estimator)
+    _check_run(estimator)
     return estimator
 
 
@@ -408,16 +413,36 @@ def _check_svc(svc: Any) -> None:
     _check_finite(model)
 
 
+def _check_run(svc: Any) -> None:
+    """Check what is known of the training, where it is."""
+    for name in ("n_iter_", "n_kernel_evals_"):
+        count = getattr(svc, name, 0)
+        _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")
+    _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
+
+
 def _check_finite(model: Expansion) -> None:
     points = model.points.data if issparse(model.points) else model.points
-    for name, values in {"points": points, "coefficients": model.coef, "bias": model.bias}.items():
+    for name, values in {"points": points, "coefficients": model.weights, "bias": model.bias}.items():
         _check(bool(np.isfinite(values).all()), f"its {name} are not all finite numbers")
+
+
+def _check_pairs(coef: PairCoefficients, outputs: int) -> None:
+    counts = coef.counts
+    known = isinstance(counts, np.ndarray) and _is(counts, "i", (counts.size,))
+    _check(known and counts.size * (counts.size - 1) // 2 == outputs, f"the points of each class of {outputs} pairs")
+    fits = isinstance(coef.against, np.ndarray) and coef.against.ndim == 2 and bool((counts >= 0).all())
+    _check(fits and sum(counts.tolist()) == coef.against.shape[0], "the points of each class are not all points")
 
 
 def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
     _check(_is_real(model.bias, (outputs,)), f"the bias of {outputs} outputs")
-    size = model.coef.shape[0] if isinstance(model.coef, np.ndarray) and model.coef.ndim == 2 else -1
-    _check(_is_real(model.coef, (size, outputs)), f"the coefficients of {outputs} outputs")
+    coef, width = model.weights, outputs
+    if isinstance(model.coef, PairCoefficients):
+        _check_pairs(model.coef, outputs)
+        width = model.coef.counts.size - 1
+    size = coef.shape[0] if isinstance(coef, np.ndarray) and coef.ndim == 2 else -1
+    _check(_is_real(coef, (size, width)), f"the coefficients of {outputs} outputs")
     if isinstance(model.kernel, Precomputed):
         columns = model.points
         _check(_is(columns, "i", (size, 1)) and isinstance(columns, np.ndarray), f"the columns of {size} points")

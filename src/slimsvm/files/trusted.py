@@ -7,6 +7,7 @@ from ..estimators.streams import Stream
 from ..goals import GOALS
 from ..kernels import KERNELS
 from ..model import Expansion, Status
+from ..pairs import PairCoefficients
 from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
@@ -21,6 +22,7 @@ _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
     SlimSVC,
     Expansion,
+    PairCoefficients,
     Status,
     Path,
     Step,

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..pairs import PairCoefficients
 from .demands import Demands
 
 Array = np.ndarray
@@ -154,8 +155,10 @@ class OneVsOne(Classification):
             return self.scores(outputs).argmax(axis=1)
         return self.votes(outputs).argmax(axis=1)
 
-    def owner(self, coef: Array) -> Array:
+    def owner(self, coef: Array | PairCoefficients) -> Array:
         """Return the class that the coefficients (m, q) of each point favour most."""
+        if isinstance(coef, PairCoefficients):
+            return coef.owner
         return self._sums(coef).argmax(axis=1)
 
 

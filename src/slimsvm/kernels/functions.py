@@ -33,8 +33,14 @@ def inner_products(A: Matrix, B: Matrix) -> Array:
 def squared_norms(A: Matrix) -> Array:
     """Return the squared Euclidean norm of each row, summed in float64."""
     if issparse(A):
-        return np.asarray(A.astype(np.float64).power(2).sum(axis=1)).ravel()
+        return _row_sums(A, np.square(A.data, dtype=np.float64))
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
+
+
+def _row_sums(A: csr_array, values: Array) -> Array:
+    """Return the sums by row of values in the places of the entries of A; scipy's own sums take memory for every column."""
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    return np.bincount(rows, weights=values, minlength=A.shape[0])
 
 
 class Kernel:
@@ -411,7 +417,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
         return 1.0 / X.shape[1]
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
-    row_mean = np.asarray(X.mean(axis=1, dtype=np.float64)).ravel()
+    row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
