@@ -145,7 +145,7 @@ class Selection:
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
             return full, None
-        full = full.written_out()  # as reducers take it
+        full = full.written_out() if self.follow else full  # as reducers take it
         selection = self.following(full)
         if allowed is None:
             return selection.best(limit or 1, full)

@@ -16,7 +16,12 @@ from .svr import SlimSVR
 #: goal -> the estimator for it; goals of classes have a SlimSVC
 ESTIMATORS: dict[str, Any] = {"regression": SlimSVR, "novelty": SlimOneClassSVM}
 #: parameters of an estimator of ours that are those of the search for a small model, and not of the function
-SEARCH = ("budget", "tolerance", "reducer", "validation_fraction", "device", "random_state")
+SEARCH = ("budget", "tolerance", "reducer", "validation_fraction", "device", "random_state", "multiclass", "calibration")
+#: what is said of a model with probabilities
+UNCALIBRATED = (
+    "calibration={name!r} is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or "
+    "fit a SlimSVC with a budget and calibration"
+)
 
 
 def imported(model: Any) -> Imported:
@@ -27,7 +32,9 @@ def imported(model: Any) -> Imported:
     params = {name: value for name, value in model.get_params(deep=False).items() if name not in SEARCH}
     params["trainer"] = params["trainer"] or "smo"  # so that the small model can be fitted again
     classes = getattr(model, "classes_", NO_CLASSES)
-    return Imported(model.model_, model.goal_, classes, model.n_features_in_, params)
+    calibrated = getattr(model, "calibration", None)
+    lost = (UNCALIBRATED.format(name=calibrated),) if calibrated else ()
+    return Imported(model.model_, model.goal_, classes, model.n_features_in_, params, lost)
 
 
 def unfitted(source: Imported, **settings: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..goals import CLASSIFIERS, Following, Goal
+from ..goals import CLASSIFIERS, Goal
+from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
@@ -56,10 +57,10 @@ class Shrinking:
             allowed = judged.validation_error(source.model) + small.tolerance
         small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
         # a full model that is kept has its own outputs, and without targets the goal of the search is another one
-        own = small.model_ is source.model or not source.goal.n_classes
+        own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            small.classes_ = source.classes
+            small.classes_, small.calibration_ = source.classes, None
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small

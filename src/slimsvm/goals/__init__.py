@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from .classes import OneVsOne, OneVsOneDag, OneVsRest
 from .demands import Array, Demands
-from .values import Following, Novelty, Regression
+from .values import Novelty, Regression
 
 
 class Goal(Protocol):

@@ -167,10 +167,17 @@ class OneVsOneDag(OneVsOne):
     """One column per pair of classes, read as a decision DAG (Platt, Cristianini & Shawe-Taylor 2000).
 
     Of the classes still possible, the first meets the last, and the one that loses is out. That takes k - 1 columns for a
-    row. `decision_function` has votes, as one-vs-one, and its largest may be another class than the one predicted.
+    row.
     """
 
     name: ClassVar[str] = "dag"
+
+    def scores(self, outputs: Array) -> Array:
+        """Return the scores of votes, with k more for the class that the DAG leads to, so that it has the largest."""
+        scores = super().scores(outputs)
+        if self.n_classes > 2:
+            scores[np.arange(scores.shape[0]), self.decode(outputs)] += self.n_classes
+        return scores
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""

@@ -35,11 +35,12 @@ def import_gaussian_process(process: Any) -> Imported:
         )
     amplitude, length, noise = _parts(process.kernel_)
     rows = np.asarray(process.X_train_, dtype=np.float64)
-    params = {"kernel": "rbf", "gamma": 0.5 / length**2, "epsilon": 0.0}
+    gamma = 0.5 / length**2
     # the norm of amplitude * k is that of k over the amplitude
-    params["C"] = amplitude / max(float(np.mean(process.alpha)) + noise, 1e-12)
+    C = amplitude / max(float(np.mean(process.alpha)) + noise, 1e-12)
+    params = {"kernel": "rbf", "gamma": gamma, "C": C, "epsilon": 0.0}
     deviation, mean = float(np.ravel(process._y_train_std)[0]), float(np.ravel(process._y_train_mean)[0])
-    kernel = make_kernel("rbf", gamma=params["gamma"], degree=1, coef0=0.0)
+    kernel = make_kernel("rbf", gamma=gamma, degree=1, coef0=0.0)
     model = Expansion(kernel, rows, dual * amplitude * deviation, np.array([mean]))
     return Imported(model, Regression(), NO_CLASSES, rows.shape[1], params)
 
@@ -56,7 +57,7 @@ def _parts(kernel: Any) -> tuple[float, float, float]:
             if isinstance(constant, ConstantKernel) and not isinstance(rest, Sum):
                 amplitude, length, noise = _parts(rest)
                 return amplitude * float(constant.constant_value), length, noise
-    if isinstance(kernel, RBF) and np.size(kernel.length_scale) == 1:
+    if type(kernel) is RBF and np.size(kernel.length_scale) == 1:  # a Matern kernel is a subclass
         return 1.0, float(np.ravel(kernel.length_scale)[0]), 0.0
     raise ValueError(
         f"cannot shrink a GaussianProcessRegressor with the kernel {short(kernel)}; the kernels are RBF with one length "

@@ -37,10 +37,11 @@ def import_libsvm(file: str | os.PathLike[str] | TextIO, n_features: int | None 
 
     `n_features` is for rows with more features than the file names.
     """
-    opened = not isinstance(file, str | os.PathLike)
-    name = "the text" if opened else repr(os.fspath(file))
+    path = file if isinstance(file, str | os.PathLike) else None
+    name = "the text" if path is None else repr(os.fspath(path))
     try:
-        return _imported(file.read() if opened else Path(file).read_text(encoding="ascii"), n_features)
+        text = file.read() if path is None else Path(path).read_text(encoding="ascii")  # type: ignore[union-attr]
+        return _imported(text, n_features)
     except (OverflowError, ValueError) as error:
         raise ValueError(f"cannot load {name} as a LIBSVM model: {error}") from error
 

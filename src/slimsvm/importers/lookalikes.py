@@ -1,7 +1,7 @@
 """SVMs of other libraries with the attributes of scikit-learn's: cuML's and ThunderSVM's.
 
-They differ from scikit-learn in details (ThunderSVM keeps rho, the negative of the intercept; cuML counts all support vectors
-in n_support_), so what is read is compared with what the model itself predicts for its support vectors.
+They differ from scikit-learn in details (ThunderSVM keeps rho, the negative of the intercept; cuML counts all support
+vectors in n_support_), so what is read is compared with what the model itself predicts for its support vectors.
 """
 
 from __future__ import annotations

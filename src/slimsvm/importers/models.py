@@ -26,6 +26,6 @@ def import_model(model: Any) -> Imported:
         if known(model):
             return read(model)
     raise ValueError(
-        f"cannot shrink a {type(model).__name__}; give a fitted SlimSVC, SlimSVR or SlimOneClassSVM, {', '.join(IMPORTERS)}, "
-        "or a Pipeline, search or TransformedTargetRegressor around one of them"
+        f"cannot shrink a {type(model).__name__}; give a fitted SlimSVC, SlimSVR or SlimOneClassSVM, "
+        f"{', '.join(IMPORTERS)}, or a Pipeline, search or TransformedTargetRegressor around one of them"
     )

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, Chi2, Kernel, Laplacian, Matrix, make_kernel
 from ..model import Expansion
+from ..pairs import PairCoefficients
 from .imported import NO_CLASSES, Imported
-from .pairs import pair_columns
 
 KINDS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 #: parameters of an SVC that its small model has no place for, with what to do instead
@@ -93,11 +93,11 @@ def _points(svm: Any) -> Matrix:
     return csr_array(svm.support_vectors_) if issparse(svm.support_vectors_) else svm.support_vectors_
 
 
-def _columns(svm: Any) -> tuple[Array, Array]:
+def _columns(svm: Any) -> tuple[Any, Array]:
     """Return coefficients (m, q) and bias (q,) of every pair of classes, or of the one output.
 
     An SVC keeps LIBSVM's layout; for two classes that is one column, positive for class 1.
     """
     dual = svm.dual_coef_.toarray() if issparse(svm.dual_coef_) else np.asarray(svm.dual_coef_)
-    bias = np.array(svm.intercept_, dtype=np.float64)
-    return (pair_columns(dual, svm.n_support_) if isinstance(svm, SVC | NuSVC) else dual.T.copy()), bias
+    coef, bias = dual.T.copy(), np.array(svm.intercept_, dtype=np.float64)
+    return (PairCoefficients(coef, np.asarray(svm.n_support_)) if bias.size > 1 else coef), bias

@@ -33,8 +33,8 @@ def artefact_of(model: Any) -> Artefact:
     source = imported(svc)
     if source.goal.name == "dag" and source.goal.n_classes > 2:
         raise ValueError(
-            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. Compress "
-            "or train it with multiclass='ovr' or 'ovo'"
+            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. "
+            "Compress or train it with multiclass='ovr' or 'ovo'"
         )
     points = source.model.points
     # a model without points has one of zeros in generated code
