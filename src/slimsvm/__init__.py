@@ -9,12 +9,14 @@ TYPE_CHECKING = False  # as in typing, which takes longer to import than the com
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import reducers, trainers
+    from . import displays, reducers, trainers
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
+    from .reports.report import report
     from .ship.export import export
     from .ship.runtime import runtime
+    from .tradeoffs.run import tradeoff
 
 __version__: str
 __all__ = [
@@ -24,11 +26,14 @@ __all__ = [
     "SlimSVR",
     "__version__",
     "compress",
+    "displays",
     "export",
     "load",
     "reducers",
+    "report",
     "runtime",
     "save",
+    "tradeoff",
     "trainers",
 ]
 
@@ -41,10 +46,12 @@ HOMES = {
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",
+    "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "tradeoff": "tradeoffs.run",
 }
-MODULES = ("reducers", "trainers")
+MODULES = ("displays", "reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:

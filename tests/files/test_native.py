@@ -23,7 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
-from slimsvm.estimators.svc import classifier_of
+from slimsvm.estimators import machine_of
 from slimsvm.files import container, native
 from slimsvm.files.native import load, save
 from slimsvm.goals import OneVsRest
@@ -515,7 +515,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 def made(expansion, features, path, classes=(0, 1), **pieces):
     """Save a classifier of two classes with that function, and other pieces of its sparse points."""
     writer = native._Writer()
-    svc = classifier_of(Imported(expansion, OneVsRest(2), np.array(classes), features, {}))
+    svc = machine_of(Imported(expansion, OneVsRest(2), np.array(classes), features, {}))
     entry = native._dump_estimator(svc, writer, "")
     writer.arrays |= {f"model_.points.{name}": np.array(piece, np.int32) for name, piece in pieces.items()}
     path.write_bytes(b"".join(container.pack_file({"slimsvm": "0", "model": entry}, writer.arrays)))
@@ -560,7 +560,7 @@ def test_kernel_parameters_outside_their_bounds_are_refused(kernel, word, tmp_pa
     (tmp_path / "e.slim").write_bytes(with_header(header, rest))
     with pytest.raises(ValueError, match=word):
         load(tmp_path / "e.slim")
-    model = classifier_of(Imported(expansion_of(np.ones((2, 3)), kernel), OneVsRest(2), np.array([0, 1]), 3, {}))
+    model = machine_of(Imported(expansion_of(np.ones((2, 3)), kernel), OneVsRest(2), np.array([0, 1]), 3, {}))
     with pytest.raises(ValueError, match=f"cannot save.*{word}"):
         save(model, tmp_path / "other.slim")
 
@@ -574,7 +574,7 @@ def test_numbers_that_are_not_finite_are_refused(form, part, value, tmp_path):
     model = Expansion(RBF(1.0), form(parts["points"]), parts["coef"], parts["bias"])
     with pytest.raises(ValueError, match="finite"):
         load(made(model, 3, tmp_path / "e.slim"))
-    svc = classifier_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
+    svc = machine_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
     with pytest.raises(ValueError, match=r"cannot save.*finite"):
         save(svc, tmp_path / "other.slim")
 

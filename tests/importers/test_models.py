@@ -17,7 +17,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, SVR, NuSVR, OneClassSVM
 
 from slimsvm import SlimOneClassSVM, SlimSVR
-from slimsvm.estimators import estimator_of, imported
+from slimsvm.estimators import imported, machine_of
 from slimsvm.files.models import load, read_libsvm
 from slimsvm.importers.models import IMPORTERS, import_model
 from slimsvm.importers.sklearn import KINDS
@@ -61,7 +61,7 @@ def test_the_svms_of_scikit_learn(kind, kernel, sparse):
     rows, new = (own_kernel(X, X), own_kernel(NEW, X)) if kernel == "precomputed" else (X, NEW)
     rows = csr_array(rows) if sparse else rows
     model = type(REAL[kind])(**(REAL[kind].get_params() | KERNELS[kernel])).fit(rows, Y)
-    ours = estimator_of(import_model(model))
+    ours = machine_of(import_model(model))
     assert type(ours) is (SlimOneClassSVM if kind == "OneClassSVM" else SlimSVR)
     assert ours.n_features_in_ == rows.shape[1]
     scores = model.decision_function if kind == "OneClassSVM" else model.predict
@@ -79,7 +79,7 @@ def test_many_classes_are_not_written_out():
     model = SVC().fit(rows, labels)
     source = import_model(model)
     assert isinstance(source.model.coef, PairCoefficients)
-    np.testing.assert_array_equal(estimator_of(source).predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(machine_of(source).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("model", [SVC(), NuSVR(), OneClassSVM(), KernelRidge(), GaussianProcessRegressor()], ids=str)
@@ -100,7 +100,7 @@ def test_the_svms_of_scikit_learn_intelex(kind):
     patched = getattr(pytest.importorskip("sklearnex.svm"), kind)()
     rows, labels = load_iris(return_X_y=True)
     model = patched.fit(rows, labels if kind.endswith("SVC") else labels.astype(float))
-    np.testing.assert_allclose(estimator_of(import_model(model)).predict(rows), model.predict(rows), atol=1e-4)
+    np.testing.assert_allclose(machine_of(import_model(model)).predict(rows), model.predict(rows), atol=1e-4)
 
 
 # KernelRidge
@@ -127,7 +127,7 @@ def test_kernel_ridge(name):
     rows, new = (own_kernel(X, X), own_kernel(NEW, X)) if name == "precomputed" else (X, NEW)
     targets = Y[:, None] if name == "a column of targets" else Y
     model = RIDGES[name].fit(csr_array(rows) if name == "sparse" else rows, targets)
-    ours = estimator_of(import_model(model))
+    ours = machine_of(import_model(model))
     np.testing.assert_allclose(ours.predict(new), model.predict(new).ravel(), rtol=1e-7)
     np.testing.assert_allclose(ours.C, 1 / model.alpha)
     assert ours.epsilon == 0
@@ -176,7 +176,7 @@ PROCESSES = {
 @pytest.mark.parametrize("normalize", [False, True], ids=["as it is", "normalize_y"])
 def test_the_mean_of_a_gaussian_process(name, normalize):
     model = GaussianProcessRegressor(PROCESSES[name], alpha=0.1, normalize_y=normalize, optimizer=None).fit(X, Y)
-    ours = estimator_of(import_model(model))
+    ours = machine_of(import_model(model))
     np.testing.assert_allclose(ours.predict(NEW), model.predict(NEW), rtol=1e-6, atol=1e-6)
 
 
@@ -220,7 +220,7 @@ def test_a_model_of_cuml():
     model = SVC(class_weight="balanced").fit(rows, labels)
     arrays = {name: OnDevice(getattr(model, name)) for name in ("support_vectors_", "dual_coef_", "classes_")}
     stranger = stand_in("SVC", model, **arrays, intercept_=OnDevice(model.intercept_[0]), n_support_=model.support_.size)
-    ours = estimator_of(import_model(stranger))
+    ours = machine_of(import_model(stranger))
     np.testing.assert_allclose(ours.decision_function(rows), model.decision_function(rows), atol=1e-4)
     np.testing.assert_array_equal(ours.predict(rows), model.predict(rows))
     assert (ours.C, ours.class_weight) == (1.0, "balanced")
@@ -230,7 +230,7 @@ def test_a_model_of_cuml():
 def test_a_model_of_thundersvm_keeps_rho(kind):
     model = REAL[kind].fit(csr_array(X), Y)
     dual = model.dual_coef_.toarray()
-    ours = estimator_of(import_model(stand_in(kind, model, intercept_=-model.intercept_, dual_coef_=dual)))
+    ours = machine_of(import_model(stand_in(kind, model, intercept_=-model.intercept_, dual_coef_=dual)))
     np.testing.assert_allclose(ours.predict(NEW), model.predict(csr_array(NEW)), rtol=1e-8)
 
 
@@ -240,7 +240,7 @@ def test_a_classifier_of_thundersvm_does_not_say_which_labels_it_has():
     with pytest.raises(ValueError, match=r"save_to_file\(path\), and give slimsvm.load\(path\)"):
         import_model(stand_in("SVC", model))
     named = stand_in("SVC", model, classes_=model.classes_, kernel="polynomial", intercept_=-model.intercept_)
-    np.testing.assert_array_equal(estimator_of(import_model(named)).predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(machine_of(import_model(named)).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export. Each imports what it needs when it runs."""
+"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+
+Each imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,7 @@ from .parse import (
     whole,
 )
 from .render import accuracies, accuracy, fail, message_of, plain, progress, show, show_files, show_model, show_warning
+from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 
 app = typer.Typer(
@@ -349,6 +353,9 @@ def export(
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
+
+
+register_seeing(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -289,12 +289,12 @@ def make_reducer(name: str, seconds: float | None) -> Any:
 
 def make_scaler(name: str, sparse: bool) -> Any:
     """Return the scaler of that name, or None; zeros in sparse rows stay zero."""
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+    from ..importers import scalers
 
-    if sparse and name == "minmax":
-        raise typer.BadParameter("minmax would fill sparse rows; use --scale maxabs", param_hint="--scale")
-    scalers = {"standard": StandardScaler(with_mean=not sparse), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
-    return scalers.get(name)
+    try:
+        return scalers.make_scaler(name, sparse)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--scale") from error
 
 
 def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> str:

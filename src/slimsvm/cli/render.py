@@ -129,10 +129,10 @@ def _classifier(model: Any) -> Any:
     """Return the classifier without the steps before it, as a SlimSVC."""
     from sklearn.pipeline import Pipeline
 
-    from ..estimators import estimator_of, imported
+    from ..estimators import imported, machine_of
 
     last = model[-1] if isinstance(model, Pipeline) else model
-    return last if hasattr(last, "model_") else estimator_of(imported(last))
+    return last if hasattr(last, "model_") else machine_of(imported(last))
 
 
 def costs(model: Any) -> list[tuple[str, str]]:

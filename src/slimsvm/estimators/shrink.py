@@ -16,7 +16,8 @@ from ..model import Status
 from ..reducers import REDUCERS
 from ..selection import Selection, names_where
 from .base import KernelMachine, Report
-from .imported import imported, unfitted
+from .imported import imported
+from .machines import unfitted
 from .methods import check_goal, make_reducer
 from .stand_ins import stand_in_rows
 from .validation import (

@@ -10,12 +10,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from ..goals import CLASSIFIERS, Goal, OneVsOne
-from ..importers.imported import Imported
+from ..goals.decision import Decision
 from ..kernels import Array, Matrix
-from .base import KernelMachine, Labelled, fit_reporting
+from ..rows.prediction import kernel_values
+from ..rows.protocol import Meter
+from ..rows.threads import blocks
+from .base import MOST_OUTPUTS, KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
-from .validation import check_classes, class_weights, seed_of
+from .validation import check_classes, class_weights, prediction_rows, seed_of
+
+#: classes from which on a DAG computes only the outputs that it comes to; of fewer, one product of all is quicker
+LAZY_CLASSES = 26
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -263,8 +269,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         """
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
-        return self.classes_[numbers]
+        return self.classes_[self._classes(X)]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
@@ -320,6 +325,22 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         rng = np.random.default_rng(seed_of(random_state))
         return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
+    def _classes(self, X: Matrix) -> Array:
+        """Return the class number of each row; a DAG of shared support vectors computes only the outputs it comes to."""
+        model = self.model_
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
+        if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
+            return self._read(X, lambda outputs: self.goal_.decode(outputs))
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // model.size, 1)
+        return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
+
+    def _walked(self, X: Matrix) -> Array:
+        """Return the class numbers of some rows by the kernel values to all points, and the columns that rows come to."""
+        model = self.model_
+        values = kernel_values(model.kernel, X, model.points, model.coef, Meter())
+        return self.goal_.walk(X.shape[0], lambda rows, column: values[rows] @ model.coef[:, column] + model.bias[column])
+
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
         """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -338,12 +359,3 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     def n_support_(self) -> Array:
         """Support vectors by class."""
         return np.bincount(self.goal_.owner(self.model_.coef), minlength=self.classes_.size)
-
-
-def classifier_of(source: Imported) -> SlimSVC:
-    """Return a fitted SlimSVC that computes an imported function."""
-    estimator = SlimSVC(**source.params)
-    estimator.n_features_in_ = source.n_features
-    estimator.model_, estimator.goal_ = source.model, source.goal
-    estimator.classes_, estimator.path_ = source.classes, None
-    return estimator

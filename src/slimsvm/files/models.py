@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, TextIO
 
-from ..estimators import estimator_of
+from ..estimators import machine_of
 from ..importers.libsvm import import_libsvm
 from .native import load as load_native
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted model in a .slim file, or the estimator in a LIBSVM model file.
+    """Return the fitted model in a .slim file, or that in a LIBSVM model file.
 
     A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no features after
     the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number if rows have more.
@@ -39,7 +39,7 @@ def read_libsvm(path: str | os.PathLike[str] | TextIO, n_features: int | None = 
 
     Scores that are a y + b within the model, for numbers a and b, are those of a TransformedTargetRegressor.
     """
-    return estimator_of(import_libsvm(path, n_features))
+    return machine_of(import_libsvm(path, n_features))
 
 
 def is_libsvm(path: str | os.PathLike[str]) -> bool:

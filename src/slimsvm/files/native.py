@@ -24,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
+from ..calibration import CALIBRATIONS
 from ..estimators import SlimSVC
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scalers import NOTHING, SCALERS
@@ -55,6 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
+    "calibration": CALIBRATIONS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
@@ -65,11 +67,11 @@ COMMON = ("n_features_in_", "feature_names_in_")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    SlimSVC: (*COMMON, "classes_", "goal_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
+    SlimSVC: (*COMMON, "classes_", "goal_", "model_", "calibration_", "n_iter_", "status_", "n_kernel_evals_"),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "calibration_", "n_iter_", "status_", "n_kernel_evals_"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 
@@ -408,6 +410,10 @@ def _check_svc(svc: Any) -> None:
     _check(type(goal) in GOALS.values() and isinstance(goal.n_classes, int), "there is no goal")
     _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
+    calibration = getattr(svc, "calibration_", None)
+    if calibration is not None:
+        _check(type(calibration) in CALIBRATIONS.values(), "there is no map to probabilities")
+        calibration.check(classes.size)
     check_parameters(model.kernel.name, vars(model.kernel))
     _check_expansion(model, goal.outputs, svc.n_features_in_)
     _check_finite(model)

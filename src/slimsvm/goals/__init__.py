@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .classes import OneVsOne, OneVsOneDag, OneVsRest
+from .decision import Decision
 from .demands import Array, Demands
 from .values import Novelty, Regression
 
@@ -34,6 +35,10 @@ class Goal(Protocol):
     @property
     def outputs(self) -> int:
         """The number of columns."""
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works, for exporters."""
 
     def encode(self, labels: Array) -> Array:
         """Return the targets (n, q): -1, +1 and 0 for no part in an output, or real values."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..pairs import PairCoefficients
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -71,6 +72,11 @@ class OneVsRest(Classification):
         """The number of columns."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.LARGEST if self.outputs > 1 else Decision.SIGN
+
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
@@ -107,6 +113,13 @@ class OneVsOne(Classification):
     def outputs(self) -> int:
         """The number of columns."""
         return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        if self.n_classes == 2:
+            return Decision.SIGN
+        return Decision.SCORED_VOTES if self.break_ties else Decision.VOTES
 
     @property
     def signs(self) -> Array:
@@ -171,6 +184,11 @@ class OneVsOneDag(OneVsOne):
     """
 
     name: ClassVar[str] = "dag"
+
+    @property
+    def decision(self) -> Decision:
+        """How outputs become a class."""
+        return Decision.DAG if self.n_classes > 2 else super().decision
 
     def scores(self, outputs: Array) -> Array:
         """Return the scores of votes, with k more for the class that the DAG leads to, so that it has the largest."""

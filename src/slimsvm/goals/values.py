@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -24,6 +25,8 @@ class Regression:
     labelled: ClassVar[bool] = True
     #: whether targets are real values
     real: ClassVar[bool] = True
+    #: the rule by which `decode` works
+    decision: ClassVar[Decision] = Decision.VALUE
     epsilon: float = 0.0
     variance: float = 1.0
 
@@ -87,6 +90,7 @@ class Novelty(Following):
     """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1)."""
 
     name: ClassVar[str] = "novelty"
+    decision: ClassVar[Decision] = Decision.SIDE
     nu: float = 0.5  # the share of training rows that may be novel
 
     def decode(self, outputs: Array) -> Array:
