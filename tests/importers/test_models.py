@@ -22,6 +22,7 @@ from slimsvm.files.models import load, read_libsvm
 from slimsvm.importers.models import IMPORTERS, import_model
 from slimsvm.importers.sklearn import KINDS
 from slimsvm.pairs import PairCoefficients
+from slimsvm.ship.source import artefact_of
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = MinMaxScaler().fit_transform(X)[:150], Y[:150]
@@ -189,6 +190,16 @@ def test_other_covariances_are_refused_with_those_that_work(kernel):
     model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, Y)
     with pytest.raises(ValueError, match=r"the kernels are RBF with one length scale, ConstantKernel \* RBF"):
         import_model(model)
+
+
+@pytest.mark.parametrize(
+    "model", [*REAL.values(), RIDGES["rbf"], GaussianProcessRegressor(alpha=0.1, optimizer=None)], ids=str
+)
+def test_what_is_imported_can_be_shipped(model):
+    artefact, source = artefact_of(model.fit(X, Y)), import_model(model)
+    assert artefact.goal == source.goal
+    np.testing.assert_array_equal(artefact.coef, source.model.coef)
+    np.testing.assert_array_equal(artefact.points, source.model.points)
 
 
 # cuML and ThunderSVM: stand-ins with their attributes, made of scikit-learn's models

@@ -20,6 +20,11 @@ IMPORTERS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Imported]]] = 
 }
 
 
+def is_known(model: Any) -> bool:
+    """Return whether there is an importer for a model."""
+    return any(known(model) for known, _ in IMPORTERS.values())
+
+
 def import_model(model: Any) -> Imported:
     """Return the expansion inside a fitted kernel machine of another library."""
     for known, read in IMPORTERS.values():
