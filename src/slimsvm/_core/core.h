@@ -15,6 +15,12 @@ typedef struct {
     long degree;
 } Form;
 
+/* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
+typedef struct {
+    const double *low, *high, *outputs, *change, *weights;
+    double linear, quadratic;
+} Line;
+
 typedef struct {
     const char *name;
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
@@ -28,6 +34,8 @@ typedef struct {
                        long, ptrdiff_t, double, double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       ptrdiff_t, const double *, double *);
+    double (*line_minimum)(const Line *, ptrdiff_t, double, double, long);
+    double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
 } Build;
 
 const Build *best_build(void);
