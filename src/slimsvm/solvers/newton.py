@@ -262,6 +262,13 @@ class Line:
             LINE_STEPS,
         )
 
+    def move(self, t: float, residual: Array) -> tuple[float, int]:
+        """Move the outputs along the line and set their residual, both in place.
+
+        Returns the sum over rows at t, and how many rows entered or left their interval.
+        """
+        return core.line_move(self.low, self.high, self.change, self.weights, t, self.outputs, residual)
+
     def gain(self, t: float) -> float:
         """Return by how much the value at t is below that at 0."""
         moved = self.outputs + t * self.change
