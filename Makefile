@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test bench lint format clean sanitize
+.PHONY: demo test test-oldest test-newest coverage fuzz bench lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -12,6 +12,14 @@ demo: .venv/installed
 test: .venv/installed-dev lint
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
+
+# Lines of src/ that no test runs; lines that only other processes run count as such.
+coverage: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --cov=slimsvm --cov-report=term-missing:skip-covered
+
+# Ten minutes for each reader of files; findings are kept in fuzz-findings/.
+fuzz: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.fuzz slim json libsvm-model libsvm csv npz --seconds 600
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
@@ -24,12 +32,29 @@ format: .venv/installed-dev
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
 
+# The wheel of this machine in dist/, audited, and the tests with it in an empty environment of each Python in PYTHONS.
+PYTHONS ?= $(PYTHON)
+wheels: .venv/installed-release
+	$(BIN)/python -m tools.wheels $(PYTHONS)
+
+# The tests with the oldest versions of the dependencies that pyproject.toml declares, and with the newest that there are.
+# Old versions may use what newer ones of others deprecate: no error there.
+test-oldest: .venv-oldest/installed
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -W default::DeprecationWarning --numprocesses auto --dist worksteal
+
+test-newest: .venv-newest/installed
+	OMP_NUM_THREADS=1 .venv-newest/bin/python -m pytest --numprocesses auto --dist worksteal
+
+# Known vulnerabilities in the newest versions of what users install.
+audit: .venv/installed-release
+	$(BIN)/pip-audit --progress-spinner off .
+
 # The compiled core and exported C under the sanitizers of addresses and undefined behaviour: an error ends the run.
 sanitize: .venv/installed-dev
 	$(BIN)/python -m tools.sanitize
 
 clean:
-	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	rm -rf .venv .venv-oldest .venv-newest dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
 
 # What builds packages without isolation: this one by meson, micromlgen (a rival in `make bench`) by setuptools.
 .venv/bin/meson:
@@ -43,4 +68,17 @@ clean:
 
 .venv/installed-%: .venv/installed
 	$(BIN)/pip install --quiet --no-build-isolation --editable ".[$*]"
+	touch $@
+
+.venv-oldest/installed: .venv/installed pyproject.toml
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(BIN)/python -m tools.floors > $(@D)/floors.txt
+	$(@D)/bin/pip install --quiet --constraint $(@D)/floors.txt . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
+	touch $@
+
+.venv-newest/installed: pyproject.toml
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --upgrade --upgrade-strategy eager . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
 	touch $@

@@ -13,8 +13,9 @@ from .goals import Goal
 from .goals.classes import OneVsRest
 from .goals.demands import Demands
 from .kernels import Array, Kernel, Matrix, Precomputed
+from .pairs import PairCoefficients
 from .progress import silent
-from .rows.prediction import kernel_product
+from .rows.prediction import kernel_product, prediction_rows
 from .rows.protocol import Meter, Rows
 
 
@@ -52,7 +53,7 @@ class Expansion:
 
     kernel: Kernel
     points: Matrix  # (m, d)
-    coef: Array  # (m, q)
+    coef: Array  # (m, q); `PairCoefficients` in a full model of three classes or more
     bias: Array  # (q,)
 
     @property
@@ -61,18 +62,34 @@ class Expansion:
         return self.coef.shape[0]
 
     @property
+    def weights(self) -> Array:
+        """The coefficients without those that are 0 because a point is in none of an output's classes."""
+        return self.coef.against if isinstance(self.coef, PairCoefficients) else self.coef
+
+    @property
     def nbytes(self) -> int:
         """What points, coefficients and bias take as float32 tables, every point written out."""
         return 4 * (self.size * self.points.shape[1] + self.coef.size + self.bias.size)
+
+    def written_out(self) -> Expansion:
+        """Return the same function with an array of coefficients."""
+        return replace(self, coef=np.asarray(self.coef))
 
     def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
         """Return the outputs for each row, (n, q)."""
         if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.points.shape[1]:
             raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
-        return kernel_product(self.kernel, X, self.points, self.coef, meter or Meter()) + self.bias
+        meter = meter or Meter()
+        if isinstance(self.coef, PairCoefficients):
+            return self.on(prediction_rows(self.kernel, X, self.weights, meter))
+        return kernel_product(self.kernel, X, self.points, self.coef, meter) + self.bias
 
     def on(self, rows: Rows) -> Array:
         """Return the outputs for rows in their home, (n, q)."""
+        if isinstance(self.coef, PairCoefficients):
+            outputs = self.coef.outputs(lambda points, V: rows.product(self.points[points], V))
+            outputs += self.bias
+            return outputs
         return rows.product(self.points, self.coef) + self.bias
 
 
@@ -160,7 +177,7 @@ class Task:
         Points without a coefficient are none, unless all are. Of a precomputed kernel only those among the task's rows have
         kernel values.
         """
-        nonzero = np.flatnonzero(np.abs(model.coef).sum(axis=1))
+        nonzero = np.flatnonzero(np.abs(model.weights).sum(axis=1))
         used = nonzero if nonzero.size else np.arange(model.size)
         if isinstance(model.kernel, Precomputed):
             used = used[np.isin(np.ravel(model.points)[used], self.rows.ids)]
@@ -186,3 +203,4 @@ class Fit:
     dual: Array | None  # (n, q), signed; None where the points are not training rows
     gap: float  # how far from optimal, in the trainer's own measure
     state: Any = None  # what a learner of streams goes on from
+    support: Array | None = None  # the rows that are the model's points, where this is known

@@ -17,10 +17,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
-from .goals import Goal
+from .goals import Goal, OneVsOne
 from .kernels import Array, Kernel, Matrix
 from .limits import Deadline
 from .model import Expansion, Fit, Holdout, Status, Task
+from .pairs import PairTargets
 from .path import Path, Step, sizes_up_to
 from .progress import silent
 from .reducers import REDUCERS
@@ -76,11 +77,13 @@ class Selection:
             index=None if index.size == self.labels.size else index,
         )
 
-    def task(self, train: Array, validation: Array | None = None, error: float = np.inf) -> Task:
-        """Return the task on some of the rows, with others for validation."""
+    def task(
+        self, train: Array, validation: Array | None = None, error: float = np.inf, targets: PairTargets | None = None
+    ) -> Task:
+        """Return the task on some of the rows, with others for validation; targets are written out by default."""
         return Task(
             rows=self.rows(train, error),
-            targets=self.goal.encode(self.labels[train]),
+            targets=self.goal.encode(self.labels[train]) if targets is None else targets,  # type: ignore[arg-type]
             weights=self.weights[train],
             rng=np.random.default_rng(self.seed),
             holdout=None if validation is None else self.holdout(validation),
@@ -91,6 +94,12 @@ class Selection:
     def whole(self, error: float = np.inf) -> Task:
         """Return the task on all rows."""
         return self.task(np.arange(self.labels.size), error=error)
+
+    def training(self, trainer: Any, error: float) -> Task:
+        """Return the task on all rows for a trainer, without the zeros of pairs of classes where it needs none."""
+        pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and getattr(trainer, "takes_pairs", False)
+        targets = PairTargets(self.labels, self.goal.n_classes) if pairs else None
+        return self.task(np.arange(self.labels.size), error=error, targets=targets)
 
     def holdout(self, validation: Array) -> Holdout:
         """Return the validation rows with their labels and weights."""
@@ -135,6 +144,7 @@ class Selection:
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
             return full, None
+        full = full.written_out()  # as reducers take it
         selection = self.following(full)
         if allowed is None:
             return selection.best(limit or 1, full)

@@ -289,6 +289,18 @@ def test_other_files_called_npz_are_refused(tmp_path):
         refuse(write(tmp_path, "data.npz", content))
 
 
+def test_sizes_that_overflow_are_refused_without_a_warning(tmp_path):
+    header = str({"descr": "<f8", "fortran_order": False, "shape": (2**62, 10**30)}).encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "data.npz", "w") as file:
+        file.writestr("X.npy", np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little") + header)
+    refuse(tmp_path / "data.npz", "damaged")
+
+
+def test_labels_of_half_precision_are_read(tmp_path):
+    _, y = read_data(archive(tmp_path, X=ROWS, y=np.array([0, 1, 2], dtype=np.float16)))
+    assert y.dtype == np.int64
+
+
 # LIBSVM
 
 

@@ -1,5 +1,7 @@
 """Each kernel against its formula in a double loop, and what each refuses."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -231,3 +233,14 @@ def test_chi2_refuses_negative_rows_in_batches_of_every_size(n):
     X[-1, -1] = -0.1
     with pytest.raises(ValueError, match=r"[Nn]egative values"):
         model(X)
+
+
+def test_sums_over_sparse_rows_take_no_memory_for_columns_without_entries():
+    X = csr_array((np.array([3.0, 4.0, 1.0], np.float32), ([0, 0, 2], [1, 2**31 - 2, 5])), shape=(3, 2**31 - 1))
+    tracemalloc.start()
+    norms, gamma = squared_norms(X), resolve_gamma("scale", X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert norms.tolist() == [25.0, 0.0, 1.0]
+    assert gamma == pytest.approx(3 / 26, rel=1e-6)
+    assert peak < 1 << 20

@@ -6,18 +6,21 @@
                                const float *, double *);                                                               \
     void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
-    long smo_float_##suffix(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *,       \
-                            double, long, ptrdiff_t, double, double *);                                                \
-    long smo_double_##suffix(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,  \
-                             double, long, ptrdiff_t, double, double *);                                               \
+    const float *rbf_row_##suffix(void *, ptrdiff_t);                                                                  \
+    int64_t smo_float_##suffix(const float **, const float *(*)(void *, ptrdiff_t), void *, const float *, ptrdiff_t,     \
+                            const float *, const double *, double *, float *, float *, double, int64_t, ptrdiff_t,        \
+                            double, double *);                                                                         \
+    int64_t smo_double_##suffix(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t, \
+                             const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
+                             double, double *);                                                                        \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
                             const double *, ptrdiff_t, const double *, double *);                                      \
-    double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, long);                                       \
+    double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     static const Build build_##suffix = {                                                                              \
-        #suffix,            rbf_tail_##suffix,   rbf_tail_dot_##suffix, sparse_dot_##suffix,                           \
-        sum_rows_##suffix,  smo_float_##suffix,  smo_double_##suffix,   expansion_##suffix,                            \
-        line_minimum_##suffix, line_move_##suffix};
+        #suffix,           rbf_tail_##suffix, rbf_tail_dot_##suffix, sparse_dot_##suffix, \
+        sum_rows_##suffix, rbf_row_##suffix,  smo_float_##suffix,    smo_double_##suffix, \
+        expansion_##suffix, line_minimum_##suffix, line_move_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

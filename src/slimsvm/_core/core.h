@@ -5,15 +5,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES 64 /* columns of a sparse tile */
+#define LANES 64 /* columns of a sparse tile, and rows of a panel */
 
 /* A kernel by its number and parameters. */
 enum { LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2 };
 typedef struct {
     int kernel;
     double gamma, coef0;
-    long degree;
+    int64_t degree;
 } Form;
+
+/* Rows of the RBF kernel among `count` points, evaluated one at a time. Panels hold the points' transpose, LANES points
+ * each: (panels, features, LANES). Norms are squared, times scale = gamma log2(e). Rows lie one after the other in space. */
+typedef struct {
+    ptrdiff_t panels, features, evaluated;
+    float scale;
+    const float *points, *norms;
+    float *space;
+} RbfSource;
 
 /* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
 typedef struct {
@@ -28,13 +37,16 @@ typedef struct {
                          const float *, double *);
     void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
-    long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                      long, ptrdiff_t, double, double *);
-    long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *, double,
-                       long, ptrdiff_t, double, double *);
+    const float *(*rbf_row)(void *, ptrdiff_t);
+    int64_t (*smo_float)(const float **, const float *(*)(void *, ptrdiff_t), void *, const float *, ptrdiff_t,
+                      const float *, const double *, double *, float *, float *, double, int64_t, ptrdiff_t, double,
+                      double *);
+    int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t,
+                       const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
+                       double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       ptrdiff_t, const double *, double *);
-    double (*line_minimum)(const Line *, ptrdiff_t, double, double, long);
+    double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
 } Build;
 

@@ -1,4 +1,4 @@
-from numpy import float32, float64, floating, int32, intp
+from numpy import float32, float64, floating, int32, int_, intp
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
@@ -39,6 +39,38 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+
+class RbfRows:
+    def __init__(self, scale: float, X: NDArray[float32], norms: NDArray[float32]) -> None: ...
+    @property
+    def evaluated(self) -> int: ...
+    def smo(
+        self,
+        y: NDArray[float32],
+        cap: NDArray[float64],
+        alpha: NDArray[float64],
+        v: NDArray[float32],
+        tol: float,
+        max_steps: int,
+    ) -> tuple[int, float]: ...
+    def add_product(self, v: NDArray[float64], out: NDArray[float64]) -> None: ...
+
+def smo_pairs(
+    own: NDArray[float64],
+    across: NDArray[float64],
+    others: NDArray[float64],
+    sizes: NDArray[intp],
+    cap: NDArray[float64],
+    other_caps: NDArray[float64],
+    tol: float,
+    exact: float,
+    max_steps: int,
+    dual: NDArray[float64],
+    other_dual: NDArray[float64],
+    bias: NDArray[float64],
+    gap: NDArray[float64],
+    steps: NDArray[int_],
+) -> None: ...
 def best_merge(
     point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]
 ) -> tuple[int, float]: ...

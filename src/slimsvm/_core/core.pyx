@@ -1,12 +1,22 @@
+# cython: freethreading_compatible=True
 """The compiled part: tiles, the inner SMO loop, line searches, merging, and expansions of a few rows.
 
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """
 
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_WRITABLE,
+    Py_buffer,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport strcmp
 
 cdef extern from "core.h" nogil:
     int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2
@@ -14,7 +24,13 @@ cdef extern from "core.h" nogil:
         int kernel
         double gamma
         double coef0
-        long degree
+        int64_t degree
+    ctypedef struct RbfSource:
+        ptrdiff_t panels, features, evaluated
+        float scale
+        const float *points
+        const float *norms
+        float *space
     ctypedef struct Line:
         const double *low
         const double *high
@@ -31,13 +47,16 @@ cdef extern from "core.h" nogil:
         void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
                            float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
-        long (*smo_float)(const float *, ptrdiff_t, const float *, const double *, double *, float *, float *, double,
-                          long, ptrdiff_t, double, double *) noexcept nogil
-        long (*smo_double)(const double *, ptrdiff_t, const double *, const double *, double *, double *, double *,
-                           double, long, ptrdiff_t, double, double *) noexcept nogil
+        const float *(*rbf_row)(void *, ptrdiff_t) noexcept nogil
+        int64_t (*smo_float)(const float **, const float *(*)(void *, ptrdiff_t) noexcept nogil, void *, const float *,
+                          ptrdiff_t, const float *, const double *, double *, float *, float *, double, int64_t, ptrdiff_t,
+                          double, double *) noexcept nogil
+        int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t) noexcept nogil, void *, const double *,
+                           ptrdiff_t, const double *, const double *, double *, double *, double *, double, int64_t,
+                           ptrdiff_t, double, double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, ptrdiff_t, const double *, double *) noexcept nogil
-        double (*line_minimum)(const Line *, ptrdiff_t, double, double, long) noexcept nogil
+        double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
     const int LANES
     const Build *best_build()
@@ -153,7 +172,7 @@ cdef Py_ssize_t positives_first(const real[::1] y) except -1:
 
 
 def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[::1] alpha, real[::1] v, double tol,
-        long max_steps, double room=INFINITY):
+        int64_t max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
     With `room`, the sum of alpha may grow by that much at most; rows of label +1 then come before those of -1.
@@ -161,26 +180,219 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
     """
     cdef Py_ssize_t w = K.shape[0]
     cdef double gap = 0
-    cdef long steps
+    cdef int64_t steps
     for size in (K.shape[1], y.shape[0], cap.shape[0], alpha.shape[0], v.shape[0]):
         same(size, w)
     if w == 0:
         return 0, 0.0
-    cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w
+    cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w, k
     cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
-    if work == NULL:
-        raise MemoryError
+    cdef const real **row = <const real **>malloc(w * sizeof(real *))
     try:
+        if work == NULL or row == NULL:
+            raise MemoryError
+        for k in range(w):
+            row[k] = &K[k, 0]
+            work[k] = K[k, k]
         with nogil:
             if real is float:
-                steps = build.smo_float(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
-                                        split, room, &gap)
+                steps = build.smo_float(row, NULL, NULL, work, w, &y[0], &cap[0], &alpha[0], &v[0], work + w, tol,
+                                        max_steps, split, room, &gap)
             else:
-                steps = build.smo_double(&K[0, 0], w, &y[0], &cap[0], &alpha[0], &v[0], work, tol, max_steps,
-                                         split, room, &gap)
+                steps = build.smo_double(row, NULL, NULL, work, w, &y[0], &cap[0], &alpha[0], &v[0], work + w, tol,
+                                         max_steps, split, room, &gap)
     finally:
         free(work)
+        free(row)
     return steps, gap
+
+
+cdef class RbfRows:
+    """The RBF kernel among all rows of X in float: each kernel row is evaluated when it is first needed, and then kept.
+
+    `scale` is gamma log2(e), `norms` are the squared norms of the rows times scale.
+    """
+
+    cdef RbfSource source
+    cdef Py_ssize_t count
+    cdef float *points
+    cdef float *norms
+    cdef const float **row
+
+    def __cinit__(self, double scale, const float[:, ::1] X, const float[::1] norms):
+        cdef Py_ssize_t w = X.shape[0], d = X.shape[1], panels = (w + LANES - 1) // LANES, i, f
+        same(norms.shape[0], w)
+        self.count = w
+        self.points = <float *>calloc(panels * LANES * d + 1, sizeof(float))
+        self.norms = <float *>calloc(panels * LANES + 1, sizeof(float))
+        self.row = <const float **>calloc(w + 1, sizeof(float *))
+        # the system hands out pages as rows are written
+        self.source.space = <float *>malloc((w * panels * LANES + 1) * sizeof(float))
+        if self.points == NULL or self.norms == NULL or self.row == NULL or self.source.space == NULL:
+            raise MemoryError
+        self.source.panels, self.source.features, self.source.evaluated = panels, d, 0
+        self.source.scale, self.source.points, self.source.norms = <float>scale, self.points, self.norms
+        with nogil:
+            for i in range(w):
+                self.norms[i] = norms[i]
+                for f in range(d):
+                    self.points[(i // LANES * d + f) * LANES + i % LANES] = X[i, f]
+
+    def __dealloc__(self):
+        free(self.points)
+        free(self.norms)
+        free(self.row)
+        free(self.source.space)
+
+    @property
+    def evaluated(self):
+        """The number of kernel rows evaluated so far."""
+        return self.source.evaluated
+
+    def smo(self, const float[::1] y, const double[::1] cap, double[::1] alpha, float[::1] v, double tol, int64_t max_steps):
+        """Do what the function `smo` does, on all rows."""
+        cdef Py_ssize_t w = self.count, k
+        cdef double gap = 0
+        cdef int64_t steps
+        for size in (y.shape[0], cap.shape[0], alpha.shape[0], v.shape[0]):
+            same(size, w)
+        if w == 0:
+            return 0, 0.0
+        cdef float *work = <float *>malloc((5 * w + 1) * sizeof(float))
+        if work == NULL:
+            raise MemoryError
+        with nogil:
+            for k in range(w):
+                work[k] = 1.0
+            steps = build.smo_float(self.row, build.rbf_row, &self.source, work, w, &y[0], &cap[0], &alpha[0], &v[0],
+                                    work + w, tol, max_steps, w, INFINITY, &gap)
+        free(work)
+        return steps, gap
+
+    def add_product(self, const double[::1] v, double[::1] out):
+        """out += K @ v in double, by the rows where v is not 0."""
+        cdef Py_ssize_t w = self.count, i, k
+        same(v.shape[0], w)
+        same(out.shape[0], w)
+        with nogil:
+            for i in range(w):
+                if v[i] != 0:
+                    if self.row[i] == NULL:
+                        self.row[i] = build.rbf_row(&self.source, i)
+                    for k in range(w):
+                        out[k] += v[i] * self.row[i][k]
+
+
+cdef struct PairSpace:
+    double *K
+    const double **row
+    double *diag
+    double *y
+    double *cap
+    double *alpha
+    double *v
+    double *work
+
+
+cdef void measure(Py_ssize_t w, const PairSpace *p, double *bias, double *gap) noexcept nogil:
+    """Compute v = y - f anew, then the bias, the mean v of the free rows or the middle of the bounds, and the gap."""
+    cdef Py_ssize_t k, t, free_rows = 0
+    cdef double high = -INFINITY, low = INFINITY, total = 0, signed
+    cdef bint rise, fall
+    for k in range(w):
+        p.v[k] = p.y[k]
+    for t in range(w):
+        signed = p.alpha[t] * p.y[t]
+        if signed != 0:
+            for k in range(w):
+                p.v[k] -= signed * p.row[t][k]
+    for k in range(w):
+        rise, fall = p.alpha[k] < p.cap[k], p.alpha[k] > 0
+        if rise and fall:
+            free_rows += 1
+            total += p.v[k]
+        if (rise if p.y[k] > 0 else fall) and p.v[k] > high:
+            high = p.v[k]
+        if (fall if p.y[k] > 0 else rise) and p.v[k] < low:
+            low = p.v[k]
+    gap[0] = high - low if high > low else 0
+    if free_rows:
+        bias[0] = total / free_rows
+    elif high > -INFINITY and low < INFINITY:
+        bias[0] = (high + low) / 2
+    else:
+        bias[0] = high if high > -INFINITY else low
+
+
+def smo_pairs(const double[:, ::1] own, const double[:, ::1] across, const double[::1] others,
+              const Py_ssize_t[::1] sizes, const double[::1] cap, const double[::1] other_caps, double tol, double exact,
+              int64_t max_steps, double[:, ::1] dual, double[::1] other_dual, double[::1] bias, double[::1] gap,
+              int64_t[::1] steps):
+    """Solve one class against each of several others: a row of `dual`, and `bias`, `gap` and `steps`, for each.
+
+    `own` are the kernel values among the rows of the class, `across` those with all rows of the others, `others` the blocks
+    of each other class, one after the other. Coefficients are signed, those of the class positive. A pair that reaches tol / 2
+    within `max_steps` is solved on to `exact`, in a number of further steps that grows with its rows.
+    """
+    cdef Py_ssize_t m = own.shape[0], count = sizes.shape[0], j, k, t, w, at = 0, block = 0, most = 0, size
+    cdef PairSpace p
+    for j in range(count):
+        if sizes[j] < 0:
+            raise ValueError(f"a class of {sizes[j]} rows")
+        at += sizes[j]
+        block += sizes[j] * sizes[j]
+        most = max(most, sizes[j])
+    for given, wanted in ((own.shape[1], m), (across.shape[0], m), (across.shape[1], at), (others.shape[0], block),
+                          (cap.shape[0], m), (other_caps.shape[0], at), (dual.shape[0], count), (dual.shape[1], m),
+                          (other_dual.shape[0], at), (bias.shape[0], count), (gap.shape[0], count),
+                          (steps.shape[0], count)):
+        same(given, wanted)
+    if m == 0 or most == 0:
+        return
+    w = m + most
+    cdef double *space = <double *>malloc((w * w + 9 * w + 1) * sizeof(double))
+    p.row = <const double **>malloc(w * sizeof(double *))
+    if space == NULL or p.row == NULL:
+        free(space)
+        free(p.row)
+        raise MemoryError
+    p.K, p.diag, p.y, p.cap = space, space + w * w, space + w * w + w, space + w * w + 2 * w
+    p.alpha, p.v, p.work = space + w * w + 3 * w, space + w * w + 4 * w, space + w * w + 5 * w
+    at, block = 0, 0
+    with nogil:
+        for j in range(count):
+            size = sizes[j]
+            w = m + size
+            for k in range(w):
+                p.row[k] = p.K + k * w
+            for k in range(m):
+                for t in range(m):
+                    p.K[k * w + t] = own[k, t]
+                for t in range(size):
+                    p.K[k * w + m + t] = across[k, at + t]
+                    p.K[(m + t) * w + k] = across[k, at + t]
+            for k in range(size):
+                for t in range(size):
+                    p.K[(m + k) * w + m + t] = others[block + k * size + t]
+            for k in range(w):
+                p.diag[k], p.alpha[k] = p.K[k * w + k], 0
+                p.y[k] = 1 if k < m else -1
+                p.v[k] = p.y[k]
+                p.cap[k] = cap[k] if k < m else other_caps[at + k - m]
+            steps[j] = build.smo_double(p.row, NULL, NULL, p.diag, w, p.y, p.cap, p.alpha, p.v, p.work, tol / 2,
+                                        max_steps, w, INFINITY, &gap[j])
+            if gap[j] <= tol / 2:
+                build.smo_double(p.row, NULL, NULL, p.diag, w, p.y, p.cap, p.alpha, p.v, p.work, exact, 1000 + 20 * w,
+                                 w, INFINITY, &gap[j])
+            measure(w, &p, &bias[j], &gap[j])
+            for k in range(m):
+                dual[j, k] = p.alpha[k]
+            for k in range(size):
+                other_dual[at + k] = -p.alpha[m + k]
+            at += size
+            block += size * size
+    free(space)
+    free(p.row)
 
 
 cdef double merge_share(double a, double c, double b, double far) noexcept nogil:
@@ -237,27 +449,59 @@ def best_merge(Py_ssize_t point, const double[::1] squares, const double[::1] pr
     return best, share
 
 
-def expansion(int form, double gamma, double coef0, long degree, const double[:, ::1] X, const double[:, ::1] points,
-              const double[:, ::1] coef, const double[::1] bias, double[:, ::1] out):
-    """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row."""
+cdef int hold(object array, Py_buffer *view, int axes, int flags) except -1:
+    """Take hold of a contiguous array of doubles until PyBuffer_Release; return 1, the number of arrays held."""
+    PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | flags)
+    if view.ndim != axes or strcmp(view.format, b"d") != 0:
+        try:
+            raise ValueError(
+                f"an array of {view.ndim} axes and format {view.format.decode()!r} where {axes} axes and doubles are needed"
+            )
+        finally:
+            PyBuffer_Release(view)
+    return 1
+
+
+def expansion(int form, double gamma, double coef0, int64_t degree, X, points, coef, bias, out):
+    """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row.
+
+    Buffers, not memoryviews or a loop over the arrays: these would take longer than the sum over a few points.
+    """
     if not LINEAR <= form <= CHI2:
         raise ValueError(f"no kernel has the number {form}")
     cdef Form kernel = Form(form, gamma, coef0, degree)
-    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], m = points.shape[0], q = coef.shape[1]
-    same(points.shape[1], d)
-    same(coef.shape[0], m)
-    same(bias.shape[0], q)
-    same(out.shape[0], n)
-    same(out.shape[1], q)
-    if n and d and m and q:
+    cdef Py_buffer views[5]
+    cdef Py_buffer *x = views
+    cdef Py_buffer *z = views + 1
+    cdef Py_buffer *c = views + 2
+    cdef Py_buffer *b = views + 3
+    cdef Py_buffer *o = views + 4
+    cdef Py_ssize_t n, d, m, q
+    cdef int held = 0
+    try:
+        held += hold(X, x, 2, 0)
+        held += hold(points, z, 2, 0)
+        held += hold(coef, c, 2, 0)
+        held += hold(bias, b, 1, 0)
+        held += hold(out, o, 2, PyBUF_WRITABLE)
+        n, d, m, q = x.shape[0], x.shape[1], z.shape[0], c.shape[1]
+        same(z.shape[1], d)
+        same(c.shape[0], m)
+        same(b.shape[0], q)
+        same(o.shape[0], n)
+        same(o.shape[1], q)
         with nogil:
-            build.expansion(&kernel, &X[0, 0], n, d, &points[0, 0], m, &coef[0, 0], q, &bias[0], &out[0, 0])
-    else:
-        out[:, :] = bias
+            build.expansion(&kernel, <const double *>x.buf, n, d, <const double *>z.buf, m if d else 0,
+                            <const double *>c.buf, q, <const double *>b.buf, <double *>o.buf)
+    finally:
+        while held:
+            held -= 1
+            PyBuffer_Release(views + held)
 
 
 def line_minimum(const double[::1] low, const double[::1] high, const double[::1] outputs, const double[::1] change,
-                 const double[::1] weights, double linear, double quadratic, double start, double precision, long steps):
+                 const double[::1] weights, double linear, double quadratic, double start, double precision,
+                 int64_t steps):
     """The t with the least value of quadratic t^2 + 2 linear t + sum_i w_i dist(f_i + t df_i, [low_i, high_i])^2.
 
     Newton steps from `start` until one is within `precision` of t, `steps` at most.

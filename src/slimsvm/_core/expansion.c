@@ -26,7 +26,7 @@ SUM_OVER_FEATURES(manhattan, fabs(x[i] - z[i]))
 SUM_OVER_FEATURES(chi_squared, x[i] + z[i] != 0.0 ? (x[i] - z[i]) * (x[i] - z[i]) / (x[i] + z[i]) : 0.0)
 
 /* By squaring: about log2(degree) products, and the same bits as repeated products up to degree 3. */
-static inline double power(double base, long degree)
+static inline double power(double base, int64_t degree)
 {
     double p = 1.0;
     for (; degree > 0; degree /= 2, base *= base)

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core.h"
 
@@ -36,10 +37,10 @@ static void slope_at(const Line *line, ptrdiff_t n, double t, double *slope, dou
 
 /* The t with the least value of quadratic t^2 + 2 linear t + the sum. The derivative is piecewise linear and grows, so
  * Newton's method ends at its root after a few pieces; it is kept to the interval that the signs seen so far leave. */
-double BUILD(line_minimum)(const Line *line, ptrdiff_t n, double start, double precision, long steps)
+double BUILD(line_minimum)(const Line *line, ptrdiff_t n, double start, double precision, int64_t steps)
 {
     double lowest = -INFINITY, highest = INFINITY, t = start, slope, curvature;
-    for (long step = 0; step < steps; step++) {
+    for (int64_t step = 0; step < steps; step++) {
         slope_at(line, n, t, &slope, &curvature);
         if (slope > 0)
             highest = t;

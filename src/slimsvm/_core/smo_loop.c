@@ -1,6 +1,7 @@
 /* The inner SMO loop for float and double kernel blocks; built once per instruction set like tails.c. */
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define JOIN_(name, suffix) name##suffix
 #define JOIN(name, suffix) JOIN_(name, suffix)

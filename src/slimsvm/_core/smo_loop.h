@@ -2,7 +2,8 @@
  *
  *   min 1/2 a'Qa - 1'a,  0 <= a_k <= cap_k,  y'a constant,   Q_kl = y_k y_l K_kl
  *
- * on a dense block of w rows. v_k = y_k - f_k is minus y times the gradient. A pair (i, j) violates the optimality
+ * on w rows. row[k] is row k of K, or NULL until `evaluate` is asked for it, which happens when a step first needs it.
+ * v_k = y_k - f_k is minus y times the gradient. A pair (i, j) violates the optimality
  * conditions when a_i y_i can grow, a_j y_j can shrink and v_i > v_j; i is the worst, j the one with the largest
  * gain (v_i - v_j)^2 / (K_ii + K_jj - 2 K_ij) (Fan, Chen & Lin 2005, WSS 2). Maxima are kept per chunk so that
  * the passes vectorise and the index is found in one chunk.
@@ -80,21 +81,27 @@ static void JOIN(SMO, _room)(double a, double cap, REAL y, REAL *grow, REAL *shr
     *shrink = (y > 0 ? can_fall : can_rise) ? 0 : INFINITY;
 }
 
-/* Returns the number of pair steps; on return *gap is the largest remaining violation in the block.
- * work holds 5 w + 1 numbers. */
-long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work,
-                double tol, long max_steps, ptrdiff_t split, double room, double *gap)
+static const REAL *JOIN(SMO, _row)(const REAL **row, ptrdiff_t i, const REAL *(*evaluate)(void *, ptrdiff_t), void *source)
 {
-    REAL *diag = work, *grow = work + w, *shrink = work + 2 * w, *score = work + 3 * w, *chunk_max = work + 4 * w;
+    if (!row[i])
+        row[i] = evaluate(source, i);
+    return row[i];
+}
+
+/* Returns the number of pair steps; on return *gap is the largest remaining violation.
+ * diag is the diagonal of K; work holds 4 w + 1 numbers. */
+int64_t BUILD(SMO)(const REAL **row, const REAL *(*evaluate)(void *, ptrdiff_t), void *source, const REAL *diag,
+                ptrdiff_t w, const REAL *y, const double *cap, double *alpha, REAL *v, REAL *work, double tol,
+                int64_t max_steps, ptrdiff_t split, double room, double *gap)
+{
+    REAL *grow = work, *shrink = work + w, *score = work + 2 * w, *chunk_max = work + 3 * w;
     REAL *chunk_max2 = chunk_max + (split + CHUNK - 1) / CHUNK; /* of the second part */
     const ptrdiff_t rest = w - split;
-    for (ptrdiff_t k = 0; k < w; k++) {
-        diag[k] = K[k * w + k];
+    for (ptrdiff_t k = 0; k < w; k++)
         JOIN(SMO, _room)(alpha[k], cap[k], y[k], grow + k, shrink + k);
-    }
-    const REAL *Ki = K, *Kj = K;
+    const REAL *Ki = diag, *Kj = diag; /* any row will do: the first step has length 0 */
     REAL step = 0;
-    for (long steps = 0;; steps++) {
+    for (int64_t steps = 0;; steps++) {
         REAL low, low2;
         REAL high = JOIN(SMO, _update)(v, Ki, Kj, step, grow, shrink, score, chunk_max, split, &low);
         REAL high2 = JOIN(SMO, _update)(v + split, Ki + split, Kj + split, step, grow + split, shrink + split,
@@ -110,20 +117,22 @@ long BUILD(SMO)(const REAL *K, ptrdiff_t w, const REAL *y, const double *cap, do
         ptrdiff_t i2 = room > 0 ? i : second;
         if (i < 0 || i2 < 0) /* not a number in K or v */
             return steps;
-        REAL gain = JOIN(SMO, _gain)(v, K + i * w, diag, highest, diag[i], shrink, score, chunk_max, split);
-        REAL gain2 = JOIN(SMO, _gain)(v + split, K + i2 * w + split, diag + split, highest2, diag[i2], shrink + split,
+        Ki = JOIN(SMO, _row)(row, i, evaluate, source);
+        const REAL *Ki2 = JOIN(SMO, _row)(row, i2, evaluate, source);
+        REAL gain = JOIN(SMO, _gain)(v, Ki, diag, highest, diag[i], shrink, score, chunk_max, split);
+        REAL gain2 = JOIN(SMO, _gain)(v + split, Ki2 + split, diag + split, highest2, diag[i2], shrink + split,
                                       score + split, chunk_max2, rest);
         ptrdiff_t j;
         if (gain >= gain2) {
             j = JOIN(SMO, _argmax)(score, chunk_max, split, gain);
         } else {
             i = i2;
+            Ki = Ki2;
             j = split + JOIN(SMO, _argmax)(score + split, chunk_max2, rest, gain2);
         }
         if (j < 0)
             return steps;
-        Ki = K + i * w;
-        Kj = K + j * w;
+        Kj = JOIN(SMO, _row)(row, j, evaluate, source);
         double curve = (double)diag[i] + diag[j] - 2.0 * Ki[j];
         double t = ((double)v[i] - v[j]) / (curve > TAU ? curve : TAU);
         double room_i = y[i] > 0 ? cap[i] - alpha[i] : alpha[i];

@@ -66,7 +66,12 @@ void BUILD(rbf_tail_dot)(float scale, const float *G, ptrdiff_t stride, ptrdiff_
     }
 }
 
-/* As wide as the build's registers; the compiler does not find this one by itself. */
+/* As wide as the build's registers: compilers do not find this one by themselves. Those without GCC's vector types (MSVC) get
+ * plain floats. */
+#if !defined(__GNUC__)
+enum { WIDTH = 1 };
+typedef float vector;
+#else
 #if defined(__AVX512F__)
 enum { WIDTH = 16 };
 #elif defined(__AVX__)
@@ -75,6 +80,7 @@ enum { WIDTH = 8 };
 enum { WIDTH = 4 };
 #endif
 typedef float vector __attribute__((vector_size(WIDTH * sizeof(float)), aligned(sizeof(float)), may_alias));
+#endif
 
 /* G = A B' for m sparse rows A and LANES dense columns: Bt holds the points' transpose, one line of LANES per feature,
  * so that a row's inner products stay in registers while its nonzeros pass by. */
@@ -85,12 +91,38 @@ void BUILD(sparse_dot)(const float *data, const int32_t *features, const int32_t
         vector sum[LANES / WIDTH] = {0};
         for (int32_t t = starts[i]; t < starts[i + 1]; t++) {
             const vector *line = (const vector *)(Bt + (ptrdiff_t)features[t] * LANES);
+#ifdef __GNUC__
 #pragma GCC unroll 16
+#endif
             for (int l = 0; l < LANES / WIDTH; l++)
                 sum[l] += data[t] * line[l];
         }
         memcpy(G + i * LANES, sum, sizeof sum);
     }
+}
+
+/* Evaluate row i of the kernel matrix into the next free place. */
+const float *BUILD(rbf_row)(void *given, ptrdiff_t i)
+{
+    RbfSource *source = given;
+    const ptrdiff_t panel_size = source->features * LANES;
+    float *const row = source->space + source->evaluated++ * source->panels * LANES;
+    const float *point = source->points + i / LANES * panel_size + i % LANES; /* one value in LANES is the point's own */
+    for (ptrdiff_t p = 0; p < source->panels; p++) {
+        const float *panel = source->points + p * panel_size, *norms = source->norms + p * LANES;
+        vector sum[LANES / WIDTH] = {0};
+        for (ptrdiff_t f = 0; f < source->features; f++) {
+            const vector *line = (const vector *)(panel + f * LANES);
+#pragma GCC unroll 16
+            for (int l = 0; l < LANES / WIDTH; l++)
+                sum[l] += point[f * LANES] * line[l];
+        }
+        float *restrict values = row + p * LANES;
+        memcpy(values, sum, sizeof sum);
+        for (int j = 0; j < LANES; j++)
+            values[j] = rbf(values[j], 2.0f * source->scale, source->norms[i], norms[j]);
+    }
+    return row;
 }
 
 /* out[j] += sum_s v_s rows[s][j]: a weighted sum of rows that lie anywhere, four at a time. */

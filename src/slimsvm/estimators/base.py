@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from ..goals import Goal
@@ -17,12 +16,20 @@ from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
-from ..rows.prediction import PREDICTION_ERROR
+from ..rows.prediction import kernel_error
+from ..rows.threads import blocks
 from ..selection import Selection
+from .calibrating import keep_calibration
+from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
-from .methods import check_methods, keeps_budget, make_reducer, make_trainer
+from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
+from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+from .watched import CallbackSupportMixin
+
+#: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
+MOST_OUTPUTS = 1 << 24
 
 Report = Callable[[str, float], None]
 
@@ -36,7 +43,7 @@ class Labelled:
     weights: Array
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     """Base of the estimators; each adds its parameters, its labels and its predictions."""
 
     #: what y is: "classes", "values" or "none"
@@ -56,26 +63,23 @@ class KernelMachine(BaseEstimator):
 
     def _outputs(self, X: Matrix) -> Array:
         """Return the outputs of each row, (n, q)."""
-        X, model = prediction_rows(self, X), self.model_
+        return self._outputs_of(prediction_rows(self, X))
+
+    def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
+        """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
+        if X.shape[0] <= count:
+            return read(self._outputs_of(X))
+        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+
+    def _outputs_of(self, X: Matrix) -> Array:
+        """Return the outputs of checked rows."""
+        model = self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
             return model(X)
-        error = PREDICTION_ERROR / float(np.abs(model.coef).max(initial=np.finfo(float).tiny))
+        error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
-
-    @property
-    def support_vectors_(self) -> Matrix:
-        """The points of the model."""
-        return self.model_.points
-
-    @property
-    def dual_coef_(self) -> Array:
-        """The coefficients, one row per output."""
-        return self.model_.coef.T
-
-    @property
-    def intercept_(self) -> Array:
-        """The bias of each output."""
-        return self.model_.bias
 
 
 def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
@@ -84,25 +88,29 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
     selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         # how far off kernel values may be for a solution to `tol`
-        C, tol = getattr(trainer, "C", estimator.C), getattr(trainer, "tol", estimator.tol)
+        C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
         error = tol / (C * float(selection.weights.max()))
         allowed, start = None, None
         if estimator.tolerance is not None:
             baseline, start = selection.baseline(trainer, error)
             allowed = baseline + estimator.tolerance
-        fit = trainer.fit(selection.whole(error), start)
+        fit = trainer.fit(selection.training(trainer, error), start)
         done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
         budget = None if done else estimator.budget
         fitted.model_, fitted.path_ = selection.select(fit.model, budget, allowed)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
-    fitted.goal_, fitted.n_kernel_evals_ = selection.goal, selection.meter.evaluations
+    fitted.goal_ = selection.goal
+    fitted._support = _support(fitted, fit, selection)
+    keep_calibration(fitted, selection, trainer, error)
+    fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
@@ -112,11 +120,22 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     return estimator
 
 
+def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
+    """Return the row numbers of the support vectors in the training set; None where they are not rows."""
+    if estimator.model_ is fit.model and fit.support is not None:
+        return selection.ids[fit.support]
+    if estimator.path_ is not None and not selection.reducer.selects:
+        return None
+    rows = rows_equal_to(estimator.model_.points, selection.X)
+    return None if rows is None else selection.ids[rows]
+
+
 def _selection(
     estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
 ) -> Selection:
     """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
     given, y = training_rows(estimator, X, y, least=2)
+    estimator.shape_fit_ = given.shape
     X, y, weights, kept = weighted_rows(given, y, sample_weight)
     gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
@@ -125,7 +144,8 @@ def _selection(
     whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
-    for C in {estimator.C, *(getattr(method, "C", estimator.C) for method in (trainer, reducer))}:
+    own = finite_cost(estimator.C)
+    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     return Selection(
         X,

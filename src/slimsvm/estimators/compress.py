@@ -16,12 +16,25 @@ from ..progress import silent
 from ..selection import Selection
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
-from .methods import make_reducer
+from .methods import finite_cost, make_reducer
 from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: parameters of a SlimSVC that its compressed form keeps
-KEPT = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb")
+KEPT = (
+    "kernel",
+    "gamma",
+    "C",
+    "degree",
+    "coef0",
+    "trainer",
+    "tol",
+    "max_iter",
+    "class_weight",
+    "cache_mb",
+    "break_ties",
+    "decision_function_shape",
+)
 
 
 def compress(
@@ -143,8 +156,9 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
     X, y, weights, kept = weighted_rows(X, y, sample_weight)
     check_classes(np.unique(y))
     labels = np.searchsorted(source.classes, y)
-    weights = weights * class_weights(small.class_weight, source.classes, y)[labels]
-    check_costs(small.C, weights)
+    by_class = class_weights(small.class_weight, source.classes, y)
+    weights = weights * by_class[labels]
+    check_costs(finite_cost(small.C), weights)
     selection = Selection(
         X,
         labels,
@@ -162,6 +176,7 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
     allowed = None if small.tolerance is None else selection.validation_error(source.model) + small.tolerance
     small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
     small.goal_, small.classes_ = source.goal, source.classes
+    small.class_weight_ = by_class
     small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
     small.status_ = _status_of(model) if small.path_ is None else small.path_.status
     return small

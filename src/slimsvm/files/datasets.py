@@ -8,6 +8,7 @@ import math
 import os
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from array import array
@@ -109,7 +110,7 @@ def _check_width(X: Matrix, n_features: int | None) -> None:
 
 def _as_labels(y: Array) -> Array:
     """Return numbers as integers if all of them are whole."""
-    whole = y.dtype.kind == "f" and (np.abs(y) < EXACT).all() and (y == np.rint(y)).all()
+    whole = y.dtype.kind == "f" and (np.abs(y, dtype=np.float64) < EXACT).all() and (y == np.rint(y)).all()
     return y.astype(np.int64) if whole else y
 
 
@@ -190,7 +191,10 @@ def _features(cells: list[str], line: int, place: int | None) -> list[float]:
             if number is None or not math.isfinite(number):
                 column += place is not None and column >= place
                 what = f"{short(cell)} is not a finite number" if cell else "there is no value"
-                raise ValueError(f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps")
+                hint = ", and the column of labels, if there is one, is given as target" if place is None else ""
+                raise ValueError(
+                    f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
+                )
     return numbers
 
 
@@ -235,7 +239,8 @@ def _read_npz(path: Path, labels: bool, split: str) -> Data:
 
 def _npz_arrays(path: Path, split: str) -> tuple[dict[str, Array], list[str]]:
     """Return the arrays of a split, named as if there were no splits, and the names of all arrays."""
-    with open(path, "rb") as file:
+    # NumPy warns about headers of Python 2 and about sizes that overflow, and raises in the second case
+    with open(path, "rb") as file, warnings.catch_warnings(action="ignore"):
         try:
             archive = np.load(file, allow_pickle=False)
             names = list(archive.files)

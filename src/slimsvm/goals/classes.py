@@ -11,6 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..pairs import PairCoefficients
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -70,6 +72,11 @@ class OneVsRest(Classification):
         """The number of columns."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.LARGEST if self.outputs > 1 else Decision.SIGN
+
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
@@ -78,6 +85,16 @@ class OneVsRest(Classification):
     def scores(self, outputs: Array) -> Array:
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
+
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return half the difference of the outputs for each pair of classes i < j; positive for class i.
+
+        For two classes it is the single score.
+        """
+        if self.outputs == 1:
+            return outputs.ravel()
+        first, second = np.triu_indices(self.n_classes, 1)
+        return (outputs[:, first] - outputs[:, second]) / 2
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
@@ -106,6 +123,13 @@ class OneVsOne(Classification):
     def outputs(self) -> int:
         """The number of columns."""
         return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        if self.n_classes == 2:
+            return Decision.SIGN
+        return Decision.SCORED_VOTES if self.break_ties else Decision.VOTES
 
     @property
     def signs(self) -> Array:
@@ -148,12 +172,18 @@ class OneVsOne(Classification):
         confidence = self._sums(outputs)
         return self.votes(outputs) + confidence / (3 * (np.abs(confidence) + 1))
 
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return the outputs, which are one for each pair of classes; for two classes a single score."""
+        return outputs if self.n_classes > 2 else outputs.ravel()
+
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
         if self.break_ties and self.n_classes > 2:
             return self.scores(outputs).argmax(axis=1)
         return self.votes(outputs).argmax(axis=1)
 
-    def owner(self, coef: Array) -> Array:
+    def owner(self, coef: Array | PairCoefficients) -> Array:
         """Return the class that the coefficients (m, q) of each point favour most."""
+        if isinstance(coef, PairCoefficients):
+            return coef.owner
         return self._sums(coef).argmax(axis=1)

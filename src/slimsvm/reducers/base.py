@@ -77,6 +77,10 @@ class Reducer:
         """Return the chosen step's model, refined on all rows; called where `finishes` is true."""
         raise NotImplementedError
 
+    def used_model(self, step: Step) -> bool:
+        """Return whether a step of the path owes anything to the full model, or to the labels alone."""
+        return self.needs_model
+
     def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Return the path of all models found, with the lowest validation error of each size."""
         return merge([Path(tuple(steps), status)], status, n_validation)

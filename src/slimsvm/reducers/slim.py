@@ -95,6 +95,10 @@ class Slim(Reducer):
         search.refine(step.model, self._last_steps(*step.model.points.shape))
         return search.model
 
+    def used_model(self, step: Step) -> bool:
+        """Return whether the step follows the full model's margins."""
+        return step.settings != Objective("label", None, None).name
+
     def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
         return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
 

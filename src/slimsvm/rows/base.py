@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .cache import RowCache
 from .precision import Given, narrow
-from .protocol import Meter
+from .protocol import Meter, OnDemand
 from .threads import one_blas_thread, one_openmp_thread
 
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
@@ -80,6 +80,10 @@ class GivenRows:
 
     def _product_with(self, index: Array, V: Array) -> Array:
         raise NotImplementedError
+
+    def on_demand(self) -> OnDemand | None:
+        """Return None: blocks are faster."""
+        return None
 
     def _places(self, points: Matrix) -> Array:
         """Return where the rows with these numbers are."""

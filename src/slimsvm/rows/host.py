@@ -12,8 +12,9 @@ from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from .base import GivenRows
 from .cache import RowCache
 from .host_against import HostAgainst
+from .on_demand import on_demand
 from .precision import FLOAT32_ERROR, Given, Prepared, plain_rows, prepare
-from .protocol import Meter
+from .protocol import Meter, OnDemand
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 
@@ -92,6 +93,10 @@ class HostRows(GivenRows):
         columns = index if columns is None else columns
         self.meter.add(index.size * columns.size)
         return tiled_matrix(make_tiles(self.kernel, self.prepared.take(index), self._points(columns)), self.crew, out)
+
+    def on_demand(self) -> OnDemand | None:
+        """Return the kernel rows of few dense rows, which compiled code evaluates; None of any others."""
+        return on_demand(self.kernel, self.prepared, self.meter)
 
     def against(self, points: Matrix, *, exact: bool = True) -> HostAgainst:
         """Return a handle on K(rows, points)."""

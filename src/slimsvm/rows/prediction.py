@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix
+from ..kernels import Array, Chi2, Kernel, Matrix, Poly
 from ..kernels.spec import SPECS, core_arguments
 from . import precision
+from .host import HostRows
 from .precision import Given, prepare
 from .protocol import Meter
 from .threads import Crew
@@ -22,14 +23,25 @@ TINY_WORK = 1 << 20
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V)
-    error = PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
-    given = Given(X)
+    given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
     return tiled_product(tiles_against(kernel, rows, given, points, error), V, Crew())
+
+
+def kernel_error(V: Array) -> float:
+    """Return how far off a kernel value may be that is multiplied by these coefficients."""
+    return PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
+
+
+def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
+    """Return rows for several products with coefficients V in all."""
+    if isinstance(kernel, Chi2 | Poly):
+        kernel.check_rows(X)
+    return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 
 
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:

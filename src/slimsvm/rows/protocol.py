@@ -68,6 +68,9 @@ class Rows(Protocol):
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` where that is given."""
 
+    def on_demand(self) -> OnDemand | None:
+        """Return K(rows, rows) as kernel rows that a solver evaluates as it needs them; None where blocks are faster."""
+
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
 
@@ -117,6 +120,19 @@ class Rows(Protocol):
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once where the home has threads."""
+
+
+class OnDemand(Protocol):
+    """K = K(rows, rows), a kernel row at a time, for problems that are solved whole."""
+
+    def pair_steps(self, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int) -> tuple[int, float]:
+        """Run pair steps of SMO until no violation is above `goal`; alpha changes in place.
+
+        Returns the number of steps and the largest violation left. `v` is y times the gradient of the dual.
+        """
+
+    def product(self, signed: Array) -> Array:
+        """Return K @ signed, (n,)."""
 
 
 class Against(Protocol):

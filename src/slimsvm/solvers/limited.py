@@ -19,6 +19,8 @@ AT_LIMIT = 1e-10
 class LimitedState(SmoState):
     """A binary problem on a feasible set; the objective has the term -mu/2 a'Pa, `mu` the multiplier of the ellipsoid."""
 
+    by_rows = False
+
     def __init__(self, rows: Rows, y: Array, feasible: FeasibleSet, settings: Rounds) -> None:
         super().__init__(rows, y, feasible.cap, settings)
         self.feasible, self.mu = feasible, 0.0

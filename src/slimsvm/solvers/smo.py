@@ -18,7 +18,7 @@ from .._core import core
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress, no_progress
-from ..rows.protocol import Rows
+from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
 
 #: tolerance below which pair steps run in float64, whatever the precision of kernel values; a larger one is slower
@@ -59,6 +59,8 @@ class SmoState:
 
     #: whether a round may solve for the active rows alone
     shrinks: bool = True
+    #: whether the steps need no more than kernel values, which may then come a kernel row at a time
+    by_rows: bool = True
 
     def __init__(
         self,
@@ -78,9 +80,9 @@ class SmoState:
         self.responses = Responses(rows, 1)
         self.working = np.empty(0, dtype=np.intp)
         self.index = self.working  # the working set in the order of the block
-        # all rounds share one piece of memory: a new one takes longer to allocate than its kernel values take to compute
-        self.buffer = np.empty(min(settings.working_set, rows.n) ** 2, rows.dtype)
-        self.block = self.buffer[:0].reshape(0, 0)
+        self.buffer: Array | None = None
+        self.block = np.empty((0, 0))
+        self.on_demand: OnDemand | None = None
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
@@ -120,7 +122,8 @@ class SmoState:
         """
         if limit == np.inf:
             limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
-        progress, idle, best, fresh = GapProgress(self.tol), 0, -np.inf, True
+        progress, fresh = GapProgress(self.tol), True
+        best, idle = self.objective(), -1  # the first round meets its own objective again
         while True:
             grow, shrink = self.bounds()
             self.gap = float(max(grow.max() - shrink.min(), 0.0))
@@ -142,7 +145,10 @@ class SmoState:
                 self.solve_active(active, limit)
             else:
                 self.choose(grow, shrink)
-                self.step(limit)
+                if self.on_demand is None:
+                    self.step(limit)
+                else:
+                    self.step_whole(self.on_demand, limit)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
@@ -194,22 +200,36 @@ class SmoState:
 
     def choose(self, grow: Array, shrink: Array) -> None:
         """Choose the next working set, the worst rows of both bounds and rows of the last set, and evaluate its block."""
-        size = self.settings.working_set
-        if self.index.size == self.rows.n:
+        size, n = self.settings.working_set, self.rows.n
+        if self.index.size == n:
             return  # the block already has all rows
-        if self.rows.n <= size:
-            worst = np.arange(self.rows.n)
+        if self.by_rows and SMALL_BLOCK < n <= 2 * size and self.tol >= FLOAT_TOL:
+            self.on_demand = self.rows.on_demand()
+        if n <= size or self.on_demand is not None:
+            self.working = np.arange(n)
         else:
             half = max(size // (4 if self.working.size else 2), 1)
             worst = np.union1d(largest(grow, half), largest(-shrink, half))
-        earlier = self.working[~np.isin(self.working, worst)][: max(size - worst.size, 0)]  # the most recent come first
-        self.working = np.concatenate([worst, earlier])
+            earlier = self.working[~np.isin(self.working, worst)]  # the most recent come first
+            self.working = np.concatenate([worst, earlier[: max(size - worst.size, 0)]])
         self.index = self.ordered(self.working)
-        self.block = self.rows.block(self.index, out=self.buffer)
+        if self.on_demand is None:
+            # all rounds share one piece of memory: a new one takes longer to allocate than its values take to compute
+            self.buffer = np.empty(min(size, n) ** 2, self.rows.dtype) if self.buffer is None else self.buffer
+            self.block = self.rows.block(self.index, out=self.buffer)
 
     def ordered(self, working: Array) -> Array:
         """Return the rows of a working set in the order that `pair_steps` needs."""
         return working
+
+    def step_whole(self, rows: OnDemand, limit: float) -> None:
+        """Solve the problem of all rows and add the change to their responses."""
+        alpha = self.alpha.copy()
+        most = int(min(limit - self.steps, STEPS_A_ROUND))
+        steps, _ = rows.pair_steps(self.y, self.cap, alpha, self.v, 0.5 * self.tol, most)
+        self.responses.values[:, 0] += rows.product((alpha - self.alpha) * self.y)
+        self.alpha = alpha
+        self.steps += steps
 
     def step(self, limit: float) -> None:
         """Solve the block to a tenth of the gap and add the change to the responses of all rows."""

@@ -38,6 +38,9 @@ class PairedRows:
         n = self.once.n
         return self.once.block(index % n, None if columns is None else columns % n, out=out)
 
+    def on_demand(self) -> None:
+        """Return None: the two variables of a row share its kernel values in blocks."""
+
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K @ V for variables, after adding up the two variables of each row."""
         rows, place = np.unique(index % self.once.n, return_inverse=True)

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..goals import Novelty, Regression
 from ..limits import Limits
+from ..solvers.class_pairs import ClassPairs
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
 from ..solvers.tube import Tube
-from .frames.per_output import Binary, BinaryTrainer, Solution
+from .frames.per_output import Binary, BinaryTrainer, Pairs, Solution
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,19 @@ class SMO(BinaryTrainer):
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""
         return 4 * self.working_set
+
+    def solve_together(self, pairs: Pairs) -> None:
+        """Solve the pairs of small classes, one class against all later ones in each thread."""
+        targets, rows = pairs.targets, pairs.task.rows
+        if not ClassPairs.fits(targets.groups):
+            return
+        classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
+
+        def solve(first: int) -> None:
+            for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
+                pairs.store_class(first, found, self.tol)
+
+        rows.share_out(solve, targets.n_classes - 1)
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output."""

@@ -11,8 +11,10 @@ import numpy as np
 
 from ...goals import Goal, OneVsRest
 from ...kernels import Array
-from ...model import Fit, Status, Task
+from ...model import Expansion, Fit, Status, Task
+from ...pairs import PairCoefficients, PairTargets
 from ...rows.protocol import Rows
+from ...solvers.class_pairs import OneAgainst
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class BinaryTrainer:
     real_valued: ClassVar[bool] = False
     #: whether the method itself makes the outputs share their points; then fewer outputs are better
     shared: ClassVar[bool] = False
+    #: whether the targets of pairs of classes may be `PairTargets`
+    takes_pairs: ClassVar[bool] = True
 
     def solve(self, problem: Binary) -> Solution:
         """Train one output."""
@@ -57,42 +61,149 @@ class BinaryTrainer:
         """Return the most rows of a problem for which several outputs are solved at once, one in each thread."""
         return 8192
 
+    def solve_together(self, pairs: Pairs) -> None:
+        """Solve and store those pairs of classes that the method can solve many at a time; none by default."""
+
     def fit(self, task: Task, start: Array | None = None) -> Fit:
         """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
-        n, q = task.targets.shape
-        # the rows that take part
-        members = [np.arange(n) if task.goal.real else np.flatnonzero(task.targets[:, column]) for column in range(q)]
-        rngs, solved = task.rng.spawn(q), dict[int, Solution]()
+        outputs: Pairs | _Columns = Pairs(task) if isinstance(task.targets, PairTargets) else _Columns(task)
+        q = task.targets.shape[1]
+        if isinstance(outputs, Pairs) and start is None:
+            self.solve_together(outputs)
+        left = outputs.unsolved()
+        rngs = task.rng.spawn(q) if left.size else []
 
-        def problem(column: int) -> Binary:
-            rows = members[column]
-            return Binary(
-                task.rows if rows.size == n else task.rows.subset(rows),
-                task.targets[rows, column],
+        def train(column: int) -> None:
+            rows, y = outputs.problem(column)
+            problem = Binary(
+                task.rows if rows.size == task.rows.n else task.rows.subset(rows),
+                y,
                 task.weights[rows],
                 rngs[column],
                 None if start is None else start[rows, column],
-                partial(_report, task, len(solved), q),
+                partial(_report, task, outputs.done, q),
                 task.goal,
             )
+            outputs.store(column, self.solve(problem))
 
-        if q > 1 and max(rows.size for rows in members) <= min(self.small(), n - 1):
-            task.rows.share_out(lambda column: solved.update({column: self.solve(problem(column))}), q)
+        if q > 1 and outputs.largest() <= min(self.small(), task.rows.n - 1):
+            task.rows.share_out(lambda number: train(int(left[number])), left.size)
         else:
-            for column in range(q):
-                solved[column] = self.solve(problem(column))
-        return _assembled(task, members, [solved[column] for column in range(q)])
+            for column in left.tolist():
+                train(column)
+        return outputs.fit()
 
 
-def _assembled(task: Task, members: list[Array], solutions: list[Solution]) -> Fit:
-    """Return one expansion for all outputs; its points are the rows that any output uses."""
-    dual = np.zeros(task.targets.shape)
-    for column, (rows, solution) in enumerate(zip(members, solutions, strict=True)):
-        dual[rows, column] = solution.dual
-    support = np.flatnonzero(dual.any(axis=1))
-    model = task.expansion(support, dual[support], np.array([solution.bias for solution in solutions]))
-    status = Status.worst(solution.status for solution in solutions)
-    return Fit(model, status, sum(s.steps for s in solutions), dual, max(s.gap for s in solutions))
+class _Outputs:
+    """The problems of all outputs, and what becomes of them: biases, steps, the largest gap and the worst status."""
+
+    def __init__(self, task: Task) -> None:
+        q = task.targets.shape[1]
+        self.task, self.bias, self.steps, self.gap = task, np.zeros(q), np.zeros(q, dtype=np.int64), np.zeros(q)
+        self.status: list[Status | None] = [None] * q
+        self.done = 0
+
+    def problem(self, column: int) -> tuple[Array, Array]:
+        """Return the rows that take part in an output, and their targets."""
+        raise NotImplementedError
+
+    def keep(self, column: int, dual: Array) -> None:
+        """Keep the coefficients of an output."""
+        raise NotImplementedError
+
+    def model(self) -> tuple[Expansion, Array | None, Array]:
+        """Return one expansion for all outputs, the coefficients of all rows, and the rows that are points, by class."""
+        raise NotImplementedError
+
+    def store(self, column: int, solution: Solution) -> None:
+        """Keep the solution of an output; outputs are stored by several threads, each in its own place."""
+        self.keep(column, solution.dual)
+        self.bias[column], self.steps[column], self.gap[column] = solution.bias, solution.steps, solution.gap
+        self.status[column] = solution.status
+        self.done += 1
+
+    def unsolved(self) -> Array:
+        """Return the outputs that have no solution yet."""
+        return np.array([column for column, status in enumerate(self.status) if status is None], dtype=np.intp)
+
+    def fit(self) -> Fit:
+        """Return the result of all outputs."""
+        model, dual, support = self.model()
+        status = Status.worst({status for status in self.status if status is not None})
+        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support)
+
+
+class _Columns(_Outputs):
+    """Outputs whose targets are written out, (n, q)."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.dual = np.zeros(task.targets.shape)
+        everyone = np.arange(task.rows.n)
+        self.members = [everyone if task.goal.real else np.flatnonzero(targets) for targets in task.targets.T]
+
+    def largest(self) -> int:
+        """Return the number of rows of the largest problem."""
+        return max(rows.size for rows in self.members)
+
+    def problem(self, column: int) -> tuple[Array, Array]:
+        """Return the rows whose target is not 0."""
+        rows = self.members[column]
+        return rows, self.task.targets[rows, column]
+
+    def keep(self, column: int, dual: Array) -> None:
+        """Fill a column."""
+        self.dual[self.members[column], column] = dual
+
+    def model(self) -> tuple[Expansion, Array | None, Array]:
+        """Return the expansion on the rows that any output uses."""
+        support = np.flatnonzero(self.dual.any(axis=1))
+        support = support[np.argsort(self.task.goal.owner(self.dual[support]), kind="stable")]
+        return self.task.expansion(support, self.dual[support], self.bias), self.dual, support
+
+
+class Pairs(_Outputs):
+    """An output for each pair of classes; coefficients are kept against the other classes, (n, k - 1)."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.targets: PairTargets = task.targets  # type: ignore[assignment]
+        self.against = np.zeros((task.rows.n, self.targets.n_classes - 1))
+
+    def largest(self) -> int:
+        """Return the number of rows of the largest problem."""
+        return sum(sorted(group.size for group in self.targets.groups)[-2:])
+
+    def problem(self, column: int) -> tuple[Array, Array]:
+        """Return the rows of the two classes."""
+        return self.targets.column(column)
+
+    def keep(self, column: int, dual: Array) -> None:
+        """Fill in the coefficients of the first class against the second, and of the second against the first."""
+        first, second = (int(side[column]) for side in self.targets.pairs)
+        rows = self.targets.groups[first]
+        self.against[rows, second - 1] = dual[: rows.size]
+        self.against[self.targets.groups[second], first] = dual[rows.size :]
+
+    def store_class(self, first: int, found: OneAgainst, tol: float) -> None:
+        """Keep the solutions of a class against others that are within `tol`."""
+        k, groups = self.targets.n_classes, self.targets.groups
+        columns = first * k - first * (first + 1) // 2 + found.others - first - 1
+        solved = found.gap <= tol
+        self.bias[columns], self.steps[columns], self.gap[columns] = found.bias, found.steps, found.gap
+        self.against[np.ix_(groups[first], found.others - 1)] = found.dual.T
+        self.against[np.concatenate([groups[other] for other in found.others]), first] = found.other_dual
+        for column in columns[solved].tolist():
+            self.status[column] = Status.CONVERGED
+        self.done += int(solved.sum())
+        _report(self.task, self.done, self.bias.size, 0.0)
+
+    def model(self) -> tuple[Expansion, Array | None, Array]:
+        """Return the expansion, its points by class."""
+        support = [rows[self.against[rows].any(axis=1)] for rows in self.targets.groups]
+        index = np.concatenate(support)
+        coef = PairCoefficients(self.against[index], np.array([rows.size for rows in support]))
+        return self.task.expansion(index, coef, self.bias), None, index  # type: ignore[arg-type]
 
 
 def _report(task: Task, done: int, outputs: int, part: float) -> None:

@@ -1,0 +1,148 @@
+"""Probabilities from scores: maps that are fitted once and travel with a model. NumPy is all they need.
+
+Scores are what decision_function returns: one for two classes, (n,), or one per class, (n, k). A new map is a class and a
+line in `CALIBRATIONS`; how it is fitted is in `estimators.calibrating`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+Array = np.ndarray
+
+#: probabilities are kept this far from 0, so that no class is impossible and logarithms are finite
+LEAST = 1e-7
+
+
+class Calibration(Protocol):
+    """A map from scores to probabilities."""
+
+    @property
+    def name(self) -> str:
+        """Its name as a parameter and in files."""
+
+    def __call__(self, scores: Array) -> Array:
+        """Return the probabilities of the classes, (n, k)."""
+
+    def check(self, n_classes: int) -> None:
+        """Raise ValueError unless its numbers fit so many classes."""
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """p = 1 / (1 + exp(-(slope score + shift))) for each score (Platt 1999), with a sum of 1 over three classes or more."""
+
+    name: ClassVar[str] = "sigmoid"
+    slope: Array  # (1,) for two classes, else (k,)
+    shift: Array
+
+    def __call__(self, scores: Array) -> Array:
+        """Return the probabilities of the classes."""
+        return _normalised(logistic(columns(scores) * self.slope + self.shift))
+
+    def check(self, n_classes: int) -> None:
+        """Raise ValueError unless there is a finite slope and shift for each score."""
+        for what in (self.slope, self.shift):
+            _check_numbers(what, scores_of(n_classes))
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """A rising curve for each score, straight between its knots; it assumes no shape, so it needs a thousand rows."""
+
+    name: ClassVar[str] = "isotonic"
+    scores: Array  # the knots of all scores, one after the other
+    values: Array  # the probability at each knot
+    starts: Array  # the first knot of each score, and the number of knots at the end
+
+    def __call__(self, scores: Array) -> Array:
+        """Return the probabilities of the classes."""
+        given, found = columns(scores), []
+        for column, start, stop in zip(given.T, self.starts[:-1], self.starts[1:], strict=True):
+            found.append(np.interp(column, self.scores[start:stop], self.values[start:stop]))
+        return _normalised(np.clip(np.column_stack(found), LEAST, 1 - LEAST))
+
+    def check(self, n_classes: int) -> None:
+        """Raise ValueError unless each score has knots in rising order."""
+        _check_numbers(self.values, self.scores.size)
+        _check_numbers(self.scores, self.values.size)
+        starts = self.starts
+        if starts.shape != (scores_of(n_classes) + 1,) or starts[0] != 0 or starts[-1] != self.scores.size:
+            raise ValueError("the knots of its calibration do not fit its classes")
+        for start, stop in pairwise(starts.tolist()):
+            if start >= stop or (np.diff(self.scores[start:stop]) <= 0).any():
+                raise ValueError("the knots of its calibration are not in rising order")
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """softmax(scores / temperature); the class with the largest score stays the most probable (Guo et al. 2017)."""
+
+    name: ClassVar[str] = "temperature"
+    temperature: float
+
+    def __call__(self, scores: Array) -> Array:
+        """Return the probabilities of the classes."""
+        scaled = columns(scores) / self.temperature
+        if scaled.shape[1] == 1:
+            return _normalised(logistic(scaled))
+        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def check(self, n_classes: int) -> None:  # noqa: ARG002
+        """Raise ValueError unless the temperature is a number above 0."""
+        if not 0 < self.temperature < np.inf:
+            raise ValueError(f"its temperature is {self.temperature}, and must be a number above 0")
+
+
+CALIBRATIONS: dict[str, Any] = {kind.name: kind for kind in (Sigmoid, Isotonic, Temperature)}
+
+
+def restored(name: str, numbers: Mapping[str, Array]) -> Calibration:
+    """Return the map of that name from its numbers, an array for each of its fields, as files have them."""
+    if name == Temperature.name:
+        if numbers["temperature"].size != 1:
+            raise ValueError("its temperature is not one number")
+        return Temperature(float(numbers["temperature"][0]))
+    if name == Sigmoid.name:
+        return Sigmoid(numbers["slope"], numbers["shift"])
+    starts = numbers["starts"].astype(np.int64)
+    if (starts != numbers["starts"]).any():
+        raise ValueError("the knots of its calibration do not begin at whole numbers")
+    return Isotonic(numbers["scores"], numbers["values"], starts)
+
+
+def columns(scores: Array) -> Array:
+    """Return scores as (n, 1) or (n, k)."""
+    return scores.reshape(scores.shape[0], -1)
+
+
+def scores_of(n_classes: int) -> int:
+    """Return the number of scores that so many classes have."""
+    return n_classes if n_classes > 2 else 1
+
+
+def logistic(values: Array) -> Array:
+    """Return 1 / (1 + exp(-values)), kept away from 0 and 1."""
+    return np.clip((1 + np.tanh(values / 2)) / 2, LEAST, 1 - LEAST)
+
+
+def _normalised(p: Array) -> Array:
+    """Return the probabilities of both classes, or of all, with a sum of 1."""
+    return np.column_stack([1 - p, p]) if p.shape[1] == 1 else p / p.sum(axis=1, keepdims=True)
+
+
+def _check_numbers(values: Array, count: int) -> None:
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise ValueError(f"its calibration needs {count} finite numbers, and has {values.tolist()[:5]}")
+
+
+def check_calibration(calibration: Any) -> None:
+    """Raise ValueError for a calibration that there is not."""
+    if calibration is not None and not (isinstance(calibration, str) and calibration in CALIBRATIONS):
+        raise ValueError(f"unknown calibration {calibration!r}; there are {[*CALIBRATIONS, None]}")

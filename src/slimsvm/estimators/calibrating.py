@@ -1,0 +1,144 @@
+"""Fitting the map from scores to probabilities, on rows that did not train the model whose scores they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedKFold
+
+from ..calibration import Calibration, Isotonic, Sigmoid, Temperature, columns
+from ..kernels import Array
+from ..model import Expansion
+from ..path import Path, sizes_up_to
+from ..selection import Selection
+from .interrupted import was_interrupted
+
+#: up to this many rows, scores come from models of FOLDS folds; with more, from the one split into training and validation.
+#: Small models take longer to make than full ones, so they go by folds with fewer rows only
+FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 2000, 400, 5
+
+
+def keep_calibration(estimator: Any, selection: Selection, trainer: Any, error: float) -> None:
+    """Set `calibration_` of a fitted classifier: the map to probabilities, or None."""
+    name = getattr(estimator, "calibration", None)
+    if not hasattr(estimator, "classes_"):
+        return
+    estimator.calibration_ = None
+    if name is not None and not was_interrupted(estimator.path_):
+        estimator.calibration_ = calibration_of(name, selection, trainer, estimator.model_, estimator.path_, error)
+
+
+def calibration_of(
+    name: str, selection: Selection, trainer: Any, model: Expansion, path: Path | None, error: float
+) -> Calibration:
+    """Return the map for a model, fitted to scores of like models on rows that these have not seen.
+
+    The like model is the one on the path that was judged on the validation rows, if it owes nothing to a full model that
+    has seen them; otherwise one made in the same way without them. With few rows there are several, and each row is scored
+    by the one that was made without it.
+    """
+    size = None if path is None else model.size
+    if selection.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
+        parts = [(rows, _like_model(selection, trainer, train, size, error)) for train, rows in _folds(selection)]
+    else:
+        train, validation = selection.split()
+        judged = next((step for step in path or () if step.size == size), None)
+        if judged is not None and not selection.reducer.used_model(judged):
+            parts = [(validation, judged.model)]
+        else:
+            parts = [(validation, _like_model(selection, trainer, train, size, error))]
+    rows = np.concatenate([some for some, _ in parts])
+    outputs = np.vstack([like.on(selection.rows(some)) for some, like in parts])
+    return calibrate(
+        name, selection.goal.scores(outputs), selection.labels[rows], selection.weights[rows], selection.goal.n_classes
+    )
+
+
+def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
+    """Yield training rows and the others; where a class has too few rows for folds, both are all rows, as in `split`."""
+    labels, everything = selection.labels, np.arange(selection.labels.size)
+    if np.unique(labels, return_counts=True)[1].min() < FOLDS:
+        yield everything, everything
+        return
+    yield from StratifiedKFold(FOLDS, shuffle=True, random_state=selection.seed).split(everything, labels)
+
+
+def _like_model(selection: Selection, trainer: Any, train: Array, size: int | None, error: float) -> Expansion:
+    """Return a model of some of the rows, made as the final one is: the full model, or one of that size."""
+    full = None if trainer is None else trainer.fit(selection.task(train, error=error)).model
+    if size is None or (full is not None and full.size <= size):
+        assert full is not None
+        return full
+    reducer = selection.reducer
+    path = reducer.path(selection.task(train), sizes_up_to(size, reducer.sizes_per_doubling), full)
+    return path.best(size).model
+
+
+def calibrate(name: str, scores: Array, labels: Array, weights: Array, n_classes: int) -> Calibration:
+    """Return the map of that name for scores of rows whose classes are known."""
+    given = columns(scores)
+    own = np.arange(n_classes)[-given.shape[1] :]
+    members = labels[:, None] == own  # (n, scores), whether a row is of the score's class
+    return FITS[name](given, members, weights)
+
+
+def fit_sigmoid(scores: Array, members: Array, weights: Array) -> Sigmoid:
+    """Return Platt's sigmoid for each score; its targets are kept away from 0 and 1 by one row of either side."""
+    fitted = [_platt(column, member, weights) for column, member in zip(scores.T, members.T, strict=True)]
+    slopes, shifts = np.array(fitted).T
+    return Sigmoid(slopes, shifts)
+
+
+def _platt(score: Array, member: Array, weights: Array) -> tuple[float, float]:
+    """Return slope and shift of least log loss (Lin, Lin & Weng 2007)."""
+    inside, outside = weights[member].sum(), weights[~member].sum()
+    target = np.where(member, (inside + 1) / (inside + 2), 1 / (outside + 2))
+    unit = float(np.abs(score).max(initial=0.0)) or 1.0
+    scaled = score / unit
+
+    def value_and_gradient(both: Array) -> tuple[float, Array]:
+        logits = both[0] * scaled + both[1]
+        off = weights * ((1 + np.tanh(logits / 2)) / 2 - target)
+        loss = weights @ (np.logaddexp(0.0, logits) - target * logits)
+        return float(loss), np.array([off @ scaled, off.sum()])
+
+    start = np.array([1.0, np.log((inside + 1) / (outside + 1))])
+    slope, shift = minimize(value_and_gradient, start, jac=True, method="BFGS").x
+    return float(slope / unit), float(shift)
+
+
+def fit_isotonic(scores: Array, members: Array, weights: Array) -> Isotonic:
+    """Return a rising curve for each score; so many rows make nothing more certain than one row more or less would."""
+    knots, least = [], 1 / (scores.shape[0] + 2)
+    for column, member in zip(scores.T, members.T, strict=True):
+        found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(
+            column, member, sample_weight=weights
+        )
+        knots.append((found.X_thresholds_, found.y_thresholds_))
+    starts = np.concatenate([[0], np.cumsum([x.size for x, _ in knots])])
+    return Isotonic(np.concatenate([x for x, _ in knots]), np.concatenate([y for _, y in knots]), starts)
+
+
+def fit_temperature(scores: Array, members: Array, weights: Array) -> Temperature:
+    """Return the temperature of least log loss."""
+    unit = float(np.abs(scores).max(initial=0.0)) or 1.0
+    truth = members[:, 0].astype(np.intp) if scores.shape[1] == 1 else members.argmax(axis=1)
+
+    def loss(log_temperature: float) -> float:
+        p = Temperature(unit * float(np.exp(log_temperature)))(scores)
+        return -float(weights @ np.log(np.maximum(p[np.arange(truth.size), truth], np.finfo(float).tiny)))
+
+    found = minimize_scalar(loss, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-6})
+    return Temperature(unit * float(np.exp(found.x)))
+
+
+#: how each map is fitted: (scores (n, s), members (n, s), weights (n,)) -> the map
+FITS: dict[str, Callable[[Array, Array, Array], Calibration]] = {
+    "sigmoid": fit_sigmoid,
+    "isotonic": fit_isotonic,
+    "temperature": fit_temperature,
+}

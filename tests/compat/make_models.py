@@ -1,0 +1,53 @@
+"""Write a folder of small models with the slimsvm that is installed: `python make_models.py FOLDER`.
+
+Run once for each release, and whenever a format changes, by that version itself: files of every version stay loadable.
+Uses public names only, those of the first version, so that old code can run it.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import slimsvm
+
+X, Y = load_iris(return_X_y=True)
+X, Y = X[::3], Y[::3]
+ROWS = X[::7]
+
+
+def models():
+    """Return models of each kernel, coding, scaler and kind of labels, by name."""
+    two, sparse = Y > 0, np.where(X > 1.0, X, 0.0)
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[Y]
+    return {
+        "rbf": slimsvm.SlimSVC(gamma=0.5, C=2.0).fit(X, Y),
+        "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
+        "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),
+        "budget": slimsvm.SlimSVC(5, gamma=0.5, random_state=0).fit(X, Y),
+        "scaled": make_pipeline(StandardScaler(), slimsvm.SlimSVC(gamma=0.2)).fit(X, Y),
+    }
+
+
+def main(folder):
+    """Write each model in each format that can hold it, and the answers to expect."""
+    folder.mkdir(parents=True, exist_ok=True)
+    expected = {}
+    for name, model in models().items():
+        slimsvm.save(model, folder / f"{name}.slim")
+        if hasattr(slimsvm, "export"):
+            for kind in ("json", "libsvm") if name in ("rbf", "linear-two", "budget") else ("json",):
+                slimsvm.export(model, folder / f"{name}.{kind}", kind)
+        rows = ROWS[:, : model.n_features_in_]
+        scores = getattr(model, "decision_function", model.predict)(rows)
+        expected[name] = {"rows": rows.tolist(), "scores": scores.tolist(), "labels": model.predict(rows).tolist()}
+    document = {"slimsvm": slimsvm.__version__, "expected": expected}
+    (folder / "expected.json").write_text(json.dumps(document) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Fuzz every reader of files: `python -m tools.fuzz READER --seconds N`."""

@@ -1,0 +1,134 @@
+"""The process that reads mutants: it raises at whatever a reader must not do, and its death is a finding too."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .reader import Reader, mutant
+
+#: bytes that a reader may use beyond what the process has at its start; the mutants have some kilobytes
+MEMORY = 1 << 30
+#: mutants that are kept as new beginnings
+MOST_KEPT = 2000
+#: what no reader does: start processes, load libraries, open connections, unpickle, change folders and files
+FORBIDDEN = re.compile(
+    r"os\.(system|exec|fork|posix_spawn|spawn|startfile|symlink|mkdir|rmdir|chown|putenv)|subprocess\.|socket\.|ctypes\.|"
+    r"pickle\.|marshal\.|shutil\.|urllib|webbrowser"
+)
+
+
+class BreakoutError(BaseException):
+    """A reader did what no reader may do; no `except Exception` catches it."""
+
+
+class Guard:
+    """An audit hook that can be switched on: files elsewhere, code from texts, processes and so on are findings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.on, self.seen = str(folder), False, ""
+        # libraries are imported when they are needed, and joblib asks the system for the number of processors
+        own = str(Path(__file__).parents[2])
+        readable = (sys.prefix, sys.base_prefix, own, "/sys/fs/cgroup", "/proc/self", "/proc/cpuinfo")
+        self.readable = tuple(os.path.realpath(place) for place in readable)
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, given: tuple[Any, ...]) -> None:
+        """Raise at an event that is forbidden."""
+        if self.on and (reason := self._reason(event, given)):
+            self.on, self.seen = False, reason
+            raise BreakoutError(reason)
+
+    def _reason(self, event: str, given: tuple[Any, ...]) -> str | None:
+        if event == "open" and isinstance(given[0], str | bytes):
+            return self._opened(os.path.abspath(os.fsdecode(given[0])), given[1], given[2])
+        if event == "exec":
+            file = getattr(given[0], "co_filename", "")
+            return None if file.endswith(".py") or file.startswith("<frozen") else f"runs code of {file}"
+        return f"{event} {given!r:.200}" if FORBIDDEN.match(event) else None
+
+    def _opened(self, path: str, mode: Any, flags: int) -> str | None:
+        writes = bool(flags & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and bool(set(mode) & set("wax+")))
+        if path.startswith(self.folder) or (not writes and os.path.realpath(path).startswith(self.readable)):
+            return None
+        return f"opens {path}"
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Forbid these events for a while."""
+        self.on, self.seen = True, ""
+        try:
+            yield
+        finally:
+            self.on = False
+
+
+def limit_memory() -> None:
+    """Let the process have MEMORY more than it has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def is_read(reader: Reader, path: Path, guard: Guard) -> bool:
+    """Return whether the reader takes a file, or refuses it with an error that names it; raise whatever else happens."""
+    refused = False
+    try:
+        with guard.watching(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            reader.use(path)
+    except ValueError as error:
+        words = str(error)
+        if str(path) not in words or len(words) > 2000 or "\n" in words:
+            raise
+        refused = True
+    if guard.seen:  # somebody caught the error
+        raise BreakoutError(guard.seen)
+    return not refused
+
+
+def find_reader(name: str) -> Reader:
+    """Return a reader by the name of its module and its name in that module's READERS."""
+    module, _, key = name.rpartition(":")
+    return import_module(module).READERS[key]
+
+
+def work(name: str, folder: Path, seed: int, seconds: float) -> None:
+    """Read mutants until the time is over; a finding is told in `finding.txt` beside the file that made it."""
+    reader, rng, guard = find_reader(name), np.random.default_rng(seed), Guard(folder)
+    path, end, count, read = folder / f"mutant{reader.ending}", time.monotonic() + seconds, 0, 0
+    kept = list(reader.seeds())
+    for content in kept:  # imports what reading needs
+        path.write_bytes(reader.to_bytes(content))
+        reader.use(path)
+    limit_memory()
+    while time.monotonic() < end:
+        content = mutant(reader, rng, kept[int(rng.integers(len(kept)))])
+        path.write_bytes(reader.to_bytes(content))
+        count += 1
+        (folder / "mutants").write_text(str(count))
+        try:
+            taken = is_read(reader, path, guard)
+        except BaseException:
+            (folder / "finding.txt").write_text(traceback.format_exc())
+            raise SystemExit(1) from None
+        read += taken
+        (folder / "read").write_text(str(read))
+        if taken and len(kept) < MOST_KEPT:
+            kept.append(content)  # changes add up
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
