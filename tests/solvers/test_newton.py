@@ -218,3 +218,19 @@ def test_a_line_that_changes_nothing_keeps_its_start():
 def test_what_is_no_number_is_refused_not_waited_for(wrong):
     with pytest.raises(ValueError, match="scale the features"):
         solve_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.ones(2))
+
+
+def test_threads_over_outputs_change_nothing(monkeypatch):
+    K, targets, margin_targets, weights, R = squared_problem(3)
+    alone = fitted(K, targets, margin_targets, weights, R)
+    monkeypatch.setattr(newton, "WORTH_THREADS", 0)
+    np.testing.assert_array_equal(fitted(K, targets, margin_targets, weights, R).theta, alone.theta)
+
+
+def test_intervals_of_one_point_are_least_squares_in_one_step():
+    K, _, _, weights = problem(1)
+    values = np.random.default_rng(0).normal(size=(80, 2))
+    R = 0.1 * np.eye(7)
+    found = IntervalSquares(Demands(values, values), weights).fit(handle(K), R, NewtonSettings(steps=1))
+    A = np.column_stack([np.ones(80), K])
+    np.testing.assert_allclose(found.theta, np.linalg.solve(A.T * weights @ A + R, A.T * weights @ values), rtol=1e-6)

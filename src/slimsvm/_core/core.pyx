@@ -500,7 +500,8 @@ def expansion(int form, double gamma, double coef0, int64_t degree, X, points, c
 
 
 def line_minimum(const double[::1] low, const double[::1] high, const double[::1] outputs, const double[::1] change,
-                 const double[::1] weights, double linear, double quadratic, double start, double precision, int64_t steps):
+                 const double[::1] weights, double linear, double quadratic, double start, double precision,
+                 int64_t steps):
     """The t with the least value of quadratic t^2 + 2 linear t + sum_i w_i dist(f_i + t df_i, [low_i, high_i])^2.
 
     Newton steps from `start` until one is within `precision` of t, `steps` at most.

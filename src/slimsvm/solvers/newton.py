@@ -79,6 +79,8 @@ class IntervalSquares:
     def __init__(self, demands: Demands, weights: Array) -> None:
         self.demands = Demands(np.asfortranarray(demands.low, np.float64), np.asfortranarray(demands.high, np.float64))
         self.weights = np.ascontiguousarray(weights, np.float64)
+        #: intervals of a single point make the loss quadratic, and one step ends at its minimum
+        self.quadratic = np.bool_((self.demands.low == self.demands.high).all())
 
     def fit(
         self,
@@ -125,8 +127,7 @@ class IntervalSquares:
             change = np.asfortranarray(against.times(step[1:]) + step[0])
             before = losses[going]
             switched = self._move(against, R, theta, outputs, residual, losses, going, step, change, settings)
-            # the loss is quadratic as long as no row enters or leaves its interval, and then one step ends at its minimum
-            still = np.where(switched > 0, 1.0, QUADRATIC_REST) * (before - losses[going])
+            still = np.where((switched > 0) | ~self.quadratic, 1.0, QUADRATIC_REST) * (before - losses[going])
             going = going[still > settings.precision * (losses.mean() if settings.shared else losses[going])]
             if not going.size:
                 break
