@@ -18,7 +18,7 @@ from ..selection import Selection, names_where
 from .base import KernelMachine, Report
 from .imported import imported
 from .machines import unfitted
-from .methods import check_goal, make_reducer
+from .methods import check_goal, finite_cost, make_reducer
 from .stand_ins import stand_in_rows
 from .validation import (
     check_classes,
@@ -82,11 +82,11 @@ class Shrinking:
         goal = _coding(source.goal, reducer, self.multiclass)
         if goal.n_classes:
             check_classes(np.unique(labels))
-            own = class_weights(small.class_weight, source.classes, source.classes[labels])
-            weights = weights * own[labels]
+            small.class_weight_ = class_weights(small.class_weight, source.classes, source.classes[labels])
+            weights = weights * small.class_weight_[labels]
         elif goal.labelled:
             goal = _regression(goal, labels, weights, followed=y is None)
-        check_costs(small.C, weights)
+        check_costs(finite_cost(small.C), weights)
         return Selection(
             X,
             labels,

@@ -61,6 +61,9 @@ class Goal(Protocol):
     def decode(self, outputs: Array) -> Array:
         """Return the class number of each row, or its value."""
 
+    def owner(self, coef: Array) -> Array:
+        """Return the class that the coefficients (m, q) of each point favour most; 0 where predictions are values."""
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the loss of each row, (n,); a model is judged by the mean."""
 

@@ -86,6 +86,16 @@ class OneVsRest(Classification):
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
 
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return half the difference of the outputs for each pair of classes i < j; positive for class i.
+
+        For two classes it is the single score.
+        """
+        if self.outputs == 1:
+            return outputs.ravel()
+        first, second = np.triu_indices(self.n_classes, 1)
+        return (outputs[:, first] - outputs[:, second]) / 2
+
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
         return outputs.argmax(axis=1) if self.outputs > 1 else (outputs.ravel() > 0).astype(np.intp)
@@ -161,6 +171,10 @@ class OneVsOne(Classification):
             return outputs.ravel()
         confidence = self._sums(outputs)
         return self.votes(outputs) + confidence / (3 * (np.abs(confidence) + 1))
+
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return the outputs, which are one for each pair of classes; for two classes a single score."""
+        return outputs if self.n_classes > 2 else outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
