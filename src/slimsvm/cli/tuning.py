@@ -28,11 +28,13 @@ from .parse import (
     one_of,
     positive,
     read_test_rows,
+    read_training_rows,
     share_of_errors,
     whole,
 )
-from .render import accuracies, plain, show_model
+from .render import measures, plain, show_model
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
+from .tasks import TASKS, make_estimator, own_settings
 
 if TYPE_CHECKING:
     from ..tuning import TuningProgress, TuningResult
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
 
 def tune(
     data: DataFile,
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task", parser=one_of(lambda: TASKS), metavar="NAME", help="classify, or regress: labels are numbers."
+        ),
+    ] = "classify",
     output: Output = Path("model.slim"),
     budget: Annotated[
         int | None,
@@ -92,13 +100,16 @@ def tune(
             "--max-error 0.05 for the smallest model within this error",
             param_hint="--budget",
         )
-    from ..estimators import SlimSVC
-    from ..files.datasets import read_data
+    if task == "novelty":
+        raise typer.BadParameter(
+            "novelty detection has no labels to count errors on, which tuning needs", param_hint="--task"
+        )
+    own = own_settings(task, class_weight="balanced" if balanced else None)
     from ..tuning import tune as run
 
-    X, y = read_data(data, target=target, split=split)
-    tests = read_test_rows(test, target, X.shape[1])
-    template = SlimSVC(kernel=kernel, class_weight="balanced" if balanced else None, device=device)
+    X, y = read_training_rows(data, task, target, split)
+    tests = read_test_rows(test, task, target, X.shape[1])
+    template = make_estimator(task, kernel=kernel, device=device, **own)
     raise_on_interrupt()
     result, interrupted = finished_or_best(
         lambda: run(
@@ -141,9 +152,12 @@ def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: An
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
         settings = [
             ("settings chosen", ", ".join(f"{name} {_number(value)}" for name, value in chosen.items())),
-            ("validation error of these settings", f"{100 * result.best_error_:.2f} %"),
+            (
+                "validation error of these settings",
+                f"{100 * result.best_error_:.2f} %{' (1 - R^2)' * ('epsilon' in chosen)}",
+            ),
         ]
-        show_model(output, model, [*settings, *accuracies(model, X, y, tests)])
+        show_model(output, model, [*settings, *measures(model, X, y, tests)])
 
 
 def _csv(columns: dict[str, list[Any]]) -> bytes:

@@ -16,6 +16,7 @@ from ..model import Status
 from ..reducers import REDUCERS
 from ..selection import Selection, names_where
 from .base import KernelMachine, Report
+from .calibrating import keep_calibration
 from .imported import imported
 from .machines import unfitted
 from .methods import check_goal, finite_cost, make_reducer
@@ -44,6 +45,8 @@ class Shrinking:
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
         """Return the small model of a kernel machine, an estimator of ours."""
         source = imported(model)
+        if "calibration" in self.settings and not source.goal.n_classes:
+            raise ValueError(f"calibration makes probabilities of classes, and a {type(model).__name__} has none")
         small = unfitted(source, **self.settings)
         check_settings(small)
         for words in source.lost:
@@ -61,7 +64,8 @@ class Shrinking:
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            small.classes_, small.calibration_ = source.classes, None
+            small.classes_ = source.classes
+            keep_calibration(small, replace(selection, goal=small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small

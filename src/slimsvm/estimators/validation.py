@@ -59,6 +59,8 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     if kind == "classes":
         check_classification_targets(y)
+    elif y.dtype.kind not in "biuf":
+        raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
     return _checked(X), y
 
 
@@ -86,7 +88,7 @@ def _checked(X: Matrix) -> Matrix:
 def _in_range(X: Matrix) -> bool:
     """Return whether all features are finite and have squares that can be summed."""
     values = X.data if issparse(X) else X
-    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
+    return not values.size or bool(float(values.max()) <= LARGEST_FEATURE and float(values.min()) >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
