@@ -59,6 +59,8 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     if kind == "classes":
         check_classification_targets(y)
+    elif y.dtype.kind not in "biuf":
+        raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
     return _checked(X), y
 
 

@@ -57,7 +57,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "kernel": KERNELS,
     "goal": GOALS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
-    "calibration": CALIBRATIONS,
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,

@@ -138,7 +138,7 @@ class _Columns(_Outputs):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.dual = np.zeros(task.targets.shape)
+        self.dual: Array = np.zeros(task.targets.shape)
         everyone = np.arange(task.rows.n)
         self.members = [everyone if task.goal.real else np.flatnonzero(targets) for targets in task.targets.T]
 
@@ -158,7 +158,8 @@ class _Columns(_Outputs):
     def model(self) -> tuple[Expansion, Array | None, Array]:
         """Return the expansion on the rows that any output uses."""
         support = np.flatnonzero(self.dual.any(axis=1))
-        support = support[np.argsort(self.task.goal.owner(self.dual[support]), kind="stable")]
+        if self.dual.shape[1] == 1 and not self.task.goal.real:  # two classes; the order is SVC's
+            support = support[np.argsort(self.dual[support, 0] > 0, kind="stable")]
         return self.task.expansion(support, self.dual[support], self.bias), self.dual, support
 
 
