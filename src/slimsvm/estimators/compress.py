@@ -69,6 +69,9 @@ def compress(
         multiplied by the model's class_weight; "balanced" is computed from y.
     validation_fraction : float, default=0.2
         The share of the rows that models are compared on.
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How the scores of a small classifier become probabilities, as in `SlimSVC`. For honest ones, give rows that the
+        model was not trained on.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
     random_state : int, RandomState instance or None, default=None
@@ -106,7 +109,7 @@ def compress(
     True
     """
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
-    settings["multiclass"] = multiclass
+    settings |= {"multiclass": multiclass, "calibration": calibration}
     return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent, **settings)
 
 
@@ -123,6 +126,7 @@ def compress_reporting(
     multiclass: str | None = None,
     sample_weight: Any = None,
     validation_fraction: float = 0.2,
+    calibration: str | None = None,
     device: str = "cpu",
 ) -> Any:
     """Do the work of `compress`, and call report(phase, share done) on the way."""
@@ -132,6 +136,7 @@ def compress_reporting(
         raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= {"validation_fraction": validation_fraction, "device": device}
+    settings |= {} if calibration is None else {"calibration": calibration}
     small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, report))
     if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)

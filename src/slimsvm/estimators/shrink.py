@@ -45,6 +45,8 @@ class Shrinking:
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
         """Return the small model of a kernel machine, an estimator of ours."""
         source = imported(model)
+        if "calibration" in self.settings and not source.goal.n_classes:
+            raise ValueError(f"calibration makes probabilities of classes, and a {type(model).__name__} has none")
         small = unfitted(source, **self.settings)
         check_settings(small)
         for words in source.lost:
