@@ -33,11 +33,12 @@ print("same answer on", f"{np.mean(answers[0] == answers[1]):.1%}")
 
 across, up = np.meshgrid(np.linspace(-1.6, 2.6, 150), np.linspace(-1.1, 1.6, 150))
 plane = np.column_stack([across.ravel(), up.ravel()])
-plt.scatter(*X.T, s=4, color="0.6")
+plt.scatter(X[:, 0], X[:, 1], s=4, color="0.6")
 for model, color, name in ((full, "0.3", "full"), (small, "tab:blue", "small")):
     scores = model.decision_function(plane).reshape(across.shape)
     plt.contour(across, up, scores, levels=[0], colors=color)
     plt.plot([], [], color=color, label=f"{name}: {len(model.support_vectors_)} vectors")
-plt.scatter(*small.support_vectors_.T, marker="x", color="tab:blue")
+vectors = small.support_vectors_
+plt.scatter(vectors[:, 0], vectors[:, 1], marker="x", color="tab:blue")
 plt.legend()
 plt.show()
