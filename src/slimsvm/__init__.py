@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .ship.export import export
     from .ship.runtime import runtime
     from .tradeoffs.run import tradeoff
+    from .tuning import tune
 
 __version__: str
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "save",
     "tradeoff",
     "trainers",
+    "tune",
 ]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
@@ -50,6 +52,7 @@ HOMES = {
     "runtime": "ship.runtime",
     "save": "files.native",
     "tradeoff": "tradeoffs.run",
+    "tune": "tuning",
 }
 MODULES = ("displays", "reducers", "trainers")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..calibration import CALIBRATIONS
 from ..estimators import MACHINES
 from ..estimators.streams import Stream
 from ..goals import GOALS
@@ -17,7 +18,7 @@ from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
 from ..trainers.forgetron import ForgetronState
 
-_TABLES = (KERNELS, GOALS, TRAINERS, REDUCERS, NORMS)
+_TABLES = (KERNELS, GOALS, CALIBRATIONS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
     *MACHINES,

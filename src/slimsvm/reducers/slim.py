@@ -32,7 +32,8 @@ class Slim(Reducer):
     h = min(1, y f), and rows that it gets wrong have none: the slant loss of Cotter et al. 2013, squared. Target "auto" is
     "label" unless "slant" has a clearly lower validation error at 64 points, as where rows are few and the full model has
     seen many. `decay` is the share of the SVM's own regularisation that is kept. None stands for 0.1 with the slant target
-    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on.
+    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on. Where rows have
+    no labels of their own, the outputs of the full model are the target and the decay is 0: they have no noise.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -67,9 +68,14 @@ class Slim(Reducer):
         if not isinstance(self.schedule, Schedule):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
 
+    @property
+    def requires_model(self) -> bool:
+        """Whether only the full model's margins are followed."""
+        return self.target == "slant"
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
-        objectives, schedule = self._objectives(model), self.schedule
+        objectives, schedule = self._objectives(task, model), self.schedule
         search = self._search(task, sizes[-1], objectives[0], deadline)
         compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
         for size in sizes:
@@ -87,7 +93,7 @@ class Slim(Reducer):
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        objective = next(each for each in self._objectives(model) if each.name == step.settings)
+        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
         search = self._search(task, step.size, objective, Deadline(self.time_limit))
         search.refine(step.model, self._last_steps(*step.model.points.shape))
         return search.model
@@ -107,8 +113,10 @@ class Slim(Reducer):
         """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
         return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
 
-    def _objectives(self, model: Expansion | None) -> list[Objective]:
+    def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
+        if not task.goal.labelled:
+            return [Objective("slant", 0.0 if self.decay is None else self.decay, model)]
         return [
             Objective(target, self.decay, model if target == "slant" else None)
             for target in TARGETS

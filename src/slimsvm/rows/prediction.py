@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix
+from ..kernels import Array, Chi2, Kernel, Matrix, Poly
 from ..kernels.spec import SPECS, core_arguments
 from . import precision
 from .host import HostRows
 from .precision import Given, prepare
 from .protocol import Meter
 from .threads import Crew
-from .tiles import tiled_product, tiles_against
+from .tiles import tiled_matrix, tiled_product, tiles_against
 
 #: the share of one point in the error of a prediction
 PREDICTION_ERROR = 5e-4
@@ -23,13 +23,23 @@ TINY_WORK = 1 << 20
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V)
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
     return tiled_product(tiles_against(kernel, rows, given, points, error), V, Crew())
+
+
+def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
+    """Return K(X, points), for products of some of its rows with some columns of V."""
+    meter.add(X.shape[0] * points.shape[0])
+    if isinstance(kernel, Chi2):
+        kernel.check_rows(X)
+    given, error = Given(X), kernel_error(V)
+    rows = prepare(kernel, given, points.shape[0], error)
+    return tiled_matrix(tiles_against(kernel, rows, given, points, error), Crew())
 
 
 def kernel_error(V: Array) -> float:
@@ -39,7 +49,7 @@ def kernel_error(V: Array) -> float:
 
 def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
     """Return rows for several products with coefficients V in all."""
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 

@@ -11,6 +11,7 @@ from functools import reduce
 
 import numpy as np
 
+from ..calibration import Calibration
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..scaling import Array, Scaling
@@ -35,6 +36,7 @@ class Artefact:
     goal: Goal
     classes: Array  # none where predictions are values
     scaling: Scaling | None = None
+    calibration: Calibration | None = None  # from scores to probabilities, the largest of which is then predicted
 
     @property
     def size(self) -> int:
@@ -93,6 +95,10 @@ class Artefact:
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
         if self.scaling is not None:
             self.scaling.check(self.features)
+        if self.calibration is not None:
+            if not self.classes.size:
+                raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
+            self.calibration.check(self.classes.size)
 
     def compact(self) -> Artefact:
         """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights."""

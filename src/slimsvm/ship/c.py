@@ -15,6 +15,7 @@ import numpy as np
 
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
+from . import c_calibration
 from .artefact import Array, Artefact
 from .c_decisions import INTERFACES, Interface, function
 from .literals import (
@@ -98,11 +99,16 @@ class Source:
             *self.preparation(),
             *kernel,
             self.outputs(),
-            *self.interface.functions(self.prefix),
+            *self.functions(),
         ]
         return "\n\n".join(pieces) + "\n"
 
     # What the pieces share.
+
+    @property
+    def probable(self) -> bool:
+        """Whether there are probabilities."""
+        return self.a.calibration is not None
 
     @property
     def interface(self) -> Interface:
@@ -110,9 +116,20 @@ class Source:
         return INTERFACES[self.a.decision]
 
     @property
-    def library(self) -> str | None:
-        """The function of the C library that the kernel calls."""
-        return self.a.spec.value.library and f"{self.a.spec.value.library}f"
+    def library(self) -> list[str]:
+        """The functions of the C library that the code calls."""
+        kernel = self.a.spec.value.library
+        found = {f"{kernel}f"} if kernel else set()
+        if self.a.calibration is not None and c_calibration.map_code(self.a.calibration, self.a.classes.size).exponential:
+            found.add("expf")
+        return sorted(found)
+
+    def functions(self) -> list[str]:
+        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        own = self.interface.functions(self.prefix)
+        if self.a.calibration is None:
+            return own
+        return own[:-1] + c_calibration.functions(self.a.calibration, self.a.classes.size, self.prefix)
 
     @property
     def entry(self) -> str:
@@ -148,7 +165,10 @@ class Source:
             own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
             own = {"points": small.points, "coef": small.coef}
-        return scaling | own | {"bias": as_float32(a.bias, "bias")}
+        map_tables = (
+            {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
+        )
+        return scaling | own | {"bias": as_float32(a.bias, "bias")} | map_tables
 
     @property
     def cost(self) -> Cost:
@@ -157,6 +177,7 @@ class Source:
         row = a.features * np.dtype(self.entry.removesuffix("_t").replace("float", "float32")).itemsize
         stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
         stack += 4 * (a.outputs + a.classes.size) if a.votes else 0
+        stack += 4 * a.classes.size if a.calibration is not None else 0
         work = a.size * (a.features + a.outputs) + (a.features if self.scaling_parts else 0)
         return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
 
@@ -165,8 +186,8 @@ class Source:
     def summary(self) -> str:
         """The comment at the head."""
         p, cost = self.prefix, self.cost
-        needs = f", and {self.library} of the C library" if self.library else ""
-        functions = "\n".join(f" *   {line}" for line in self.interface.summary(p))
+        needs = f", and {' and '.join(self.library)} of the C library" if self.library else ""
+        functions = "\n".join(f" *   {line}" for line in self.interface.summary(p, probabilities=self.probable))
         return f"""/* {p}: {self.a.summary}, {self.precision} tables.
  *
 {functions}
@@ -180,15 +201,18 @@ class Source:
     def constants(self) -> str:
         """Includes and numbers."""
         a = self.a
-        lines = ["#include <math.h>"] * (self.library is not None) + ["#include <stdint.h>"] * (self.small is not None)
+        integers = any(values.dtype.kind == "i" for values in self.arrays.values())
+        lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
         lines += [""] * bool(lines)
         lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
-        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2)
+        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2 or self.probable)
+        lines += [f"#define SCORES {a.scores}"] * self.probable
         values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         if self.small is not None:
             values |= {"UNIT": self.small.step**a.spec.total.power, "COEF_UNIT": self.small.coef_step}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
+        lines += [] if a.calibration is None else c_calibration.constants(a.calibration, a.classes.size)
         return "\n".join(lines)
 
     def tables(self) -> str:
@@ -281,7 +305,7 @@ class Source:
 
     def prototypes(self) -> str:
         """What the header declares."""
-        return "\n".join(self.interface.prototypes(self.prefix))
+        return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:
         """Declarations, and the classes by number."""

@@ -20,16 +20,18 @@ class Interface:
     #: the functions after that of the outputs, by the prefix of their names
     functions: Callable[[str], list[str]]
 
-    def prototypes(self, prefix: str) -> list[str]:
+    def prototypes(self, prefix: str, *, probabilities: bool = False) -> list[str]:
         """What the header declares."""
-        predict = f"{self.returns} {prefix}_predict(const float *x);"
-        return [predict] if self.scores is None else [predict, f"void {prefix}_scores(const float *x, float *scores);"]
+        lines = [f"{self.returns} {prefix}_predict(const float *x);"]
+        lines += [] if self.scores is None else [f"void {prefix}_scores(const float *x, float *scores);"]
+        return lines + [f"void {prefix}_proba(const float *x, float *proba);"] * probabilities
 
-    def summary(self, prefix: str) -> list[str]:
+    def summary(self, prefix: str, *, probabilities: bool = False) -> list[str]:
         """The prototypes with what they are for."""
-        words = [self.prediction, self.scores]
-        lines = self.prototypes(prefix)
-        return [f"{line:<{len(lines[-1])}}  {what}" for line, what in zip(lines, words, strict=False)]
+        words = [self.prediction, *([] if self.scores is None else [self.scores]), "the probability of each class"]
+        lines = self.prototypes(prefix, probabilities=probabilities)
+        width = max(map(len, lines))
+        return [f"{line:<{width}}  {what}" for line, what in zip(lines, words, strict=False)]
 
 
 def function(head: str, body: list[str]) -> str:

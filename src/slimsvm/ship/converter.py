@@ -44,6 +44,8 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     build(graph, artefact, rows)
     outputs = [output.full_name for output in operator.outputs]
     own = [result.name for result in results(artefact, graph.dtype)]
+    if artefact.calibration is not None:
+        own = ["label", "probabilities"]  # skl2onnx has two outputs
     names = {"X": operator.inputs[0].full_name, **dict(zip(own, outputs, strict=True))}
     for name in [*graph.constants, *(output for node in graph.nodes for output in node.outputs)]:
         names.setdefault(name, scope.get_unique_variable_name(f"slimsvm_{name}"))

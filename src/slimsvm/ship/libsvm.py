@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..calibration import Sigmoid
 from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
@@ -41,6 +42,12 @@ class LIBSVMExporter:
             warnings.warn(
                 "LIBSVM gives a tie in votes to the first class, and this model breaks ties by its outputs", stacklevel=3
             )
+        if a.calibration is not None and not _holds(a):
+            warnings.warn(
+                "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "
+                "and labels go by the scores",
+                stacklevel=3,
+            )
         layout = layout_of(a)
         text = "\n".join([*_header(a, layout), "SV", *_point_lines(a, layout), ""])
         files = {self.ending: text.encode()}
@@ -59,7 +66,20 @@ def _header(a: Artefact, layout: Layout) -> list[str]:
     ]
     if not a.classes.size:
         return header
-    return [*header, f"label {' '.join(_labels(a.classes[layout.order]))}", f"nr_sv {' '.join(map(str, layout.counts))}"]
+    label, counts = " ".join(_labels(a.classes[layout.order])), " ".join(map(str, layout.counts))
+    return [*header, f"label {label}", *_sigmoid(a), f"nr_sv {counts}"]
+
+
+def _holds(a: Artefact) -> bool:
+    """Return whether a file has a place for the model's probabilities."""
+    return a.classes.size == 2 and isinstance(a.calibration, Sigmoid)
+
+
+def _sigmoid(a: Artefact) -> list[str]:
+    """Return LIBSVM's probA and probB: p = 1 / (1 + exp(A f + B)) for the first label, which is our second class."""
+    if not isinstance(a.calibration, Sigmoid) or not _holds(a):
+        return []
+    return [f"probA {_words(-a.calibration.slope)}", f"probB {_words(-a.calibration.shift)}"]
 
 
 def _labels(classes: Array) -> list[str]:

@@ -1,7 +1,8 @@
 """ONNX: plain operators for any kernel and layout, or one SVMClassifier or SVMRegressor (`converter` is for skl2onnx).
 
-The outputs are `label` (int64 or strings) and `scores`, one column per class as in skl2onnx: [-f, f] for two classes. A
-regressor has one output `value`, and novelty detection `label` (+1 or -1) and `scores`, each of one column.
+The outputs are `label` (int64 or strings) and `scores`, one column per class as in skl2onnx: [-f, f] for two classes.
+With a calibration there are `probabilities` too, the largest of which is the label's. A regressor has one output `value`,
+and novelty detection `label` (+1 or -1) and `scores`, each of one column.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
 from .literals import check_float32
+from .onnx_calibration import add_probabilities
 from .pairs import layout_of
 
 OPSET = 17
@@ -86,7 +88,8 @@ def results(a: Artefact, dtype: type[np.floating[Any]]) -> list[Result]:
     if a.decision is Decision.SIDE:
         return [Result("label", np.int64, (1,)), Result("scores", dtype, (1,))]
     label = object if _named(a.classes) else np.int64
-    return [Result("label", label, ()), Result("scores", dtype, (a.classes.size,))]
+    found = [Result("label", label, ()), Result("scores", dtype, (a.classes.size,))]
+    return found if a.calibration is None else [*found, Result("probabilities", dtype, (a.classes.size,))]
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,8 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
         _side(graph, outputs)
         return
     decisive = _votes(graph, a, outputs) if a.votes else outputs
+    if a.calibration is not None:
+        decisive = add_probabilities(graph, a.calibration, "scores", a.classes.size)
     number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
     graph.add("Gather", graph.constant("classes", _labels(a.classes)), number, name="label")
 
