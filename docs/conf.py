@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/examples",
     "doc_module": ("slimsvm",),
     "show_memory": False,
+    "min_reported_time": 1e9,  # times of a busy machine say nothing
     "show_signature": False,
     "remove_config_comments": True,
     "write_computation_times": False,

@@ -16,7 +16,7 @@ def _inline(writer: Any, node: nodes.Element) -> None:
 
 def _block(writer: Any, node: nodes.Element) -> None:
     """Write a formula on lines of its own."""
-    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 

@@ -38,6 +38,7 @@ for model, color, name in ((full, "0.3", "full"), (small, "tab:blue", "small")):
     scores = model.decision_function(plane).reshape(across.shape)
     plt.contour(across, up, scores, levels=[0], colors=color)
     plt.plot([], [], color=color, label=f"{name}: {len(model.support_vectors_)} vectors")
-plt.scatter(small.support_vectors_[:, 0], small.support_vectors_[:, 1], marker="x", color="tab:blue")
+vectors = small.support_vectors_
+plt.scatter(vectors[:, 0], vectors[:, 1], marker="x", color="tab:blue")
 plt.legend()
 plt.show()
