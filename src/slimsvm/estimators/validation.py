@@ -88,7 +88,8 @@ def _checked(X: Matrix) -> Matrix:
 def _in_range(X: Matrix) -> bool:
     """Return whether all features are finite and have squares that can be summed."""
     values = X.data if issparse(X) else X
-    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
+    # float: the limit has no float32
+    return not values.size or (float(values.max()) <= LARGEST_FEATURE and float(values.min()) >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
