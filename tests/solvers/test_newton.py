@@ -195,13 +195,14 @@ def test_no_other_step_on_a_line_is_better(seed, start):
     high = low + rng.exponential(size=50)
     low[:10], high[5:20] = -np.inf, np.inf
     linear, quadratic = rng.normal(), rng.exponential()
+    outputs, root = rng.normal(size=50), 0.5 + rng.random(50)
 
     def value(t):
         outside = np.maximum(0, low - t * change) + np.maximum(0, t * change - high)
         return quadratic * t**2 + 2 * linear * t + np.square(outside).sum()
 
     best = minimize_scalar(value, tol=1e-12)
-    line = Line(low, high, change, linear, quadratic)
+    line = Line(low / root + outputs, high / root + outputs, outputs, change / root, root**2, linear, quadratic)
     t = line.minimum(start)
     assert line.gain(t) == pytest.approx(value(0.0) - value(t))
     assert value(t) <= best.fun + 1e-10 * abs(best.fun)
@@ -209,7 +210,8 @@ def test_no_other_step_on_a_line_is_better(seed, start):
 
 
 def test_a_line_that_changes_nothing_keeps_its_start():
-    assert Line(np.ones(3), np.full(3, np.inf), np.zeros(3), 0.0, 0.0).minimum(1.0) == 1.0
+    nothing = np.zeros(3)
+    assert Line(np.ones(3), np.full(3, np.inf), nothing, nothing, np.ones(3), 0.0, 0.0).minimum(1.0) == 1.0
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -1,7 +1,8 @@
 """What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress, and what Ctrl-C raises."""
 
 from .base import fit_reporting
-from .compress import compress, compress_reporting, imported
+from .compress import compress, compress_reporting
+from .imported import imported
 from .interrupted import Interrupted
 from .machines import MACHINES, machine_of
 from .one_class import SlimOneClassSVM

@@ -107,7 +107,7 @@ def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> Non
             "trainer=None fits a small model to labels, and novelty detection has none; give trainer='smo', whose model is "
             "shrunk to the budget"
         )
-    if reducer.needs_model:
+    if reducer.requires_model:
         raise ValueError(
             f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "
             f"from the labels alone are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"

@@ -9,13 +9,20 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..goals import OneVsOne, OneVsRest
+from ..goals import CLASSIFIERS, Goal, OneVsOne
+from ..goals.decision import Decision
 from ..kernels import Array, Matrix
-from .base import KernelMachine, Labelled, fit_reporting
+from ..rows.prediction import kernel_values
+from ..rows.protocol import Meter
+from ..rows.threads import blocks
+from .base import MOST_OUTPUTS, KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
-from .validation import check_classes, class_weights, seed_of
+from .validation import check_classes, class_weights, prediction_rows, seed_of
 from .watched import watched
+
+#: classes from which on a DAG computes only the outputs that it comes to; of fewer, one product of all is quicker
+LAZY_CLASSES = 26
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -74,6 +81,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
+    multiclass : {"ovr", "ovo", "dag"}, default=None
+        The outputs for three classes or more: one for each class ("ovr"), or one for each pair of classes, decoded by votes
+        ("ovo", as SVC does) or by a decision DAG ("dag", which looks at k - 1 pairs for k classes). None is "ovo" for the
+        full model and "ovr" with a budget or tolerance.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
@@ -185,6 +196,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         tol: float = 1e-3,
         max_iter: int = -1,
         class_weight: dict[Any, float] | str | None = None,
+        multiclass: str | None = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         calibration: str | None = None,
@@ -206,6 +218,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.multiclass = multiclass
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.calibration = calibration
@@ -298,8 +311,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             )
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
-        return self.classes_[numbers]
+        return self.classes_[self._classes(X)]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
@@ -355,11 +367,33 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         rng = np.random.default_rng(seed_of(random_state))
         return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
+    def _classes(self, X: Matrix) -> Array:
+        """Return the class number of each row; a DAG of shared support vectors computes only the outputs it comes to."""
+        model = self.model_
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
+        if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
+            return self._read(X, lambda outputs: self.goal_.decode(outputs))
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // model.size, 1)
+        return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
+
+    def _walked(self, X: Matrix) -> Array:
+        """Return the class numbers of some rows by the kernel values to all points, and the columns that rows come to."""
+        model = self.model_
+        values = kernel_values(model.kernel, X, model.points, model.coef, Meter())
+        return self.goal_.walk(X.shape[0], lambda rows, column: values[rows] @ model.coef[:, column] + model.bias[column])
+
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
         """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_classes(self.classes_)
-        n_classes = self.classes_.size
-        goal = OneVsOne(n_classes, break_ties=bool(self.break_ties)) if whole else OneVsRest(n_classes)
+        goal = self._coding(self.classes_.size, whole=whole)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
         return Labelled(goal, labels, weights * self.class_weight_[labels])
+
+    def _coding(self, n_classes: int, *, whole: bool) -> Goal:
+        """Return the goal for so many classes; outputs that share few support vectors are one per class."""
+        if self.multiclass not in (None, *CLASSIFIERS):
+            raise ValueError(f"unknown multiclass {self.multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
+        name = self.multiclass or ("ovo" if whole else "ovr")
+        return OneVsOne(n_classes, break_ties=bool(self.break_ties)) if name == "ovo" else CLASSIFIERS[name](n_classes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .classes import OneVsOne, OneVsRest
+from .classes import OneVsOne, OneVsOneDag, OneVsRest
 from .decision import Decision
 from .demands import Array, Demands
 from .values import Novelty, Regression
@@ -69,5 +69,5 @@ class Goal(Protocol):
 
 
 #: goals whose labels are classes
-CLASSIFIERS: dict[str, Any] = {goal.name: goal for goal in (OneVsRest, OneVsOne)}
+CLASSIFIERS: dict[str, Any] = {goal.name: goal for goal in (OneVsRest, OneVsOne, OneVsOneDag)}
 GOALS: dict[str, Any] = CLASSIFIERS | {goal.name: goal for goal in (Regression, Novelty)}

@@ -5,7 +5,7 @@ Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -187,3 +187,44 @@ class OneVsOne(Classification):
         if isinstance(coef, PairCoefficients):
             return coef.owner
         return self._sums(coef).argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class OneVsOneDag(OneVsOne):
+    """One column per pair of classes, read as a decision DAG (Platt, Cristianini & Shawe-Taylor 2000).
+
+    Of the classes still possible, the first meets the last, and the one that loses is out. That takes k - 1 columns for a
+    row.
+    """
+
+    name: ClassVar[str] = "dag"
+
+    @property
+    def decision(self) -> Decision:
+        """How outputs become a class."""
+        return Decision.DAG if self.n_classes > 2 else super().decision
+
+    def scores(self, outputs: Array) -> Array:
+        """Return the scores of votes, with k more for the class that the DAG leads to, so that it has the largest."""
+        scores = super().scores(outputs)
+        if self.n_classes > 2:
+            scores[np.arange(scores.shape[0]), self.decode(outputs)] += self.n_classes
+        return scores
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the class of each row."""
+        if self.n_classes == 2:
+            return super().decode(outputs)
+        return self.walk(outputs.shape[0], lambda rows, column: outputs[rows, column])
+
+    def walk(self, n_rows: int, output: Callable[[Array, int], Array]) -> Array:
+        """Return the class of each row; output(rows, column) is asked only for the columns that rows come to."""
+        k, first = self.n_classes, np.zeros(n_rows, dtype=np.intp)
+        for left in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + left
+            wins = np.empty(n_rows, dtype=bool)
+            for i in np.unique(first):
+                rows = np.flatnonzero(first == i)
+                column = i * (2 * k - i - 1) // 2 + left - 1  # of the pair (i, i + left)
+                wins[rows] = output(rows, int(column)) > 0
+            first[~wins] += 1
+        return first

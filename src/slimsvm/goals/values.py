@@ -78,15 +78,22 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Novelty(Regression):
-    """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1).
+class Following(Regression):
+    """Regression without targets: a small model follows the full one.
 
-    Rows have no labels. A small model is judged by how far its scores are from the full model's, which stand for them, so
-    the mean loss is 1 - R^2 of the one as a predictor of the other.
+    It is judged by how far its outputs are from the full model's, so the mean loss is 1 - R^2 of the one as a predictor of
+    the other.
     """
 
-    name: ClassVar[str] = "novelty"
+    name: ClassVar[str] = "following"
     labelled: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Novelty(Following):
+    """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1)."""
+
+    name: ClassVar[str] = "novelty"
     decision: ClassVar[Decision] = Decision.SIDE
     nu: float = 0.5  # the share of training rows that may be novel
 

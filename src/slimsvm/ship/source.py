@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
+from ..goals.decision import Decision
+from ..importers.models import is_known
 from ..importers.scalers import NOTHING, scaling_of
 from ..kernels import Custom, Kernel
 from ..model import Expansion
@@ -30,6 +31,11 @@ def artefact_of(model: Any) -> Artefact:
         return model
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     function, goal, classes, features = _function(svm)
+    if goal.decision is Decision.DAG:
+        raise ValueError(
+            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. "
+            "Compress or train it with multiclass='ovr' or 'ovo'"
+        )
     points = function.points
     # a model without points has one of zeros in generated code
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
@@ -60,11 +66,11 @@ def _function(svm: Any) -> tuple[Expansion, Goal, Array, int]:
     if isinstance(svm, KernelMachine):
         check_is_fitted(svm)
         return svm.model_, svm.goal_, getattr(svm, "classes_", NO_CLASSES), svm.n_features_in_
-    if not isinstance(svm, SVC | NuSVC):
+    if not is_known(svm):
         ours = ", ".join(kind.__name__ for kind in MACHINES)
         raise ValueError(
-            f"cannot export a {type(svm).__name__}; give a fitted {ours}, SVC or NuSVC, or a Pipeline of scalers that ends "
-            "in one"
+            f"cannot export a {type(svm).__name__}; give a fitted {ours}, another kernel machine that compress takes, or a "
+            "Pipeline of scalers that ends in one"
         )
     source = imported(svm)
     return source.model, source.goal, source.classes, source.n_features
