@@ -24,8 +24,6 @@ KINDS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 LOST = {
     ("probability", True): "probability=True is not kept, and the small model has no predict_proba; put it into "
     "CalibratedClassifierCV, or calibrate it in another way",
-    ("decision_function_shape", "ovo"): "decision_function_shape='ovo' is not kept, and decision_function has a column for "
-    "each class; with multiclass='ovo', model_(X) are the outputs of the pairs",
 }
 
 
@@ -63,7 +61,8 @@ def _costs(svm: Any) -> dict[str, Any]:
     if isinstance(svm, SVR | NuSVR):
         return {"C": svm.C, "epsilon": _epsilon(svm)}
     # a NuSVC has a C of 0
-    return {"C": svm.C or 1.0, "class_weight": svm.class_weight, "break_ties": svm.break_ties}
+    costs = {"C": svm.C or 1.0, "class_weight": svm.class_weight}
+    return costs | {"break_ties": svm.break_ties, "decision_function_shape": svm.decision_function_shape}
 
 
 def _epsilon(svr: Any) -> float:
@@ -72,9 +71,7 @@ def _epsilon(svr: Any) -> float:
 
 
 def _lost(svm: Any) -> tuple[str, ...]:
-    two = getattr(svm, "classes_", NO_CLASSES).size == 2
-    names = ["probability"] if two else ["probability", "decision_function_shape"]
-    return tuple(words for (name, value), words in LOST.items() if name in names and getattr(svm, name, None) == value)
+    return tuple(words for (name, value), words in LOST.items() if getattr(svm, name, None) == value)
 
 
 def _kernel(svm: Any) -> Kernel:
