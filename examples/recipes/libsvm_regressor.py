@@ -37,7 +37,8 @@ print(type(regressor).__name__, len(regressor.support_vectors_), "support vector
 rows, _ = make_friedman1(1_000, random_state=1)
 new_rows, _ = make_friedman1(2_000, random_state=2)
 wanted = regressor.predict(new_rows)
-budgets, errors = [4, 8, 16, 32, 64], {"without rows": [], "with rows": []}
+budgets = [4, 8, 16, 32, 64]
+errors: dict[str, list[float]] = {"without rows": [], "with rows": []}
 for budget in budgets:
     models = {
         "without rows": slimsvm.compress(regressor, budget=budget, random_state=0),

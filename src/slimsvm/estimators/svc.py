@@ -311,7 +311,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             )
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return self.classes_[self._classes(X)]
+        numbers = self._classes(X)  # before `classes_`, so that an estimator without a model says so
+        return self.classes_[numbers]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
