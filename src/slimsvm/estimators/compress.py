@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..budgets import Budgets
 from ..importers.sklearn import Imported, import_svc
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..progress import silent
+from ..scoring import Scoring
 from ..selection import Selection
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
 from .methods import make_reducer
+from .surroundings import Surroundings, ending_in
 from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
@@ -31,6 +33,11 @@ def compress(
     *,
     budget: int | float | None = None,
     tolerance: float | None = None,
+    scoring: Any = None,
+    budget_bytes: int | None = None,
+    budget_precision: str = "float32",
+    budget_us: float | None = None,
+    budget_batch_size: int = 1,
     reducer: Any = "slim",
     sample_weight: Any = None,
     validation_fraction: float = 0.2,
@@ -51,6 +58,11 @@ def compress(
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. With neither budget nor
         tolerance the full model is returned as a SlimSVC.
+    scoring : str, callable or None, default=None
+        How models are compared, as in `SlimSVC`.
+    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
+        Limits on the bytes of C tables and on the time of `predict`, as in `SlimSVC`. Those of a Pipeline include its
+        scalers.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, as in `SlimSVC`.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -86,6 +98,8 @@ def compress(
     True
     """
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
+    settings |= {"scoring": scoring, "budget_bytes": budget_bytes, "budget_precision": budget_precision}
+    settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size}
     return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent, **settings)
 
 
@@ -100,29 +114,25 @@ def compress_reporting(
     *,
     report: Report,
     sample_weight: Any = None,
-    validation_fraction: float = 0.2,
-    device: str = "cpu",
+    **more: Any,
 ) -> Any:
     """Do the work of `compress`, and call report(phase, share done) on the way."""
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
-    settings |= {"validation_fraction": validation_fraction, "device": device}
+    settings |= more
     check_settings(SlimSVC(**settings))
-    small = _shrunk(model, X, y, sample_weight, settings, report)
+    small = _shrunk(model, X, y, sample_weight, settings, Surroundings(report=report))
     if was_interrupted(_last(small).path_):
         raise Interrupted(small)
     return small
 
 
-def _shrunk(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> Any:
+def _shrunk(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], around: Surroundings) -> Any:
     """Return a Pipeline with its last step shrunk, or a shrunk SVM."""
     if not isinstance(model, Pipeline):
-        return _small_svc(model, X, y, sample_weight, settings, report)
+        return _small_svc(model, X, y, sample_weight, settings, around)
     check_is_fitted(model)
-    last, final = model.steps[-1]
     rows = model[:-1].transform(X) if len(model.steps) > 1 else X
-    pipeline = copy.copy(model)  # the transformers are shared, fitted as they are
-    pipeline.steps = [*model.steps[:-1], (last, _shrunk(final, rows, y, sample_weight, settings, report))]
-    return pipeline
+    return ending_in(model, _shrunk(model.steps[-1][1], rows, y, sample_weight, settings, around.within(model, X)))
 
 
 def _last(model: Any) -> Any:
@@ -130,7 +140,9 @@ def _last(model: Any) -> Any:
     return _last(model.steps[-1][1]) if isinstance(model, Pipeline) else model
 
 
-def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> SlimSVC:
+def _small_svc(
+    model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], around: Surroundings
+) -> SlimSVC:
     source = imported(model)
     small = SlimSVC(**settings, **source.params)
     small.n_features_in_ = source.n_features
@@ -142,7 +154,7 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
     check_labels(y, source.classes)
     X, y, weights, kept = weighted_rows(X, y, sample_weight)
     check_classes(np.unique(y))
-    labels = np.searchsorted(source.classes, y)
+    small.classes_, labels = source.classes, np.searchsorted(source.classes, y)
     weights = weights * class_weights(small.class_weight, source.classes, y)[labels]
     check_costs(small.C, weights)
     selection = Selection(
@@ -157,11 +169,16 @@ def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict
         small.validation_fraction,
         small.device,
         small.cache_mb,
-        report=report,
+        report=around.report,
+        budgets=Budgets.of(small),
+        scoring=Scoring.of(small.scoring),
+        estimator=small,
+        deployed=around.deployed,
+        raw=around.raw,
+        scaler_bytes=around.scaler_bytes,
     )
-    allowed = None if small.tolerance is None else selection.validation_error(source.model) + small.tolerance
-    small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
-    small.goal_, small.classes_ = source.goal, source.classes
+    small.model_, small.path_ = selection.select(source.model, small.tolerance)
+    small.goal_ = source.goal
     small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
     small.status_ = _status_of(model) if small.path_ is None else small.path_.status
     return small
