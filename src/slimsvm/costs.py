@@ -14,7 +14,7 @@ BITS = {"float32": 32, "int16": 16, "int8": 8}
 #: coefficients for each coordinate of a point up to which integer exports keep coefficients in 16 bits
 CHEAP_COEFFICIENTS = 1 / 8
 #: calls of which the fastest counts, and the seconds after which no more are made
-CALLS, SECONDS = 200, 0.02
+CALLS, SECONDS = 200, 0.05
 
 
 def table_bytes(kernel: Kernel, points: int, features: int, outputs: int, precision: str = "float32") -> int:

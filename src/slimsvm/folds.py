@@ -15,8 +15,8 @@ from .limits import Deadline
 from .model import Expansion, Judgement, Status, Task
 from .path import Path, Step, averaged, merge
 
-#: validation rows above which more folds are not worth their time
-ENOUGH_ROWS = 1000
+#: validation rows above which more folds are not worth their time, and folds at most; more: less noise, more time
+ENOUGH_ROWS, MOST_FOLDS = 1000, 3
 #: endings after which no further work is started
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
@@ -47,15 +47,16 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
     The validation rows of all folds are different ones, apart from strata that are too small to be split.
     """
     train, validation = split_rows(strata, fraction, seed)
-    most, wanted = int(1 / fraction + 1e-9), math.ceil(ENOUGH_ROWS / validation.size)
+    most = int(1 / fraction + 1e-9)
+    count = min(most, MOST_FOLDS, math.ceil(ENOUGH_ROWS / validation.size))
     both = np.intersect1d(train, validation)
     rest = np.setdiff1d(train, both)
-    if min(most, wanted) < 2 or not rest.size:
+    if count < 2 or not rest.size:
         return [(train, validation)]
     shuffled = np.random.default_rng(seed).permutation(rest)
     dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]  # class after class, so that folds share each evenly
     folds = [(train, validation)]
-    for fold in range(min(most, wanted) - 1):
+    for fold in range(count - 1):
         chosen = dealt[fold :: most - 1]
         folds.append((np.setdiff1d(np.arange(strata.size), chosen), np.union1d(chosen, both)))
     return folds

@@ -41,7 +41,7 @@ CLOSE = 1 / 8
 #: standard errors by which a smaller model must be better on the first fold for the other folds to be asked
 IN_DOUBT = 1.0
 #: what the recall of a class may fall by, apart from noise, under a tolerance; it is there for classes that are rare
-MOST_RECALL_LOST = 0.1
+MOST_RECALL_LOST = 0.05
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
 
