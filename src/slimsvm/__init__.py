@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
+    from .grids import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
 
@@ -29,6 +30,7 @@ __all__ = [
     "reducers",
     "runtime",
     "save",
+    "smallest_within",
     "trainers",
 ]
 
@@ -43,6 +45,7 @@ HOMES = {
     "load": "files.models",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "smallest_within": "grids",
 }
 MODULES = ("reducers", "trainers")
 

@@ -180,14 +180,16 @@ class Path:
         lowest = min(affordable, key=lambda step: np.nan_to_num(step.error))
         return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
 
-    def within(self, error: float, allows: Callable[[Step], bool] = lambda _: True) -> Step | None:
+    def within(self, error: float, allows: Callable[[Judgement], bool] = lambda _: True) -> Step | None:
         """Return the smallest step with at most this error, alone and on average with the next two; None if none has.
 
         Larger models are rarely worse. Where the next two miss the error, the small one met it by chance. `allows` may
-        refuse steps for other reasons.
+        refuse judgements, the step's own or that average, for other reasons.
         """
         for number, step in enumerate(self.steps):
-            if step.error <= error and np.mean(self.errors[number : number + 3]) <= error and allows(step):
+            few = [each.judgement for each in self.steps[number : number + 3]]
+            both = step.judgement, Judgement.mean(few, np.full(len(few), 1 / len(few)))
+            if all(each.error <= error and allows(each) for each in both):
                 return step
         return None
 

@@ -16,7 +16,7 @@ from .kernels import Array, Matrix
 from .model import Expansion, Judgement
 
 #: resamples of the validation rows from which the standard error of a score is computed; more: less noise in it, more time
-RESAMPLES = 30
+RESAMPLES = 20
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ FIRST_REACH = 64
 CLOSE = 1 / 8
 #: standard errors by which a smaller model must be better on the first fold for the other folds to be asked
 IN_DOUBT = 1.0
-#: what the recall of a class may fall by, apart from noise, under a tolerance; it is there for classes that are rare
+#: share of a class's validation rows that may be lost under a tolerance, or one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
@@ -256,7 +256,7 @@ class Selection:
         )
         return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
 
-    def _refined(self, folds: FoldPaths, path: Path, allowed: float, allows: Callable[[Step], bool]) -> Path:
+    def _refined(self, folds: FoldPaths, path: Path, allowed: float, allows: Callable[[Judgement], bool]) -> Path:
         """Return the path with models between the smallest that is good enough and its smaller neighbour, by bisection."""
         while self.reducer.refines and path.status not in CUT_SHORT and not folds.deadline.over:
             step = path.within(allowed, allows)
@@ -297,16 +297,15 @@ class Selection:
         labels = np.concatenate([task.holdout.labels for task in tasks if task.holdout])
         return np.bincount(labels, minlength=self.goal.n_classes)
 
-    def _keeps_classes(self, baseline: Judgement, tasks: list[Task]) -> Callable[[Step], bool]:
-        """Return whether a step's recall of every class is near the full model's; noise is allowed for."""
+    def _keeps_classes(self, baseline: Judgement, tasks: list[Task]) -> Callable[[Judgement], bool]:
+        """Return whether a model loses few rows of every class that the full model gets right, or one row."""
         rows, before = self._class_rows(tasks), baseline.class_errors
 
-        def keeps(step: Step) -> bool:
-            if rows is None or before is None or step.class_errors is None:
+        def keeps(found: Judgement) -> bool:
+            if rows is None or before is None or found.class_errors is None:
                 return True
-            lost = np.clip(np.nan_to_num(step.class_errors - before), 0.0, 1.0)
-            noise = np.sqrt(lost * (1 - lost) / np.maximum(rows, 1))
-            return bool((lost - noise <= MOST_RECALL_LOST).all())
+            lost = rows * np.nan_to_num(found.class_errors - before)
+            return bool((lost <= np.maximum(MOST_RECALL_LOST * rows, 1.0) + 1e-9).all())
 
         return keeps
 
@@ -319,7 +318,7 @@ class Selection:
         if share <= 2 * tolerance and share < 0.5 / self.goal.n_classes:
             warnings.warn(
                 f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
-                f"is kept to within {MOST_RECALL_LOST}, apart from noise. For more, lower tolerance, or give "
+                f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
                 "scoring='balanced_accuracy'",
                 UserWarning,
                 stacklevel=2,

@@ -39,7 +39,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point), and
-        which loses no more than 5 % of the rows of any class, apart from noise. With `budget` too, the smallest within
+        which loses no more than 5 % of the validation rows of any class, or one. With `budget` too, the smallest within
         both. With neither, the full model is kept.
     scoring : str, callable or None, default=None
         How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
