@@ -4,10 +4,13 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from tools.mutate import mutants
+from tools import mutate
+from tools.mutate import mutants, tried
 
 
 @pytest.mark.parametrize(
@@ -52,3 +55,20 @@ def test_survivors_are_told_with_their_lines_and_tried_again_on_demand(tmp_path)
     (tmp_path / "first.txt").write_text("\n".join(first))
     (tmp_path / "test_ages.py").write_text(test + "    assert not is_adult(17)\n")
     assert run("--again", "first.txt") == [same, "2 of 3 mutants killed, 66.7%"]
+
+
+def test_equivalent_mutants_are_left_out_by_their_line_and_change(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(mutate, "EQUIVALENTS", tmp_path / "equivalent.toml")
+    mutate.EQUIVALENTS.write_text(
+        '[["src/ages.py"]]\nline = "return age > 17"\nchanges = ["17  ->  18", "age  ->  old"]\nreason = "whole numbers"\n'
+    )
+    found = [words for words, _ in tried(Path("src/ages.py"), "def is_adult(age):\n    return age > 17\n")]
+    assert found == ["src/ages.py:2: age > 17  ->  age >= 17"]
+    assert "lists what is no mutant of src/ages.py: return age > 17: age  ->  old" in capsys.readouterr().err
+
+
+def test_listed_equivalent_mutants_exist_and_have_reasons(capsys):
+    for module, entries in tomllib.loads(mutate.EQUIVALENTS.read_text()).items():
+        assert all(len(entry["reason"]) > 10 for entry in entries)
+        list(tried(Path(module), Path(module).read_text()))
+    assert not capsys.readouterr().err

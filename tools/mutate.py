@@ -4,7 +4,8 @@
 
 Prints every mutant that survives, with its line, and the share that the tests kill. A mutant whose tests fail, crash or run
 past the time limit is killed. Files are never changed: a forked process imports the mutant in the place of the module.
-Annotations, docstrings, texts and `raise` statements are not mutated.
+Annotations, docstrings, texts and `raise` statements are not mutated. Mutants that compute the same as the module, or
+differ only in how long that takes, are in tools/equivalent_mutants.toml with reasons. They are not tried and not counted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import signal
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +49,8 @@ OPERATORS: dict[type, type] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
+#: mutants that no test can notice: for each module, tables of a line of code, the changes of it, and the reason
+EQUIVALENTS = Path(__file__).with_name("equivalent_mutants.toml")
 #: seconds that the tests of a mutant may take, beyond four times what those of the module take
 GRACE = 10.0
 
@@ -176,6 +180,25 @@ def _preload() -> None:
         import_module(name)
 
 
+def equivalents(module: Path) -> set[tuple[str, str]]:
+    """Return the lines of a module and their changes that no test can notice."""
+    listed = tomllib.loads(EQUIVALENTS.read_text()).get(module.as_posix(), [])
+    return {(entry["line"], change) for entry in listed for change in entry["changes"]}
+
+
+def tried(module: Path, source: str) -> Iterator[tuple[str, Mutant]]:
+    """Yield each mutant that can be noticed, and how it is told: the file, the line and the change."""
+    lines, same = source.splitlines(), equivalents(module)
+    unused = set(same)
+    for mutant in mutants(source):
+        change = (lines[mutant.line - 1].strip(), mutant.words)
+        unused.discard(change)
+        if change not in same:
+            yield f"{module}:{mutant.line}: {mutant.words}", mutant
+    for line, words in sorted(unused):
+        print(f"{EQUIVALENTS.name} lists what is no mutant of {module}: {line}: {words}", file=sys.stderr)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.mutate", description=__doc__.partition("\n")[0])
     parser.add_argument("module", type=Path, help="a file under src/")
@@ -195,7 +218,7 @@ def main() -> None:
         raise SystemExit("the tests fail without any change; mend them first")
     seconds = 4 * (time.monotonic() - began) + GRACE
     earlier = given.again.read_text().splitlines() if given.again else None
-    told = [(f"{given.module}:{mutant.line}: {mutant.words}", mutant) for mutant in mutants(source)]
+    told = tried(given.module, source)
     chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][:: given.every]
     survivors = 0
     for words, mutant in chosen:

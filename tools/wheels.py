@@ -2,18 +2,20 @@
 
 The folder dist/ gets the source archive, the repaired wheel and its bill of materials. Both are built twice and must have
 the same bytes, and they must hold what git tracks and nothing else. Each Python named then gets an empty environment with
-the wheel, where the tests run without a compiler.
+the wheel, where the tests that cibuildwheel runs (pyproject.toml) run without a compiler.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -106,12 +108,18 @@ def write_bill(inside: Path, wheel: Path) -> None:
     run(*tool, "--output-file", bill, inside)
 
 
+def test_command() -> list[str]:
+    """Return the tests that cibuildwheel runs with each wheel."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    return shlex.split(settings["test-command"])
+
+
 def run_tests(python: str, wheel: Path) -> None:
     """Run the tests with the wheel and without a compiler: PATH has the environment's own commands only."""
     with tempfile.TemporaryDirectory() as folder:
         inside = environment(python, Path(folder), wheel)
         run(inside, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *TEST_TOOLS)
-        run(inside, "-m", "pytest", "--numprocesses", "auto", PATH=str(inside.parent), OMP_NUM_THREADS="1", PYTHONPATH="")
+        run(inside, "-m", *test_command(), PATH=str(inside.parent), OMP_NUM_THREADS="1", PYTHONPATH="")
 
 
 def main(pythons: list[str]) -> None:

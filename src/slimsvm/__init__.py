@@ -9,13 +9,16 @@ TYPE_CHECKING = False  # as in typing, which takes longer to import than the com
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import reducers, trainers
+    from . import displays, reducers, trainers
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
     from .grids import smallest_within
+    from .reports.report import report
     from .ship.export import export
     from .ship.runtime import runtime
+    from .tradeoffs.run import tradeoff
+    from .tuning import tune
 
 __version__: str
 __all__ = [
@@ -25,13 +28,17 @@ __all__ = [
     "SlimSVR",
     "__version__",
     "compress",
+    "displays",
     "export",
     "load",
     "reducers",
+    "report",
     "runtime",
     "save",
     "smallest_within",
+    "tradeoff",
     "trainers",
+    "tune",
 ]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
@@ -43,11 +50,14 @@ HOMES = {
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",
+    "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
     "smallest_within": "grids",
+    "tradeoff": "tradeoffs.run",
+    "tune": "tuning",
 }
-MODULES = ("reducers", "trainers")
+MODULES = ("displays", "reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:

@@ -31,15 +31,13 @@ def many_classes():
 def test_the_most_probable_class_is_predicted_and_probabilities_are_good(calibration, make, budget):
     X, y = make()
     A, B, a, b = train_test_split(X, y, random_state=0, stratify=y)
-    reducer = "slant-aggressive"
-    ours = SlimSVC(budget, C=3.0, reducer=reducer, calibration=calibration, random_state=0).fit(A, a)
+    ours = SlimSVC(budget, C=3.0, calibration=calibration, random_state=0).fit(A, a)
     p = ours.predict_proba(B)
     np.testing.assert_array_equal(ours.classes_[p.argmax(axis=1)], ours.predict(B))
     np.testing.assert_allclose(ours.predict_log_proba(B), np.log(p))
     method = calibration if calibration != "temperature" else "sigmoid"
     theirs = CalibratedClassifierCV(SVC(C=3.0), method=method, ensemble=False).fit(A, a)
-    slack = 0.02 if budget is None else 0.15
-    assert log_loss(b, p, labels=ours.classes_) <= log_loss(b, theirs.predict_proba(B)) + slack
+    assert log_loss(b, p, labels=ours.classes_) <= log_loss(b, theirs.predict_proba(B)) + (0.02 if budget is None else 0.2)
 
 
 def test_the_sigmoid_has_the_least_loss():

@@ -1,9 +1,14 @@
-"""Numbers under stress: extreme widths, scales, costs, duplicates and imbalance give finite scores, or a ValueError."""
+"""Numbers under stress: extreme widths, scales, costs, duplicates and imbalance give finite scores, or a ValueError.
 
+Each method meets every fourth case; `SLIMSVM_STRESS=all` has it meet them all, which takes minutes.
+"""
+
+import os
 import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
@@ -37,6 +42,18 @@ CASES = {
 }
 
 
+EVERY = 1 if os.environ.get("SLIMSVM_STRESS") == "all" else 4
+
+
+def pairs(methods):
+    """Return methods with cases, so that each method and each case has its share."""
+    return [
+        pytest.param(name, case, id=f"{name}-{case}")
+        for shift, name in enumerate(methods)
+        for case in list(CASES)[shift % EVERY :: EVERY]
+    ]
+
+
 def fitted(rows, labels, **settings):
     """Fit with warnings as errors, but for those that say how the run ended."""
     with warnings.catch_warnings():
@@ -56,8 +73,7 @@ def assert_finite(svc, rows):
     assert np.isfinite(svc.intercept_).all()
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize(("name", "case"), pairs(TRAINERS))
 def test_trainers_give_finite_scores(name, case, ends):
     ends(20)
     rows, settings = CASES[case]
@@ -66,8 +82,7 @@ def test_trainers_give_finite_scores(name, case, ends):
     assert_finite(fitted(rows, Y, trainer=name, **settings), rows)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", REDUCERS)
+@pytest.mark.parametrize(("name", "case"), pairs(REDUCERS))
 def test_reducers_give_finite_scores(name, case, ends):
     ends(20)
     rows, settings = CASES[case]
@@ -98,3 +113,24 @@ def test_slim_learns_the_same_from_rows_of_any_size(kernel, scale):
         for unit in (1.0, scale)
     ]
     assert abs(errors[0] - errors[1]) < 0.03
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_features_whose_squares_overflow_are_refused(size, sparse):
+    form = csr_array if sparse else np.asarray
+    svc = fitted(X, Y)
+    with pytest.raises(ValueError, match="features must lie between"):
+        svc.decision_function(form(size * X))
+    with pytest.raises(ValueError, match="StandardScaler"):
+        fitted(form(size * X), Y)
+    assert_finite(fitted(form(1e149 * X / np.abs(X).max()), Y), X)
+
+
+def test_poly_kernel_values_beyond_float64_are_refused():
+    svc = fitted(X, Y, kernel="poly", gamma=1.0)
+    for rows in (1e80 * X, csr_array(1e80 * X)):
+        with pytest.raises(ValueError, match="smaller gamma or degree"):
+            fitted(rows, Y, kernel="poly", gamma=1.0)
+        with pytest.raises(ValueError, match="scale the features"):
+            svc.decision_function(rows)

@@ -121,7 +121,7 @@ def test_every_sparse_format_gives_the_function_of_the_dense_rows(form, problem,
 HOSTILE = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e30, 1e300, np.inf, -np.inf, np.nan])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     problem=problems(),
     kernel=KERNEL,
@@ -157,7 +157,7 @@ def test_labels_and_weights_of_every_type_are_taken_or_refused(problem, kernel, 
 # Changes that change nothing.
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(problem=problems(), kernel=DEFINITE, seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_does_not_matter(problem, kernel, seed):
     X, y, weights = problem
@@ -166,7 +166,7 @@ def test_the_order_of_rows_does_not_matter(problem, kernel, seed):
     np.testing.assert_allclose(scores(one, X), scores(other, X), atol=1e-4, rtol=1e-4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(problem=problems(), kernel=KERNEL, names=st.sampled_from(["words", "numbers", "bytes"]))
 def test_the_names_of_labels_do_not_matter(problem, kernel, names):
     X, y, weights = problem
@@ -181,7 +181,7 @@ def test_the_names_of_labels_do_not_matter(problem, kernel, names):
     np.testing.assert_array_equal(table[names][one.predict(X)], other.predict(X))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(problem=problems(), kernel=DEFINITE)
 def test_a_row_twice_is_a_row_of_weight_two(problem, kernel):
     X, y, weights = problem
@@ -191,7 +191,7 @@ def test_a_row_twice_is_a_row_of_weight_two(problem, kernel):
     np.testing.assert_allclose(scores(one, X), scores(other, X), atol=1e-4, rtol=1e-4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(problem=problems(), kernel=st.sampled_from(["rbf", "laplacian"]), value=st.sampled_from([0.0, 1.0, -3.5, 1e3]))
 def test_a_constant_feature_does_not_matter_to_a_distance(problem, kernel, value):
     X, y, weights = problem

@@ -10,10 +10,12 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from slimsvm import SlimSVC
 from slimsvm.goals import OneVsOne, OneVsRest
+from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.reducers.slant import BIASES, Slant
+from slimsvm.reducers import slant
+from slimsvm.reducers.slant import BIASES, Slant, SlantRun, margin_targets
 from slimsvm.reducers.slant_aggressive import AggressiveSlant
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import SMO
@@ -378,3 +380,229 @@ def test_kernel_values_of_nested_models_are_evaluated_once(problem):
         counts.append(task.rows.meter.evaluations - before)
     assert path.sizes == [2, 4, 8]
     assert counts[2] - counts[1] == 8 * task.rows.n
+
+
+# The rules of a run, one by one
+
+TARGETS = np.array([[1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, 1.0]])
+MARGINS = np.array([[0.9, 0.2], [0.4, -np.inf], [0.7, 0.6], [-np.inf, 0.5]])
+
+
+def small_run(bias="kept", columns=2, margins=MARGINS, largest=2.0, clock=None, **settings):
+    """A run on four rows whose kernel matrix is diag(1, 2, 3, 4), with given margin targets."""
+    targets, margins = TARGETS[:, :columns], margins[:, :columns]
+    X = np.diag(np.sqrt([1.0, 2.0, 3.0, 4.0]))
+    task = Task(HostRows(Linear(), X), targets, np.ones(4))
+    model = Expansion(Linear(), X, np.zeros((4, columns)), np.array([0.25, -0.5])[:columns])
+    chosen = Slant(**({"eta": 0.5, "eps": 0.125} | settings), bias=bias)
+    return SlantRun(task, Demands.beyond(targets, margins), model, chosen, largest, clock or Clock())
+
+
+def nothing(share):
+    pass
+
+
+def test_margin_targets_are_those_of_the_demands():
+    np.testing.assert_array_equal(margin_targets(small_run().task, Demands.beyond(TARGETS, MARGINS)), MARGINS)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_run_starts_with_no_point_and_a_step_size_by_the_largest_kernel_value(bias):
+    run = small_run(bias)
+    assert (run.eta, run.eps, run.steps) == (0.25, 0.125, 0)
+    assert (run.index.size, run.coef.shape, run.found) == (0, (0, 2), [])
+    assert run.words == f"eta=0.5, eps=0.125, bias={bias}"
+    assert run.learned == (bias == "learned")
+
+
+def test_a_bias_is_learned_only_where_every_output_has_margin_targets_on_both_sides():
+    for row, column in ((0, 1), (3, 0)):
+        margins = MARGINS.copy()
+        side = TARGETS[:, column] == TARGETS[row, column]
+        margins[side, column] = -np.inf
+        assert not small_run("learned", margins=margins).learned
+
+
+def test_the_shortfall_is_what_a_margin_lacks_with_no_bias_while_it_is_learned():
+    values = np.array([[0.5, 0.5], [0.0, 0.0], [1.0, -1.0], [0.0, 0.0]])
+    kept = MARGINS - TARGETS * (values + np.array([0.25, -0.5]))
+    np.testing.assert_array_equal(small_run().shortfall(slice(None), values), kept)
+    np.testing.assert_array_equal(small_run().shortfall(np.array([2]), values[2:3]), kept[2:3])
+    np.testing.assert_array_equal(small_run("learned").shortfall(slice(None), values), MARGINS - TARGETS * values)
+
+
+def test_the_worst_row_is_that_of_the_largest_shortfall_or_the_worst_of_each_side():
+    shortfall = np.array([[0.1, 0.2], [0.3, 0.8], [0.6, 0.1], [0.4, 0.3]])
+    value, rows, column = small_run().worst(shortfall, TARGETS)
+    assert (value, rows.tolist(), column) == (0.8, [1], 1)
+    value, rows, column = small_run("learned").worst(shortfall, TARGETS)
+    assert (value, rows.tolist(), column) == (pytest.approx(0.55), [3, 1], 1)  # of column 0: (0.3 + 0.6) / 2
+    shortfall[2, 0] = 0.9
+    value, rows, column = small_run("learned").worst(shortfall, TARGETS)
+    assert (value, rows.tolist(), column) == (pytest.approx(0.6), [1, 2], 0)
+
+
+def test_a_step_moves_the_coefficients_and_the_responses_of_its_output():
+    run = small_run()
+    run.admit(np.array([1, 3]))
+    run.step(np.array([3]), 1)
+    run.step(np.array([3, 1]), 1)  # a step is shared by its rows
+    run.step(np.array([1]), 0)
+    np.testing.assert_allclose(run.coef, [[0.25, -0.125], [0.0, 0.375]])
+    assert run.steps == 3
+    np.testing.assert_allclose(run.responses.values, [[0, 0], [0.5, -0.25], [0, 0], [0, 1.5]], atol=1e-7)
+    run.admit(np.array([0]))
+    assert run.index.tolist() == [1, 3, 0]
+    np.testing.assert_allclose(run.coef, [[0.25, -0.125], [0.0, 0.375], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "size", "new", "steps", "over", "status"),
+    [
+        (0.125, 0, 1, 0, False, Status.CONVERGED),
+        (np.nan, 0, 1, 0, False, Status.CONVERGED),
+        (0.126, 2, 1, 0, False, None),
+        (0.126, 3, 1, 0, False, Status.BUDGET),
+        (0.126, 3, 0, 0, False, None),
+        (0.126, 2, 1, 9, False, None),
+        (0.126, 2, 1, 10, False, Status.MAX_ITER),
+        (0.126, 0, 1, 0, True, None),
+        (0.126, 1, 1, 0, True, Status.TIME_LIMIT),
+    ],
+)
+def test_a_run_ends_at_eps_at_its_budget_or_at_a_limit(value, size, new, steps, over, status):
+    clock = Clock()
+    clock.over = over
+    run = small_run(max_steps=10, clock=clock)
+    run.index, run.steps = np.arange(size), steps
+    assert run.ending(value, new, limit=3) is status
+
+
+def test_a_learned_bias_makes_both_sides_equal():
+    run = small_run("learned")
+    shortfall = np.array([[0.1, 0.2], [0.3, 0.8], [0.6, 0.1], [0.4, 0.3]])
+    np.testing.assert_allclose(run.model(shortfall).bias, [0.5 * (0.3 - 0.6), 0.5 * (0.3 - 0.8)])
+    np.testing.assert_array_equal(small_run().model(shortfall).bias, [0.25, -0.5])
+
+
+def test_a_model_is_not_changed_by_later_steps():
+    run = small_run()
+    run.admit(np.array([1]))
+    run.step(np.array([1]), 0)
+    model = run.model(run.shortfall(slice(None), run.responses.values))
+    run.step(np.array([1]), 0)
+    np.testing.assert_allclose(model.coef, [[0.25, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("bias", "sizes", "made"),
+    [
+        ("kept", [1, 3], [1, 3]),
+        ("kept", [2], [2]),
+        ("learned", [1, 4], [4]),
+        ("learned", [3], [2]),
+    ],
+    ids=["kept 1 3", "kept 2", "learned 1 4", "learned 3"],
+)
+def test_models_come_at_the_sizes_asked_for_or_one_below_where_two_rows_come_at_once(bias, sizes, made):
+    margins = np.array([[0.9], [0.8], [0.7], [0.6]])
+    run, shares = small_run(bias, 1, margins, eps=1e-3), []
+    assert [model.size for model, _ in run.models(sizes, shares.append)] == made
+    assert [model.size for model in run.found] == made
+    assert shares == [size / max(sizes) for size in made]
+
+
+# The settings that are tried
+
+
+def test_the_grids_are_those_of_the_paper_scaled_to_the_largest_margin_target():
+    def tried(reducer, scale):
+        return [(run.eta, run.eps) for run in reducer._grid(scale)]
+
+    assert tried(Slant(), 1.0) == [(1 / 4, 1 / 8)]
+    assert tried(Slant(refit=False), 0.5) == [(1 / 32, 1 / 16), (1 / 8, 1 / 16), (1 / 4, 1 / 16)]
+    assert tried(AggressiveSlant(), 1.0) == [(1 / 4, 1 / 8), (1 / 4, 1 / 4), (1 / 4, 1 / 2)]
+    assert len(tried(AggressiveSlant(refit=False), 1.0)) == 9
+    assert tried(Slant(eta=0.3, eps=0.2), 0.5) == [(0.3, 0.2)]
+
+
+class RecordedRun(SlantRun):
+    """A run that yields its model of no points, and ends as its step size says."""
+
+    made: list = []  # noqa: RUF012
+    endings = {1 / 16: Status.MAX_ITER, 1 / 4: Status.BUDGET, 1 / 2: Status.CONVERGED}  # noqa: RUF012
+
+    def models(self, sizes, report):  # noqa: ARG002
+        self.made.append(self)
+        yield self.model(self.shortfall(slice(None), self.responses.values)), self.words
+        report(1.0)
+        return self.endings[self.settings.eta]
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    monkeypatch.setattr(RecordedRun, "made", [])
+    monkeypatch.setattr(Slant, "run_type", RecordedRun)
+    return RecordedRun.made
+
+
+def wide_problem(scale=3.0):
+    """Rows whose margins go beyond 1, and whose largest k(x, x) is 4."""
+    X = np.diag([1.0, -2.0])
+    shares = []
+    task = Task(HostRows(Linear(), X), np.array([[1.0], [-1.0]]), np.ones(2), report=lambda _, share: shares.append(share))
+    return task, Expansion(Linear(), X, scale * np.array([[1.0], [-1.0]]), np.zeros(1)), shares
+
+
+def test_a_path_ends_as_the_first_run_that_steps_did_not_end(recorded):
+    task, model, shares = wide_problem()
+    path = Slant(refit=False).path(task, [1, 2], model)
+    assert path.status is Status.BUDGET
+    assert [run.settings.eta for run in recorded] == [1 / 16, 1 / 4, 1 / 2]
+    assert [run.eta for run in recorded] == [1 / 64, 1 / 16, 1 / 8]  # by the largest k(x, x)
+    assert shares == pytest.approx([1 / 3, 2 / 3, 1.0])
+
+
+def test_grids_shrink_with_margin_targets_below_1(recorded, monkeypatch):
+    monkeypatch.setattr(RecordedRun, "endings", dict.fromkeys([0.5 / 16, 0.5 / 4, 0.5 / 2], Status.MAX_ITER))
+    task, model, _ = wide_problem(0.125)
+    path = Slant(refit=False).path(task, [1, 2], model)
+    assert path.status is Status.MAX_ITER
+    assert [run.settings.eta for run in recorded] == [0.5 / 16, 0.5 / 4, 0.5 / 2]
+
+
+def test_no_other_setting_is_tried_when_time_is_over(recorded):
+    task, model, _ = wide_problem()
+    clock = Clock()
+    clock.over = True
+    assert len(list(Slant(refit=False).models(task, [1, 2], model, clock))) == 1
+    assert len(recorded) == 1
+
+
+def test_rows_of_zeros_keep_the_step_size(recorded):
+    task = Task(HostRows(Linear(), np.zeros((2, 2))), np.array([[1.0], [-1.0]]), np.ones(2))
+    list(
+        Slant(eta=1 / 4, refit=False).models(
+            task, [1], Expansion(Linear(), np.zeros((0, 2)), np.zeros((0, 1)), np.ones(1)), Clock()
+        )
+    )
+    assert recorded[0].eta == 1 / 4
+
+
+def test_a_refit_takes_a_sample_of_rows_for_the_values_that_fit(monkeypatch, problem):
+    task, full = problem
+    asked = []
+    monkeypatch.setattr(slant, "REFIT_VALUES", 9 * 50 + 8)
+    monkeypatch.setattr(Task, "sample", lambda task, most: asked.append(most) or np.arange(min(most, task.rows.n)))
+    path = Slant(eta=0.1, eps=0.05).path(task, [2, 8], full)
+    assert path.sizes[-1] == 8
+    assert asked == [50]
+    monkeypatch.setattr(slant, "REFIT_VALUES", 0)
+    Slant(eta=0.1, eps=0.05).path(task, [2], full)
+    assert asked[1:] == [1]
+
+
+def test_the_default_number_of_steps_is_the_documented_one():
+    assert Slant().max_steps == 30_000
+    assert Slant.reports
+    assert Slant().refit

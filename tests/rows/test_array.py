@@ -337,6 +337,7 @@ def test_sums_of_float32_values_are_float64(device):
     np.testing.assert_allclose(K.curvature(np.arange(3000), np.ones(3000)), A.T @ A, rtol=1e-12)
 
 
+@pytest.mark.strict_arrays
 def test_a_device_without_float64():
     X = np.random.default_rng(0).normal(size=(N, 3))
     device, V = "array_api_strict:no_float64", np.ones((4, 1))
@@ -361,6 +362,7 @@ def test_a_device_without_float64():
         rows.moving(rows.inward(X[:4] + 1e4))
 
 
+@pytest.mark.strict_arrays
 def test_float32_is_left_alone_where_products_lose_digits(monkeypatch):
     monkeypatch.setattr(backends, "_keeps_float32", lambda *_: False)  # as with TF32
     X = np.random.default_rng(0).normal(size=(1500, 10))
@@ -388,6 +390,7 @@ def test_a_tile_is_halved_where_memory_is_out(device, monkeypatch):
     pair.check(lambda rows: rows.block(np.arange(40)))
 
 
+@pytest.mark.strict_arrays
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), MemoryError(), RuntimeError("another error")], ids=repr)
 def test_other_errors_and_memory_that_is_never_enough_are_told(error, monkeypatch):
     rows = open_rows(RBF(0.5), made("rbf")[1], device="array_api_strict")

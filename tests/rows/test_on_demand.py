@@ -84,7 +84,7 @@ def test_few_steps_at_a_time_go_on_where_the_last_ended(given, y):
         lambda X: HostRows(RBF(0.02), np.tile(X, (1, 64))),
         lambda X: ArrayRows(open_strict("array_api_strict"), RBF(0.02), X),
     ],
-    ids=["other kernel", "sparse", "float64", "beyond the cache", "array home"],
+    ids=["other kernel", "sparse", "float64", "beyond the cache", "array_api_strict"],
 )
 def test_none_where_blocks_are_faster_or_needed(given, rows):
     assert rows(given).on_demand() is None

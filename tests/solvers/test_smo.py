@@ -197,7 +197,7 @@ def test_a_run_without_progress_stalls_after_some_rounds():
     assert run.objective() > 0.1
     run.solve(np.inf, silent)
     assert run.status is Status.STALLED
-    assert len(run.calls) == smo.PATIENCE - 1  # the first round counts
+    assert len(run.calls) == smo.PATIENCE
 
 
 @pytest.mark.parametrize("shrinks", [True, False])
@@ -313,6 +313,7 @@ def test_one_block_of_many_rows_has_the_precision_of_the_rows():
     n = smo.SMALL_BLOCK + 1
     for size, real in ((n, np.float32), (n - 1, np.float64)):
         run = Recorded(MatrixRows(np.eye(size), np.float32), np.ones(size), np.ones(size), Settings(working_set=n))
+        run.by_rows = False
         run.choose(*run.bounds())
         run.step(np.inf)
         assert run.calls[0][0] == real
@@ -357,3 +358,132 @@ def test_a_part_of_a_problem_is_solved_more_precisely_and_without_the_steps_take
     run.solve_active(np.arange(10), 100)
     part, limit = parts[0]
     assert (part.tol, limit) == (pytest.approx(run.tol / 3), 96)
+
+
+# Ends without a limit, and without progress.
+
+
+class Taking(Recorded):
+    """A run that takes all steps that it may, to no effect."""
+
+    def pair_steps(self, *given):
+        super().pair_steps(*given)
+        return given[-1], np.inf
+
+
+@pytest.mark.parametrize(("in_all", "a_row", "taken", "most"), [(50, 1, 0, 50), (10, 2, 0, 80), (50, 1, 7, 57)])
+def test_a_run_without_a_limit_ends_after_so_many_steps_of_its_own(in_all, a_row, taken, most, monkeypatch):
+    monkeypatch.setattr(smo, "MOST_STEPS", in_all)
+    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", a_row)
+    run = state(40, kind=Taking)
+    run.shrinks, run.steps = False, taken
+    run.solve(np.inf, silent)
+    assert (run.steps, run.status) == (most, Status.MAX_ITER)
+
+
+def test_a_run_that_stays_at_an_objective_of_0_stalls():
+    run = state(kind=Recorded)
+    run.shrinks = False
+    run.solve(np.inf, silent)
+    assert run.status is Status.STALLED
+    assert len(run.calls) == smo.PATIENCE
+
+
+def test_rounds_with_a_higher_objective_start_the_count_anew():
+    class Slow(Recorded):
+        """A run that moves a pair of rows in its third round."""
+
+        def pair_steps(self, block, y, cap, alpha, v, goal, limit):
+            super().pair_steps(block, y, cap, alpha, v, goal, limit)
+            if len(self.calls) == 3:
+                alpha[np.flatnonzero(y > 0)[0]] = alpha[np.flatnonzero(y < 0)[0]] = 0.01
+            return 0, np.inf
+
+    run = state(8, kind=Slow)
+    run.solve(np.inf, silent)
+    assert run.objective() > 0
+    assert len(run.calls) == 3 + smo.PATIENCE
+
+
+# All rows in one working set, their kernel values on demand.
+
+
+class OnDemandRows(MatrixRows):
+    """Rows that evaluate kernel rows on demand."""
+
+    asked = 0
+
+    def on_demand(self):
+        self.asked += 1
+        return WholeMatrix(self.K)
+
+
+class WholeMatrix:
+    """Notes how its pair steps are called, and moves one pair."""
+
+    def __init__(self, K):
+        self.K, self.calls = K, []
+
+    def pair_steps(self, y, cap, alpha, v, goal, limit):
+        self.calls.append((y.copy(), cap.copy(), alpha.copy(), v.copy(), goal, limit))
+        alpha[np.flatnonzero(y > 0)[0]] += 0.25
+        alpha[np.flatnonzero(y < 0)[0]] += 0.25
+        return 3, 0.0
+
+    def product(self, coef):
+        return self.K @ coef
+
+
+def whole(n, working_set, tol=1e-3):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    return SmoState(OnDemandRows(K), np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n), Settings(tol, working_set))
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "tol", "by_rows", "asked"),
+    [
+        (13, 7, 1e-3, True, 1),
+        (14, 7, 1e-4, True, 1),
+        (15, 7, 1e-3, True, 0),
+        (12, 7, 1e-3, True, 0),
+        (14, 7, 9e-5, True, 0),
+        (14, 7, 1e-3, False, 0),
+    ],
+    ids=["above a small block", "two working sets", "more rows", "a small block", "a small tolerance", "not by rows"],
+)
+def test_kernel_rows_come_on_demand_for_problems_of_up_to_two_working_sets(n, size, tol, by_rows, asked, monkeypatch):
+    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+    run = whole(n, size, tol)
+    run.by_rows = by_rows
+    run.choose(*run.bounds())
+    assert run.rows.asked == asked
+    assert (run.on_demand is not None) == bool(asked)
+    assert (run.index.tolist() == list(range(n))) == bool(asked)
+    assert (run.block.size == 0) == bool(asked)
+    run.choose(*run.bounds())
+    assert run.rows.asked == asked  # once
+
+
+def test_a_round_of_all_rows_adds_its_change_to_the_responses(monkeypatch):
+    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+    run = whole(14, 7)
+    run.begin_from(0.125 * run.y)
+    before = run.alpha.copy(), run.v.copy()
+    run.choose(*run.bounds())
+    run.steps = 5
+    run.step_whole(run.on_demand, 25)
+    (y, cap, alpha, v, goal, limit) = run.on_demand.calls[0]
+    np.testing.assert_array_equal(np.stack([y, cap, alpha, v]), np.stack([run.y, run.cap, *before]))
+    assert (goal, limit, run.steps) == (0.5 * run.tol, 20, 8)
+    assert run.alpha[:3].tolist() == [0.375, 0.375, 0.125]
+    np.testing.assert_allclose(run.responses.values.ravel(), run.rows.K @ run.signed, atol=1e-12)
+    run.step_whole(run.on_demand, np.inf)
+    assert run.on_demand.calls[1][5] == smo.STEPS_A_ROUND
+
+
+def test_a_run_takes_rounds_of_all_rows_where_kernel_rows_come_on_demand(monkeypatch):
+    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+    run = whole(14, 7)
+    run.solve(3, silent)
+    assert (run.steps, len(run.on_demand.calls), run.status) == (3, 1, Status.MAX_ITER)

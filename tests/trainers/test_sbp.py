@@ -5,12 +5,13 @@ import pytest
 from conftest import naive_level
 from scipy.optimize import LinearConstraint, minimize
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
-from slimsvm.trainers import SBP, SMO
+from slimsvm.trainers import SBP, SMO, sbp
 
 
 def two_classes(X, y):
@@ -202,3 +203,15 @@ def test_many_classes_and_estimator():
     model = SlimSVC(trainer="sbp", random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.status_ is Status.CONVERGED
+
+
+def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost(monkeypatch):
+    monkeypatch.setattr(sbp, "MOST_ROUNDS", 300)
+    monkeypatch.setattr(sbp, "MOST_DRAWS_A_ROW", 5)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + rng.normal(size=80) > 0
+    with pytest.warns(ConvergenceWarning, match="SBP stopped at max_iter"):
+        svc = SlimSVC(C=1e12, trainer="sbp", random_state=0).fit(X, y)
+    assert svc.n_iter_.tolist() == [300]
+    assert np.isfinite(svc.decision_function(X)).all()

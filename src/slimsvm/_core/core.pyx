@@ -440,7 +440,7 @@ def best_merge(Py_ssize_t point, const double[::1] squares, const double[::1] pr
 
 
 cdef int hold(object array, Py_buffer *view, int axes, int flags) except -1:
-    """Take hold of a contiguous array of doubles until PyBuffer_Release."""
+    """Take hold of a contiguous array of doubles until PyBuffer_Release; return 1, the number of arrays held."""
     PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | flags)
     if view.ndim != axes or strcmp(view.format, b"d") != 0:
         try:
@@ -449,25 +449,31 @@ cdef int hold(object array, Py_buffer *view, int axes, int flags) except -1:
             )
         finally:
             PyBuffer_Release(view)
-    return 0
+    return 1
 
 
 def expansion(int form, double gamma, double coef0, int64_t degree, X, points, coef, bias, out):
     """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row.
 
-    Buffers, not memoryviews: making five of those would take longer than the sum over a few points.
+    Buffers, not memoryviews or a loop over the arrays: these would take longer than the sum over a few points.
     """
     if not LINEAR <= form <= CHI2:
         raise ValueError(f"no kernel has the number {form}")
     cdef Form kernel = Form(form, gamma, coef0, degree)
     cdef Py_buffer views[5]
-    cdef Py_buffer *x = views, *z = views + 1, *c = views + 2, *b = views + 3, *o = views + 4
+    cdef Py_buffer *x = views
+    cdef Py_buffer *z = views + 1
+    cdef Py_buffer *c = views + 2
+    cdef Py_buffer *b = views + 3
+    cdef Py_buffer *o = views + 4
     cdef Py_ssize_t n, d, m, q
     cdef int held = 0
     try:
-        for array in (X, points, coef, bias, out):
-            hold(array, views + held, 1 if held == 3 else 2, PyBUF_WRITABLE if held == 4 else 0)
-            held += 1
+        held += hold(X, x, 2, 0)
+        held += hold(points, z, 2, 0)
+        held += hold(coef, c, 2, 0)
+        held += hold(bias, b, 1, 0)
+        held += hold(out, o, 2, PyBUF_WRITABLE)
         n, d, m, q = x.shape[0], x.shape[1], z.shape[0], c.shape[1]
         same(z.shape[1], d)
         same(c.shape[0], m)

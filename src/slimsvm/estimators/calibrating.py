@@ -37,16 +37,20 @@ def calibration_of(
 ) -> Calibration:
     """Return the map for a model, fitted to scores of like models on rows that these have not seen.
 
-    The like model is the one on the path that was judged on the validation rows, or one trained in the same way without
-    them. With few rows there are several, and each row is scored by the one that was made without it.
+    The like model is the one on the path that was judged on the validation rows, if it owes nothing to a full model that
+    has seen them; otherwise one made in the same way without them. With few rows there are several, and each row is scored
+    by the one that was made without it.
     """
+    size = None if path is None else model.size
     if selection.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
-        size = None if path is None else model.size
         parts = [(rows, _like_model(selection, trainer, train, size, error)) for train, rows in _folds(selection)]
     else:
         train, validation = selection.split()
-        judged = next((step.model for step in path or () if step.size == model.size), None)
-        parts = [(validation, judged or _like_model(selection, trainer, train, None, error))]
+        judged = next((step for step in path or () if step.size == size), None)
+        if judged is not None and not selection.reducer.used_model(judged):
+            parts = [(validation, judged.model)]
+        else:
+            parts = [(validation, _like_model(selection, trainer, train, size, error))]
     rows = np.concatenate([some for some, _ in parts])
     outputs = np.vstack([like.on(selection.rows(some)) for some, like in parts])
     return calibrate(
@@ -108,10 +112,12 @@ def _platt(score: Array, member: Array, weights: Array) -> tuple[float, float]:
 
 
 def fit_isotonic(scores: Array, members: Array, weights: Array) -> Isotonic:
-    """Return a rising step function for each score."""
-    knots = []
+    """Return a rising curve for each score; so many rows make nothing more certain than one row more or less would."""
+    knots, least = [], 1 / (scores.shape[0] + 2)
     for column, member in zip(scores.T, members.T, strict=True):
-        found = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(column, member, sample_weight=weights)
+        found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(
+            column, member, sample_weight=weights
+        )
         knots.append((found.X_thresholds_, found.y_thresholds_))
     starts = np.concatenate([[0], np.cumsum([x.size for x, _ in knots])])
     return Isotonic(np.concatenate([x for x, _ in knots]), np.concatenate([y for _, y in knots]), starts)

@@ -17,13 +17,26 @@ from ..scoring import Scoring
 from ..selection import Selection
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
-from .methods import make_reducer
+from .methods import finite_cost, make_reducer
 from .surroundings import Surroundings, ending_in
 from .svc import SlimSVC
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: parameters of a SlimSVC that its compressed form keeps
-KEPT = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb")
+KEPT = (
+    "kernel",
+    "gamma",
+    "C",
+    "degree",
+    "coef0",
+    "trainer",
+    "tol",
+    "max_iter",
+    "class_weight",
+    "cache_mb",
+    "break_ties",
+    "decision_function_shape",
+)
 
 
 def compress(
@@ -155,8 +168,9 @@ def _small_svc(
     X, y, weights, kept = weighted_rows(X, y, sample_weight)
     check_classes(np.unique(y))
     small.classes_, labels = source.classes, np.searchsorted(source.classes, y)
-    weights = weights * class_weights(small.class_weight, source.classes, y)[labels]
-    check_costs(small.C, weights)
+    by_class = class_weights(small.class_weight, source.classes, y)
+    weights = weights * by_class[labels]
+    check_costs(finite_cost(small.C), weights)
     selection = Selection(
         X,
         labels,
@@ -179,6 +193,7 @@ def _small_svc(
     )
     small.model_, small.path_ = selection.select(source.model, small.tolerance)
     small.goal_ = source.goal
+    small.class_weight_ = by_class
     small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
     small.status_ = _status_of(model) if small.path_ is None else small.path_.status
     return small

@@ -14,18 +14,21 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..budgets import Budgets
 from ..calibration import check_calibration
-from ..checks import check_at_least, check_positive
+from ..checks import check_at_least, check_cost, check_positive
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
 from ..selection import check_selection
 
 #: rows keep the precision they come in
 DTYPES = [np.float64, np.float32]
+#: largest size of a feature; squares of larger ones, summed over features, leave the range of float64
+LARGEST_FEATURE = 1e150
 
 
 def check_settings(estimator: Any) -> None:
     """Raise ValueError for settings that are wrong whatever the data."""
-    for name in ("C", "tol", "cache_mb"):
+    check_cost(estimator.C)
+    for name in ("tol", "cache_mb"):
         check_positive(name, getattr(estimator, name))
     check_at_least("max_iter", estimator.max_iter, -1)
     check_at_least("degree", estimator.degree, 0)
@@ -35,6 +38,9 @@ def check_settings(estimator: Any) -> None:
     check_selection(estimator.validation_fraction, estimator.tolerance, estimator.scoring)
     resolve_device(estimator.device)
     check_calibration(getattr(estimator, "calibration", None))
+    shape = getattr(estimator, "decision_function_shape", "ovr")
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', not {shape!r}")
 
 
 def seed_of(random_state: Any) -> int:
@@ -49,12 +55,14 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     """
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
-        X = _csr(validate_data(estimator, X, ensure_min_samples=least, **settings))
+        X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     if kind == "classes":
         check_classification_targets(y)
-    return _csr(X), y
+    elif y.dtype.kind not in "biuf":
+        raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
+    return _checked(X), y
 
 
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
@@ -62,11 +70,26 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
-    return _csr(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
+    return _checked(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
-def _csr(X: Matrix) -> Matrix:
-    return csr_array(X) if issparse(X) else X
+def _checked(X: Matrix) -> Matrix:
+    """Return rows in the form that all methods take; raise ValueError if the squares of features can overflow."""
+    if issparse(X):
+        X = csr_array(X)
+    if not _in_range(X):
+        values = X.data if issparse(X) else X
+        raise ValueError(
+            f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
+            f"they lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
+        )
+    return X
+
+
+def _in_range(X: Matrix) -> bool:
+    """Return whether all features are finite and have squares that can be summed."""
+    values = X.data if issparse(X) else X
+    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
@@ -80,7 +103,7 @@ def _is_plainly_valid(estimator: Any, X: Any) -> bool:
         and "model_" in state
         and "feature_names_in_" not in state
         and X.shape[1] == state["n_features_in_"]
-        and bool(np.isfinite(X).all())
+        and _in_range(X)
     )
 
 
@@ -99,6 +122,10 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     if (weights < 0).any():
         raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
     kept = np.flatnonzero(weights > 0)
+    if not kept.size:
+        raise ValueError(
+            f"all {weights.size} rows have weight 0, and such rows count as absent; give some a weight above 0"
+        )
     if kept.size == weights.size:
         return X, y, weights, kept
     return X[kept], y[kept], weights[kept], kept

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..pairs import PairCoefficients
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -71,6 +72,11 @@ class OneVsRest(Classification):
         """The number of columns."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.LARGEST if self.outputs > 1 else Decision.SIGN
+
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
@@ -79,6 +85,16 @@ class OneVsRest(Classification):
     def scores(self, outputs: Array) -> Array:
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
+
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return half the difference of the outputs for each pair of classes i < j; positive for class i.
+
+        For two classes it is the single score.
+        """
+        if self.outputs == 1:
+            return outputs.ravel()
+        first, second = np.triu_indices(self.n_classes, 1)
+        return (outputs[:, first] - outputs[:, second]) / 2
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
@@ -107,6 +123,13 @@ class OneVsOne(Classification):
     def outputs(self) -> int:
         """The number of columns."""
         return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        if self.n_classes == 2:
+            return Decision.SIGN
+        return Decision.SCORED_VOTES if self.break_ties else Decision.VOTES
 
     @property
     def signs(self) -> Array:
@@ -148,6 +171,10 @@ class OneVsOne(Classification):
             return outputs.ravel()
         confidence = self._sums(outputs)
         return self.votes(outputs) + confidence / (3 * (np.abs(confidence) + 1))
+
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return the outputs, which are one for each pair of classes; for two classes a single score."""
+        return outputs if self.n_classes > 2 else outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -24,6 +25,8 @@ class Regression:
     labelled: ClassVar[bool] = True
     #: whether targets are real values
     real: ClassVar[bool] = True
+    #: the rule by which `decode` works
+    decision: ClassVar[Decision] = Decision.VALUE
     epsilon: float = 0.0
     variance: float = 1.0
 
@@ -65,6 +68,10 @@ class Regression:
         """Return the predicted values."""
         return outputs.ravel()
 
+    def owner(self, coef: Array) -> Array:
+        """Return 0 for each point: there are no classes."""
+        return np.zeros(coef.shape[0], dtype=np.intp)
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the squared error of each row, as a share of the variance of the targets."""
         return np.square(outputs.ravel() - labels) / self.variance
@@ -80,6 +87,7 @@ class Novelty(Regression):
 
     name: ClassVar[str] = "novelty"
     labelled: ClassVar[bool] = False
+    decision: ClassVar[Decision] = Decision.SIDE
     nu: float = 0.5  # the share of training rows that may be novel
 
     def decode(self, outputs: Array) -> Array:

@@ -41,6 +41,7 @@ def import_svc(svc: Any) -> Imported:
     params = {"kernel": svc.kernel, "degree": svc.degree, "coef0": svc.coef0, "gamma": float(svc._gamma) or "scale"}
     # a NuSVC has a C of 0
     params |= {"C": svc.C or 1.0, "class_weight": svc.class_weight, "tol": svc.tol}
+    params |= {"break_ties": svc.break_ties, "decision_function_shape": svc.decision_function_shape}
     if isinstance(kernel, Laplacian | Chi2):
         params |= {"kernel": kernel.name, "gamma": kernel.gamma}
     model = Expansion(kernel, _points(svc), coef, bias)

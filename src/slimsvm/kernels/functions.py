@@ -22,6 +22,8 @@ from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
 
 Array = np.ndarray
 Matrix = Any  # a dense array or a CSR array
+#: largest value of a polynomial kernel; methods form products of two values, which must be float64 numbers
+LARGEST_VALUE = 1e150
 
 
 def inner_products(A: Matrix, B: Matrix) -> Array:
@@ -198,6 +200,15 @@ class Poly(InnerKernel):
             return max(self.degree, 1) * t ** max(self.degree, 1)
         except OverflowError:
             return np.inf
+
+    def check_rows(self, X: Matrix) -> None:
+        """Raise ValueError for rows whose kernel values leave the range of float64, or nearly so."""
+        if not self.amplification(float(squared_norms(X).max(initial=0.0))) <= LARGEST_VALUE:
+            raise ValueError(
+                f"(gamma <x, z> + coef0)^degree of these rows is beyond {LARGEST_VALUE:g}, with gamma={self.gamma:g}, "
+                f"coef0={self.coef0:g} and degree={self.degree}; scale the features, e.g. with StandardScaler, or take a "
+                "smaller gamma or degree"
+            )
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:
         """Degree gamma (gamma <x, z> + coef0)^(degree - 1)."""
@@ -417,11 +428,21 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
         return 1.0 / X.shape[1]
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X, weights)
+        if not np.isfinite(X.shape[1] * variance):
+            raise ValueError(
+                "gamma='scale' has no value: the variance of the features is beyond float64. Scale the features"
+            )
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Matrix, weights: Array | None) -> float:
+    """Return the variance of all entries of X."""
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
         spread = np.var(X, axis=1, dtype=np.float64) + (row_mean - mean) ** 2  # no digits are lost to large means
-    variance = float(np.average(spread, weights=weights))
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return float(np.average(spread, weights=weights))

@@ -83,6 +83,10 @@ class Reducer:
         """Return a model of the given size that is grown from a smaller step; called where `refines` is true."""
         raise NotImplementedError
 
+    def used_model(self, step: Step) -> bool:
+        """Return whether a step of the path owes anything to the full model, or to the labels alone."""
+        return self.needs_model
+
     def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Return the path of all models found, with the lowest validation error of each size."""
         return merge([Path(tuple(steps), status)], status, n_validation)

@@ -96,6 +96,10 @@ class Slim(Reducer):
         search.grow(size, self._steps(size), all_rows=False, last=False)
         return search.model
 
+    def used_model(self, step: Step) -> bool:
+        """Return whether the step follows the full model's margins."""
+        return step.settings != Objective("label", None, None).name
+
     def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
         """Return the search for a model of the given size after some steps from a step of the path on all rows."""
         objective = next(each for each in self._objectives(model) if each.name == step.settings)

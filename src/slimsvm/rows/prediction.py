@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix
+from ..kernels import Array, Chi2, Kernel, Matrix, Poly
 from ..kernels.spec import SPECS, core_arguments
 from . import precision
 from .host import HostRows
@@ -23,7 +23,7 @@ TINY_WORK = 1 << 20
 def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V)
@@ -39,7 +39,7 @@ def kernel_error(V: Array) -> float:
 
 def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
     """Return rows for several products with coefficients V in all."""
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 

@@ -122,7 +122,8 @@ class SmoState:
         """
         if limit == np.inf:
             limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
-        progress, idle, best, fresh = GapProgress(self.tol), 0, -np.inf, True
+        progress, fresh = GapProgress(self.tol), True
+        best, idle = self.objective(), -1  # the first round meets its own objective again
         while True:
             grow, shrink = self.bounds()
             self.gap = float(max(grow.max() - shrink.min(), 0.0))

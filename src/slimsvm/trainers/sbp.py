@@ -21,6 +21,9 @@ CHECK_EVERY, FEWEST_ROUNDS = 1 / 4, 32
 FEWEST_CHECKS = 16
 #: the gain of the second half of the rounds may be `tol` times this; a larger factor ends earlier
 GAIN = 5.0
+#: most rounds of a run without a limit: so many, or enough to draw each row so often, whichever is more. With a large C and
+#: classes that overlap, the objective falls slowly for very long; raised, such a run ends later
+MOST_ROUNDS, MOST_DRAWS_A_ROW = 5_000, 100
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,10 @@ class SBP(BinaryTrainer):
 
     A run ends when the second half of its rounds has improved the objective by less than a share of 5 `tol`. About twice as
     much then remains to gain, and more if C is large and classes overlap (`smo` is the better choice then). It also ends
-    after `max_iter` rounds; after `time_limit` seconds; or, with `early_stopping`, when the error on the validation rows
-    has not fallen in `n_iter_no_change` checks. The validation rows are a `validation_fraction` of the rows and are not
-    learned from. Limits are for each output.
+    after `max_iter` rounds, or if that is -1 after 5,000 rounds or 100 draws of each row, whichever is more; after
+    `time_limit` seconds; or, with `early_stopping`, when the error on the validation rows has not fallen in
+    `n_iter_no_change` checks. The validation rows are a `validation_fraction` of the rows and are not learned from. Limits
+    are for each output.
     """
 
     C: float = 1.0
@@ -105,7 +109,8 @@ class Monitor:
     def __init__(self, settings: SBP, problem: Binary, run: BatchPerceptron, validation: Array) -> None:
         self.settings, self.problem, self.run, self.validation = settings, problem, run, validation
         self.next_check = FEWEST_ROUNDS
-        self.effort = Limits(settings.max_iter, settings.time_limit).start()
+        most = max(MOST_ROUNDS, MOST_DRAWS_A_ROW * problem.rows.n // run.batch)
+        self.effort = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit).start()
         self.progress = GapProgress(GAIN * settings.tol)
         self.objectives: list[float] = []  # the lowest up to each check
         self.errors: list[float] = []
