@@ -57,6 +57,7 @@ class Slim(Reducer):
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1
     finishes: ClassVar[bool] = True
+    refines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,14 +96,24 @@ class Slim(Reducer):
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        search = self._search(task, step.size, objective, Deadline(self.time_limit))
-        search.refine(step.model, self._last_steps(*step.model.points.shape))
+        return self._continued(task, step, step.size, model, self._last_steps(*step.model.points.shape)).model
+
+    def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
+        """Return a model of the given size, grown from a smaller one of the path."""
+        search = self._continued(task, step, size, model, 0)
+        search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
         return search.model
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
         return step.settings != Objective("label", None, None).name
+
+    def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
+        """Return the search for a model of the given size after some steps from a step of the path on all rows."""
+        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
+        search = self._search(task, size, objective, Deadline(self.time_limit))
+        search.refine(step.model, steps)
+        return search
 
     def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
         return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
