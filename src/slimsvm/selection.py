@@ -279,6 +279,7 @@ class Selection:
         """
         step = self._quick_enough(path, step)
         path = path.keep(step)
+        self.report("shrink", 1.0)  # folds that were not needed are done too
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
             return step.model, path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)

@@ -45,14 +45,14 @@ fits_the_budget = pytest.mark.filterwarnings("ignore:budget=.* is not below the:
 TABLES = {"kernel": KERNELS, "trainer": TRAINERS, "reducer": REDUCERS}
 
 
-#: slim draws rows by chance, and a row of weight 2 is drawn otherwise than two rows
+#: validation rows are drawn by chance, and a row of weight 2 is drawn otherwise than two rows
 BY_CHANCE = dict.fromkeys(
     [f"check_sample_weight_equivalence_on_{form}_data" for form in ("dense", "sparse")], "rows are drawn by chance"
 )
 
 
 def expected_failures(estimator):
-    return BY_CHANCE if estimator.reducer == "slim" and estimator.budget else {}
+    return BY_CHANCE if estimator.budget else {}
 
 
 @parametrize_with_checks(
@@ -363,7 +363,8 @@ def test_parameters_are_kept_as_given_and_cloned():
     given = {"budget": 0.3, "tolerance": 0.3, "kernel": "poly", "gamma": "auto", "C": 2, "degree": 2, "coef0": 1}
     given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
     given |= {"cache_mb": 10, "validation_fraction": 0.3, "calibration": None, "device": "cpu", "random_state": 7}
-    given |= {"decision_function_shape": "ovo", "break_ties": False, "verbose": False}
+    given |= {"decision_function_shape": "ovo", "break_ties": False, "verbose": False, "multiclass": None}
+    given |= {"scoring": None, "budget_bytes": None, "budget_precision": "int8", "budget_us": None, "budget_batch_size": 2}
     slim = SlimSVC(**given)
     assert slim.get_params(deep=False) == given
     copy = clone(slim)
@@ -583,6 +584,7 @@ def test_three_rows_are_enough(settings):
         np.testing.assert_array_equal(slim.predict(X), y)
 
 
+@pytest.mark.filterwarnings("ignore:.*rarest class:UserWarning")
 @pytest.mark.parametrize("rare", range(1, 7))
 def test_a_class_of_few_rows_can_be_held_out_from(rare, moons):
     X, y = moons

@@ -298,6 +298,7 @@ def test_settings_that_streams_cannot_have_are_refused(settings, words):
     assert not hasattr(slim, "model_")
 
 
+@pytest.mark.filterwarnings("ignore:no model of at most:UserWarning")
 @pytest.mark.parametrize("settings", [{"kernel": "precomputed"}, {"tolerance": 0.5}], ids=str)
 def test_they_are_refused_after_fit_too(settings):
     X, y = np.eye(12) + 0.1, np.arange(12) % 2

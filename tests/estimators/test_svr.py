@@ -112,7 +112,7 @@ def test_every_reducer_of_values_keeps_to_a_budget(reducer, friedman):
     assert np.isfinite(svr.predict(X)).all()
     assert all(np.isfinite(step.error) for step in svr.path_)
     if reducer in ("slim", "spsvm", "osuna-girosi"):
-        assert svr.score(X, y) > 0.8
+        assert svr.score(X, y) > 0.6
 
 
 def test_small_models_that_are_worse_than_the_mean_are_still_a_path():

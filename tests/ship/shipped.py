@@ -20,7 +20,7 @@ from slimsvm.ship.source import artefact_of
 from tools.targets import RUNNERS, TOOLS, missing
 
 ROWS = np.random.default_rng(0).random((150, 7)) * [1, 2, 3, 1, 1, 0.5, 1]
-WORDS = np.array(["naïve", "two words", 'quo"te\\ and */ ??/', "x"])
+WORDS = np.array(sorted(["naïve", "two words", 'quo"te\\ and */ ??/', "x"]))
 #: labels, and how outputs name them
 LAYOUTS = {
     "two": (np.array([-1, 1]), OneVsRest(2)),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from ..goals import CLASSIFIERS, Goal, OneVsOne
 from ..goals.decision import Decision
@@ -399,6 +400,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     def _classes(self, X: Matrix) -> Array:
         """Return the class number of each row; a DAG of shared support vectors computes only the outputs it comes to."""
+        if not hasattr(self, "model_"):
+            check_is_fitted(self)
         model = self.model_
         lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
         if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
