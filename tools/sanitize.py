@@ -15,13 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "sanitize"
 FLAGS = ("-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized")
-#: tests in which most of the compiled core runs; the last ones compile exported C with the sanitizers
+#: tests that call every function of the compiled core, with wrong arguments too; whole fits add minutes and no other calls
 CORE_TESTS = (
     "tests/rows/test_core.py",
-    "tests/rows/test_host.py",
-    "tests/trainers/test_smo.py",
+    "tests/rows/test_on_demand.py",
     "tests/ship/test_runtime.py",
+    "tests/solvers/test_smo.py",
 )
+#: tests that compile exported C with the sanitizers
 EXPORT_TESTS = ("tests/ship/test_c.py", "-k", "sanitised or clipped")
 #: Python itself keeps memory to its end, and NumPy asks for more than there is in some tests
 SETTINGS = {
