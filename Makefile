@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test test-oldest test-newest coverage fuzz bench lint format sanitize wheels audit clean
+.PHONY: demo test test-oldest test-newest coverage docs fuzz bench lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -28,6 +28,11 @@ lint: .venv/installed-dev
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# The pages in build/docs, every example run; warnings are errors.
+docs: .venv/installed-docs
+	$(BIN)/sphinx-build -W --keep-going -q -d build/docs-cache docs build/docs
+	@echo "build/docs/index.html"
 
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
@@ -54,6 +59,7 @@ sanitize: .venv/installed-dev
 	$(BIN)/python -m tools.sanitize
 
 clean:
+	rm -rf docs/start docs/recipes docs/api/generated docs/api/examples docs/sg_execution_times.rst
 	rm -rf .venv .venv-oldest .venv-newest dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis results
 
 # What builds packages without isolation: this one by meson, micromlgen (a rival in `make bench`) by setuptools.

@@ -1,4 +1,4 @@
-"""Run exported models: compile, load or emulate them, and return their labels and scores.
+"""Run exported models: compile, load or emulate them, and return their predictions and scores.
 
 The tests compare these with Python's; `python -m benchmarks ship` measures them. A new exporter adds a line to `RUNNERS`.
 """
@@ -18,22 +18,26 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
 
+from slimsvm.goals import Decision
 from slimsvm.ship.artefact import Array, Artefact
 from slimsvm.ship.literals import identifier
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
-#: a program that reads rows of floats and writes the index of the class and the scores of each
+#: a program that reads rows of floats and writes the prediction and the scores of each, if it has any
 MAIN = """
 #include <stdio.h>
 #include "{name}.h"
 int main(void)
 {{
-    float x[{upper}_FEATURES], scores[{upper}_SCORES];
+    float x[{upper}_FEATURES];
     while (fread(x, sizeof x, 1, stdin) == 1) {{
-        int label = {prefix}_predict(x);
+        {kind} found = {prefix}_predict(x);
+        fwrite(&found, sizeof found, 1, stdout);
+#ifdef {upper}_SCORES
+        float scores[{upper}_SCORES];
         {prefix}_scores(x, scores);
-        fwrite(&label, sizeof label, 1, stdout);
         fwrite(scores, sizeof scores, 1, stdout);
+#endif
     }}
     return 0;
 }}
@@ -42,13 +46,13 @@ NODE = """
 import { readFileSync } from "node:fs";
 const { predict, scores } = await import(process.argv[1]);
 const rows = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify({ labels: rows.map(predict), scores: rows.map(scores) }));
+console.log(JSON.stringify({ labels: rows.map(predict), scores: scores ? rows.map(scores) : null }));
 """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The labels and scores of an exported model; scores are (n, 1) for two classes, None where the target has none."""
+    """The predictions and scores of an exported model; scores are (n, 1) for two classes, None where there are none."""
 
     labels: Array
     scores: Array | None
@@ -60,10 +64,13 @@ def missing(*tools: str) -> str:
     return f"{', '.join(absent)} not installed" if absent else ""
 
 
-def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",)) -> Path:
-    """Compile an exported C model into a program. The model is compiled by itself, with all warnings as errors."""
+def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",), kind: str = "int") -> Path:
+    """Compile an exported C model into a program. The model is compiled by itself, with all warnings as errors.
+
+    `kind` is the type of its predictions.
+    """
     prefix = identifier(source.stem)
-    (folder / "main.c").write_text(MAIN.format(name=source.stem, prefix=prefix, upper=prefix.upper()))
+    (folder / "main.c").write_text(MAIN.format(name=source.stem, prefix=prefix, upper=prefix.upper(), kind=kind))
     program, model = folder / "program", folder / "model.o"
     subprocess.run([*compiler, *STRICT, "-c", source, "-o", model], check=True)
     subprocess.run([*compiler, *STRICT, f"-I{source.parent}", folder / "main.c", model, "-lm", "-o", program], check=True)
@@ -74,21 +81,31 @@ def run_c(
     source: Path, artefact: Artefact, X: Array, compiler: Sequence[str] = ("gcc",), emulator: Sequence[str] = ()
 ) -> Outcome:
     """Run an exported C model on this machine, or in an emulator."""
-    count = artefact.classes.size if artefact.classes.size > 2 else 1
+    value = artefact.decision is Decision.VALUE
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_c(source, Path(folder), compiler)
+        program = compile_c(source, Path(folder), compiler, "float" if value else "int")
         rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
         done = subprocess.run([*emulator, program], input=rows, capture_output=True, check=True)
-    found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (count,))])
-    return Outcome(artefact.classes[found["label"]], found["scores"].astype(np.float64))
+    if value:
+        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+    found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
+    labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
+    return Outcome(labels, found["scores"].astype(np.float64))
 
 
 def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
     """Run an exported ONNX model in ONNX Runtime."""
     session = onnx_session(source.read_bytes())
     double = session.get_inputs()[0].type == "tensor(double)"
-    labels, scores = session.run(None, {"X": X.astype(np.float64 if double else np.float32)})
-    return Outcome(labels, scores if artefact.classes.size > 2 else scores[:, 1:])
+    return onnx_outcome(artefact, session.run(None, {"X": X.astype(np.float64 if double else np.float32)}))
+
+
+def onnx_outcome(artefact: Artefact, results: Sequence[Array]) -> Outcome:
+    """Return what a session returned: a column of values, or labels and scores, which are [-f, f] for two classes."""
+    if artefact.decision is Decision.VALUE:
+        return Outcome(results[0].ravel(), None)
+    labels, scores = results
+    return Outcome(labels.ravel(), scores[:, 1:] if artefact.decision is Decision.SIGN else scores)
 
 
 def onnx_session(model: bytes) -> Any:
@@ -116,7 +133,8 @@ def run_js(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG0
     command = ["node", "--input-type=module", "-e", NODE, source.resolve().as_uri()]
     done = subprocess.run(command, input=json.dumps(X.tolist()), capture_output=True, check=True, text=True)
     found = json.loads(done.stdout)
-    return Outcome(np.array(found["labels"]), np.array(found["scores"]).reshape(len(X), -1))
+    scores = found["scores"]
+    return Outcome(np.array(found["labels"]), None if scores is None else np.array(scores).reshape(len(X), -1))
 
 
 #: each kernel as a reader of a JSON file would write it
@@ -135,9 +153,14 @@ def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: AR
     model = json.loads(source.read_text())
     kernel, classes = model["kernel"], np.array(model["classes"])
     outputs = np.array([_json_outputs(model, PLAIN[kernel["name"]], row) for row in X])
+    goal = model["goal"]
+    if goal["name"] == "regression":
+        return Outcome(outputs.ravel(), None)
+    if goal["name"] == "novelty":
+        return Outcome(np.where(outputs.ravel() < 0, -1, 1), outputs)
     if len(classes) == 2:
         return Outcome(classes[(outputs[:, 0] > 0).astype(int)], outputs)
-    if model["coding"]["name"] == "ovr":
+    if goal["name"] == "ovr":
         return Outcome(classes[outputs.argmax(axis=1)], outputs)
     votes, confidence = np.zeros((2, len(X), len(classes)))
     for pair, (i, j) in enumerate(combinations(range(len(classes)), 2)):
@@ -146,7 +169,7 @@ def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: AR
         confidence[:, i] += outputs[:, pair]
         confidence[:, j] -= outputs[:, pair]
     scores = votes + confidence / (3 * (np.abs(confidence) + 1))
-    decisive = scores if model["coding"]["break_ties"] else votes
+    decisive = scores if goal["break_ties"] else votes
     return Outcome(classes[decisive.argmax(axis=1)], scores)
 
 

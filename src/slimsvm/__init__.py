@@ -9,12 +9,15 @@ TYPE_CHECKING = False  # as in typing, which takes longer to import than the com
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import reducers, trainers
+    from . import displays, reducers, trainers
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
+    from .reports.report import report
     from .ship.export import export
     from .ship.runtime import runtime
+    from .tradeoffs.run import tradeoff
+    from .tuning import tune
 
 __version__: str
 __all__ = [
@@ -24,12 +27,16 @@ __all__ = [
     "SlimSVR",
     "__version__",
     "compress",
+    "displays",
     "export",
     "load",
     "reducers",
+    "report",
     "runtime",
     "save",
+    "tradeoff",
     "trainers",
+    "tune",
 ]
 
 #: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
@@ -41,10 +48,13 @@ HOMES = {
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",
+    "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "tradeoff": "tradeoffs.run",
+    "tune": "tuning",
 }
-MODULES = ("reducers", "trainers")
+MODULES = ("displays", "reducers", "trainers")
 
 
 def __getattr__(name: str) -> Any:

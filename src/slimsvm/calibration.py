@@ -6,6 +6,7 @@ line in `CALIBRATIONS`; how it is fitted is in `estimators.calibrating`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -74,7 +75,7 @@ class Isotonic:
         if starts.shape != (scores_of(n_classes) + 1,) or starts[0] != 0 or starts[-1] != self.scores.size:
             raise ValueError("the knots of its calibration do not fit its classes")
         for start, stop in pairwise(starts.tolist()):
-            if start >= stop or (np.diff(self.scores[start:stop]) < 0).any():
+            if start >= stop or (np.diff(self.scores[start:stop]) <= 0).any():
                 raise ValueError("the knots of its calibration are not in rising order")
 
 
@@ -100,6 +101,20 @@ class Temperature:
 
 
 CALIBRATIONS: dict[str, Any] = {kind.name: kind for kind in (Sigmoid, Isotonic, Temperature)}
+
+
+def restored(name: str, numbers: Mapping[str, Array]) -> Calibration:
+    """Return the map of that name from its numbers, an array for each of its fields, as files have them."""
+    if name == Temperature.name:
+        if numbers["temperature"].size != 1:
+            raise ValueError("its temperature is not one number")
+        return Temperature(float(numbers["temperature"][0]))
+    if name == Sigmoid.name:
+        return Sigmoid(numbers["slope"], numbers["shift"])
+    starts = numbers["starts"].astype(np.int64)
+    if (starts != numbers["starts"]).any():
+        raise ValueError("the knots of its calibration do not begin at whole numbers")
+    return Isotonic(numbers["scores"], numbers["values"], starts)
 
 
 def columns(scores: Array) -> Array:

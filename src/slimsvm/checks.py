@@ -36,6 +36,12 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
+def check_cost(C: Any) -> None:
+    """Raise ValueError unless C is a number above 0; infinity asks for a hard margin."""
+    if not isinstance(C, Real) or not float(C) > 0:
+        raise ValueError(f"C must be a number above 0, or float('inf') for a hard margin, not {C!r}")
+
+
 def check_at_least_zero(name: str, value: Any) -> None:
     """Raise ValueError unless a setting is a finite number of at least 0."""
     if not isinstance(value, Real) or not 0 <= float(value) < np.inf:

@@ -203,3 +203,4 @@ class Fit:
     dual: Array | None  # (n, q), signed; None where the points are not training rows
     gap: float  # how far from optimal, in the trainer's own measure
     state: Any = None  # what a learner of streams goes on from
+    support: Array | None = None  # the rows that are the model's points, where this is known

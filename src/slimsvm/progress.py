@@ -30,3 +30,18 @@ class GapProgress:
             self.largest = max(self.largest, gap)
             self.share = max(self.share, log(self.largest / gap) / log(self.largest / self.goal))
         return self.share
+
+
+class Printed:
+    """Reports of progress as lines on standard output, one for each tenth of a phase."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.phase, self.tenths = name, "", -1
+
+    def __call__(self, phase: str, done: float) -> None:
+        """Print a line where another tenth is done."""
+        if phase != self.phase:
+            self.phase, self.tenths = phase, -1
+        if int(10 * done) > self.tenths:
+            self.tenths = int(10 * done)
+            print(f"[{self.name}] {phase} {10 * self.tenths} %", flush=True)

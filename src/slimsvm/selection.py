@@ -51,6 +51,7 @@ class Selection:
     cache_mb: float = 512.0
     meter: Meter = field(default_factory=Meter)
     report: Callable[[str, float], None] = silent
+    follow: bool = True  # whether the reducer sees the full model; otherwise it works from the labels alone
 
     def split(self) -> tuple[Array, Array]:
         """Return the training rows and the validation rows.
@@ -144,7 +145,7 @@ class Selection:
         limit = resolve_budget(budget, full.size)
         if (limit is None and allowed is None) or full.size < 2:
             return full, None
-        full = full.written_out()  # as reducers take it
+        full = full.written_out() if self.follow else full  # as reducers take it
         selection = self.following(full)
         if allowed is None:
             return selection.best(limit or 1, full)
@@ -181,7 +182,7 @@ class Selection:
     def _path(self, reducer: Any, task: Task, limit: int, full: Expansion | None) -> Path:
         """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
         check_kernel(reducer, self.kernel)
-        path = reducer.path(task, sizes_up_to(limit, reducer.sizes_per_doubling), full)
+        path = reducer.path(task, sizes_up_to(limit, reducer.sizes_per_doubling), full if self.follow else None)
         if path.status is Status.TIME_LIMIT:
             warnings.warn(
                 f"{type(reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
@@ -200,7 +201,7 @@ class Selection:
             return step.model, path
         reducer = replace(self.reducer, time_limit=deadline.left)
         try:
-            return reducer.finished(self.whole(), step, full), path
+            return reducer.finished(self.whole(), step, full if self.follow else None), path
         except KeyboardInterrupt:
             return step.model, replace(path, status=Status.INTERRUPTED)
 

@@ -8,9 +8,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
-from slimsvm import SlimSVC
+from slimsvm import SlimSVC, compress
 from slimsvm.calibration import CALIBRATIONS
 from slimsvm.estimators.calibrating import calibrate
 
@@ -77,3 +77,20 @@ def test_a_class_of_two_rows_is_calibrated_on_the_training_rows():
     some = np.concatenate([np.arange(2), np.arange(50, 150)])
     p = SlimSVC(calibration="sigmoid").fit(X[some], y[some]).predict_proba(X)
     assert np.isfinite(p).all()
+
+
+@pytest.mark.parametrize("budget", [None, 10])
+@pytest.mark.parametrize("reducer", ["slim", "slant-aggressive"])
+def test_compressed_models_have_probabilities_too(reducer, budget):
+    X, y = many_classes()
+    full = SVC(C=3.0).fit(X[:400], y[:400])
+    small = compress(full, X[400:], y[400:], budget=budget, reducer=reducer, calibration="sigmoid", random_state=0)
+    p = small.predict_proba(X)
+    np.testing.assert_array_equal(small.classes_[p.argmax(axis=1)], small.predict(X))
+    assert log_loss(y, p, labels=small.classes_) < np.log(4)
+
+
+def test_probabilities_of_values_are_refused():
+    X, _ = many_classes()
+    with pytest.raises(ValueError, match="SVR has none"):
+        compress(SVR().fit(X, X[:, 0]), X, X[:, 0], budget=4, calibration="sigmoid")

@@ -22,8 +22,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC
 
-from slimsvm import SlimSVC, compress
-from slimsvm.estimators.svc import classifier_of
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
+from slimsvm.calibration import CALIBRATIONS
+from slimsvm.estimators import machine_of
 from slimsvm.files import container, native
 from slimsvm.files.native import load, save
 from slimsvm.goals import OneVsRest
@@ -62,15 +63,17 @@ def there_and_back(model, folder):
 
 def assert_same(loaded, model, X):
     """Predictions to the last bit, and all that fit leaves but the path."""
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    for answer in ("predict", "decision_function", "predict_proba", "score_samples"):
+        if hasattr(model, answer):
+            np.testing.assert_array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))
     before, after = vars(model).copy(), vars(loaded).copy()
     assert before.keys() == after.keys()
     assert after.pop("path_") is None
-    for name in before.keys() - {"path_", "model_"}:
+    for name in before.keys() - {"path_", "model_", "calibration_"}:
         np.testing.assert_array_equal(after[name], before[name])
         assert type(after[name]) is type(before[name])
-    assert loaded.classes_.dtype == model.classes_.dtype
+    if hasattr(model, "classes_"):
+        assert loaded.classes_.dtype == model.classes_.dtype
     assert loaded.model_.kernel == model.model_.kernel
     assert issparse(loaded.support_vectors_) == issparse(model.support_vectors_)
     assert loaded.support_vectors_.dtype == model.support_vectors_.dtype
@@ -94,6 +97,45 @@ def test_float32_points_stay_float32(tmp_path):
     X = X_IRIS.astype(np.float32)
     model = SlimSVC().fit(X, Y_IRIS)
     assert_same(there_and_back(model, tmp_path), model, X)
+
+
+@pytest.mark.parametrize("budget", [None, 6])
+@pytest.mark.parametrize("kind", [SlimSVR, SlimOneClassSVM])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+def test_regressors_and_novelty_detectors_come_back(kind, budget, kernel, form, tmp_path):
+    """Some with a path, which is not kept; their goals have numbers."""
+    X = X_IRIS @ X_IRIS.T if kernel == "precomputed" else form(X_IRIS)
+    reducer = "prune" if kernel == "precomputed" else "slim"
+    model = kind(budget, kernel=kernel, reducer=reducer, random_state=0).fit(X, np.sin(9 * X_IRIS[:, 0]))
+    loaded = there_and_back(model, tmp_path)
+    assert type(loaded) is kind
+    assert_same(loaded, model, X)
+    assert loaded.goal_ == model.goal_
+
+
+@pytest.mark.parametrize("kind", [SlimSVR, SlimOneClassSVM])
+def test_pipelines_that_end_in_them_come_back(kind, tmp_path):
+    model = make_pipeline(StandardScaler(), kind()).fit(X_IRIS, X_IRIS[:, 3])
+    loaded = there_and_back(model, tmp_path)
+    np.testing.assert_array_equal(loaded.predict(X_IRIS), model.predict(X_IRIS))
+    assert_same(loaded[-1], model[-1], X_IRIS)
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_come_back(calibration, classes, tmp_path):
+    y = np.minimum(Y_IRIS, classes - 1)
+    model = SlimSVC(calibration=calibration, random_state=0).fit(X_IRIS, y)
+    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+
+
+@pytest.mark.parametrize("field", ["epsilon", "variance", "nu"])
+@pytest.mark.parametrize("value", [-1.0, "a", True, None])
+def test_a_goal_with_numbers_that_are_none_is_refused(field, value, tmp_path):
+    save(SlimOneClassSVM().fit(X_IRIS), tmp_path / "model.slim")
+    header, rest = header_and_rest(tmp_path / "model.slim")
+    header["model"]["fitted"]["goal_"]["fields"][field] = value
+    assert field in refuse(tmp_path / "model.slim", with_header(header, rest))
 
 
 def test_a_small_model_comes_back_without_its_path(tmp_path):
@@ -397,7 +439,10 @@ HOSTILE = {
     "an array too few": (lambda header: header["arrays"].pop(), "after its last array"),
     "another estimator": (lambda header: header["model"].update(type="PCA"), "PCA"),
     "another scaler": (lambda header: header["model"]["steps"][0][1].update(type="PCA"), "MaxAbsScaler"),
-    "scaler in the end": (lambda header: header["model"]["steps"].pop(), "in the place of a SlimSVC"),
+    "scaler in the end": (
+        lambda header: header["model"]["steps"].pop(),
+        "in the place of an estimator",
+    ),
     "no steps": (lambda header: header["model"]["steps"].clear(), "steps"),
     "unknown parameter": (lambda header: svc(header)["params"].update(colour=1), "colour"),
     "unhashable key": (lambda header: svc(header)["params"].update(class_weight={"dict": [[[1], 2]]}), "unhashable"),
@@ -415,6 +460,12 @@ HOSTILE = {
     "classes out of order": (lambda header: fitted(header).update(classes_={"strings": ["b", "a", "c"]}), "order"),
     "other coding": (lambda header: fitted(header)["goal_"].update(fields={"n_classes": 3.0}), "goal"),
     "a kernel for a coding": (lambda header: fitted(header).update(goal_=kernel(header)), "goal"),
+    "regression with classes": (lambda header: fitted(header)["goal_"].update(name="regression", fields={}), "no goal of"),
+    "classes for a regressor": (lambda header: svc(header).update(type="SlimSVR", params={}), "no goal of a SlimSVR"),
+    "no classes": (lambda header: fitted(header).pop("classes_"), "classes"),
+    "a kernel for a calibration": (lambda header: fitted(header).update(calibration_=kernel(header)), "calibration"),
+    "a temperature of 0": (lambda header: fitted(header).update(calibration_=flat(0.0)), "temperature is 0.0"),
+    "a word for a temperature": (lambda header: fitted(header).update(calibration_=flat("a")), "temperature"),
     "no model": (lambda header: fitted(header).pop("model_"), "model_"),
     "one array twice": (lambda header: model(header).update(bias=model(header)["coef"]), "does not know"),
     "sparse points of another shape": (lambda header: model(header)["points"].update(csr=[3, 4]), "indptr"),
@@ -424,6 +475,10 @@ HOSTILE = {
     "scaler of text": (lambda header: header["model"]["steps"][0][1]["fitted"].update(scale_="a"), "scale_"),
     "widths": (lambda header: header["model"]["steps"][0][1]["fitted"].update(n_features_in_=3), "MaxAbsScaler"),
 }
+
+
+def flat(temperature):
+    return {"kind": "calibration", "name": "temperature", "fields": {"temperature": temperature}}
 
 
 def svc(header):
@@ -515,7 +570,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 def made(expansion, features, path, classes=(0, 1), **pieces):
     """Save a classifier of two classes with that function, and other pieces of its sparse points."""
     writer = native._Writer()
-    svc = classifier_of(Imported(expansion, OneVsRest(2), np.array(classes), features, {}))
+    svc = machine_of(Imported(expansion, OneVsRest(2), np.array(classes), features, {}))
     entry = native._dump_estimator(svc, writer, "")
     writer.arrays |= {f"model_.points.{name}": np.array(piece, np.int32) for name, piece in pieces.items()}
     path.write_bytes(b"".join(container.pack_file({"slimsvm": "0", "model": entry}, writer.arrays)))
@@ -560,7 +615,7 @@ def test_kernel_parameters_outside_their_bounds_are_refused(kernel, word, tmp_pa
     (tmp_path / "e.slim").write_bytes(with_header(header, rest))
     with pytest.raises(ValueError, match=word):
         load(tmp_path / "e.slim")
-    model = classifier_of(Imported(expansion_of(np.ones((2, 3)), kernel), OneVsRest(2), np.array([0, 1]), 3, {}))
+    model = machine_of(Imported(expansion_of(np.ones((2, 3)), kernel), OneVsRest(2), np.array([0, 1]), 3, {}))
     with pytest.raises(ValueError, match=f"cannot save.*{word}"):
         save(model, tmp_path / "other.slim")
 
@@ -574,7 +629,7 @@ def test_numbers_that_are_not_finite_are_refused(form, part, value, tmp_path):
     model = Expansion(RBF(1.0), form(parts["points"]), parts["coef"], parts["bias"])
     with pytest.raises(ValueError, match="finite"):
         load(made(model, 3, tmp_path / "e.slim"))
-    svc = classifier_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
+    svc = machine_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
     with pytest.raises(ValueError, match=r"cannot save.*finite"):
         save(svc, tmp_path / "other.slim")
 

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
 from slimsvm.goals import CLASSIFIERS, OneVsOne, OneVsRest
-from slimsvm.importers.sklearn import import_svc
+from slimsvm.importers.sklearn import import_svm
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -66,6 +66,26 @@ def test_the_largest_score_names_the_class(name, k):
         assert 0 < clear.sum() < 400
         scores, labels = scores[clear], labels[clear]
     np.testing.assert_array_equal(scores.argmax(axis=1), labels)
+
+
+@pytest.mark.parametrize("k", [3, 4, 7])
+def test_a_dag_asks_for_one_pair_less_than_classes(k):
+    dag = CLASSIFIERS["dag"](k)
+    outputs = np.random.default_rng(k).normal(size=(60, dag.outputs))
+    pairs, asked = {pair: column for column, pair in enumerate(combinations(range(k), 2))}, np.zeros(60, dtype=int)
+
+    def output(rows, column):
+        asked[rows] += 1
+        return outputs[rows, column]
+
+    found = dag.walk(60, output)
+    assert (asked == k - 1).all()
+    np.testing.assert_array_equal(dag.decode(outputs), found)
+    for row, label in zip(outputs, found, strict=True):
+        left = list(range(k))
+        while len(left) > 1:
+            left.pop(-1 if row[pairs[left[0], left[-1]]] > 0 else 0)
+        assert left == [label]
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -122,8 +142,8 @@ def test_one_against_one_is_svcs(load):
     X, y = load(return_X_y=True)
     learn, test = slice(0, None, 3), slice(1, None, 3)
     svc = SVC(gamma="scale", decision_function_shape="ovo").fit(X[learn], y[learn])
-    imported = import_svc(svc)
-    outputs = imported.model(X[test])
+    imported = import_svm(svc)
+    outputs = imported.model.written_out()(X[test])
     np.testing.assert_allclose(outputs, svc.decision_function(X[test]), atol=1e-9)
     np.testing.assert_array_equal(svc.classes_[imported.goal.decode(outputs)], svc.predict(X[test]))
     svc.set_params(decision_function_shape="ovr")

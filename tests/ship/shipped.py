@@ -9,11 +9,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import export
-from slimsvm.estimators import classifier_of
-from slimsvm.goals import OneVsOne, OneVsRest
+from slimsvm.estimators import machine_of
+from slimsvm.goals import Novelty, OneVsOne, OneVsRest, Regression
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
+from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.source import artefact_of
 from tools.targets import RUNNERS, TOOLS, missing
@@ -28,6 +29,8 @@ LAYOUTS = {
     "votes": (np.array([0, 1, 2, 3]), OneVsOne(4)),
     "pairs": (np.array([False, True]), OneVsOne(2)),
     "parted": (np.array([0, 1, 2, 3]), OneVsOne(4, break_ties=True)),
+    "regression": (NO_CLASSES, Regression(epsilon=0.1)),
+    "novelty": (NO_CLASSES, Novelty(nu=0.3)),
 }
 SCALERS = {
     "none": [],
@@ -41,12 +44,12 @@ SCALERS = {
 def model_of(kernel="rbf", layout="rest", scaler="none", size=9):
     """A fitted model of made points and coefficients, with outputs of either sign for ROWS."""
     rng = np.random.default_rng(1)
-    classes, coding = LAYOUTS[layout]
+    classes, goal = LAYOUTS[layout]
     params = {"kernel": kernel, "gamma": 0.3, "degree": 3, "coef0": 0.5}
-    coef = rng.normal(size=(size, coding.outputs))
-    model = Expansion(make_kernel(**params), rng.permutation(ROWS)[:size], coef, np.zeros(coding.outputs))
+    coef = rng.normal(size=(size, goal.outputs))
+    model = Expansion(make_kernel(**params), rng.permutation(ROWS)[:size], coef, np.zeros(goal.outputs))
     bias = -np.median(model(ROWS), axis=0)
-    svc = classifier_of(Imported(replace(model, bias=bias), coding, classes, ROWS.shape[1], params))
+    svc = machine_of(Imported(replace(model, bias=bias), goal, classes, ROWS.shape[1], params))
     # fitted on some of the rows, so that others lie beyond their range
     scalers = [clone(step).fit(ROWS[:20]) for step in SCALERS[scaler]]
     return make_pipeline(*scalers, svc) if scalers else svc
@@ -67,7 +70,7 @@ def shipped(model, target, folder, X=ROWS, **settings):
 
 
 def clear_rows(model, X, outputs_within):
-    """The rows whose class does not hang on the last digits of an output."""
+    """The rows whose prediction does not hang on the last digits of an output."""
     svc = model[-1] if hasattr(model, "steps") else model
     rows = model[:-1].transform(X) if hasattr(model, "steps") else X
     outputs = svc.model_(rows)
@@ -79,7 +82,12 @@ def clear_rows(model, X, outputs_within):
 
 
 def assert_agrees(model, outcome, X=ROWS, within=1e-5):
-    """Scores within a share of the largest, labels identical but for ties."""
+    """Scores and values within a share of the largest, labels identical but for ties."""
+    if not hasattr(model, "decision_function"):
+        expected = model.predict(X)
+        np.testing.assert_allclose(outcome.labels, expected, rtol=0, atol=within * np.abs(expected).max())
+        assert outcome.scores is None
+        return
     clear = clear_rows(model, X, within)
     assert clear.mean() > 0.8
     np.testing.assert_array_equal(outcome.labels[clear], model.predict(X)[clear])

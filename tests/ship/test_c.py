@@ -35,15 +35,20 @@ def written(model, folder, name="made", **settings):
     return export(model, folder / f"{name}.c", **settings)[0]
 
 
-@pytest.mark.parametrize("precision", BITS)
+@pytest.mark.parametrize(
+    ("layout", "precision"), [*(("votes", precision) for precision in BITS), ("regression", "int16"), ("novelty", "int8")]
+)
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_compilers_and_machines_agree(system, precision, tmp_path):
+def test_compilers_and_machines_agree(system, layout, precision, tmp_path):
     compiler, emulator = SYSTEMS[system]
     if reason := missing(compiler[0], *emulator[:1]):
         pytest.skip(reason)
-    model = model_of(scaler="standard", layout="votes")
+    model = model_of(scaler="standard", layout=layout)
     source, artefact = written(model, tmp_path, precision=precision), artefact_of(model)
     here, there = run_c(source, artefact, ROWS), run_c(source, artefact, ROWS, compiler, emulator)
+    if layout == "regression":
+        np.testing.assert_allclose(there.labels, here.labels, rtol=1e-5, atol=1e-5)
+        return
     np.testing.assert_allclose(there.scores, here.scores, rtol=1e-5, atol=1e-5)
     assert (there.labels == here.labels).mean() > 0.99
 
@@ -60,13 +65,19 @@ def test_a_microcontroller_needs_the_exponential_and_nothing_else(precision, tmp
 
 @pytest.mark.parametrize("kernel", INTEGER_KERNELS)
 @pytest.mark.parametrize(("precision", "within"), [("int16", 1e-3), ("int8", 0.15)])
-@pytest.mark.parametrize("scaler", ["none", "standard", "clipped"])
+@pytest.mark.parametrize(
+    ("layout", "scaler"),
+    [("two", "none"), ("two", "standard"), ("two", "clipped"), ("regression", "standard"), ("novelty", "clipped")],
+)
 @pytest.mark.filterwarnings("ignore:int8 tables")
-def test_integers_are_close(kernel, precision, within, scaler, tmp_path):
-    model = model_of(kernel, "two", scaler)
+def test_integers_are_close(layout, kernel, precision, within, scaler, tmp_path):
+    model = model_of(kernel, layout, scaler)
     outcome = run_c(written(model, tmp_path, precision=precision, rows=ROWS), artefact_of(model), ROWS)
-    expected = model.decision_function(ROWS)
-    np.testing.assert_allclose(outcome.scores[:, 0], expected, rtol=0, atol=within * np.abs(expected).max())
+    if layout == "regression":
+        expected, found = model.predict(ROWS), outcome.labels
+    else:
+        expected, found = model.decision_function(ROWS), outcome.scores[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=within * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -161,12 +172,30 @@ def test_the_header_fits_the_source_in_c_and_in_cpp(layout, tmp_path):
     (tmp_path / "both.c").write_text('#include "a model-1.h"\n#include "a model-1.c"\n')
     labels = "#include <string>\nstd::string" if layout == "words" else "double"
     include, kind = labels.rpartition("\n")[::2]
-    text = f'{include}\n#include "a model-1.h"\nconst {kind} labels[] = A_MODEL_1_LABELS;\n'
+    use = f"const {kind} labels[] = A_MODEL_1_LABELS;"
+    if not LAYOUTS[layout][0].size:
+        use = "decltype(a_model_1_predict(0)) found(const float *x) { return a_model_1_predict(x); }"
+    text = f'{include}\n#include "a model-1.h"\n{use}\n'
     (tmp_path / "user.cpp").write_text(text)
     for compiler, name in (("gcc", "both.c"), ("g++", "user.cpp")):
         strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wmissing-prototypes"][: 5 if compiler == "gcc" else 4]
         command = [compiler, *strict, "-c", tmp_path / name, "-o", tmp_path / "out.o", "-Wno-unused-variable"]
         subprocess.run(command, check=True)
+
+
+def test_the_header_says_what_a_prediction_is(tmp_path):
+    written(model_of(layout="regression"), tmp_path, "price")
+    header, source = ((tmp_path / f"price.{ending}").read_text() for ending in "hc")
+    assert "float price_predict(const float *x);" in header
+    assert "9 points of 7 features, regression, rbf kernel" in source
+    for word in ("SCORES", "LABELS", "CLASS", "_scores"):
+        assert word not in header
+    written(model_of(layout="novelty"), tmp_path, "fault")
+    header, source = ((tmp_path / f"fault.{ending}").read_text() for ending in "hc")
+    assert "int fault_predict(const float *x);" in header
+    assert "FAULT_SCORES 1" in header
+    assert "LABELS" not in header
+    assert "1 for a row like the training rows, -1 for a novel one" in source
 
 
 def test_class_names_become_identifiers(tmp_path):

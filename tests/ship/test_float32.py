@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from slimsvm import SlimSVC, export
-from slimsvm.estimators.svc import classifier_of
+from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import RBF
@@ -87,7 +87,7 @@ def test_that_name_is_free_where_there_is_no_second_file(tmp_path):
 def test_points_that_would_not_fit_into_memory_are_refused(size):
     points = csr_array((size, 2**31 - 1))
     model = Expansion(RBF(1.0), points, np.ones((size, 1)), np.zeros(1))
-    svc = classifier_of(Imported(model, OneVsRest(2), np.array([0, 1]), 2**31 - 1, {}))
+    svc = machine_of(Imported(model, OneVsRest(2), np.array([0, 1]), 2**31 - 1, {}))
     with pytest.raises(ValueError, match="GiB"):
         artefact_of(svc)
 

@@ -9,15 +9,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from shipped import ROWS, assert_agrees, model_of
+from shipped import LAYOUTS, ROWS, assert_agrees, model_of
 
 from slimsvm import export
 from tools.targets import Outcome, missing
 
 PAGE = """<!doctype html><meta charset="utf-8"><pre id="out">waiting</pre><script type="module">
-import { classes, features, predict, scores } from "./made.mjs";
+import * as made from "./made.mjs";
 const rows = await (await fetch("rows.json")).json();
-const result = { classes, features, labels: rows.map(predict), scores: rows.map(scores) };
+const { classes = [], features, predict, scores } = made;
+const result = { classes, features, labels: rows.map(predict), scores: scores ? rows.map(scores) : null };
 document.getElementById("out").textContent = JSON.stringify(result);
 </script>"""
 
@@ -41,7 +42,7 @@ def served(tmp_path):
 
 
 @pytest.mark.skipif(bool(missing("chromium")), reason="chromium is not installed")
-@pytest.mark.parametrize("layout", ["words", "votes"])
+@pytest.mark.parametrize("layout", ["words", "votes", "regression", "novelty"])
 def test_a_browser_gives_the_scores_of_python(served, tmp_path, layout):
     folder, address = served
     model = model_of(layout=layout, scaler="clipped")
@@ -54,5 +55,6 @@ def test_a_browser_gives_the_scores_of_python(served, tmp_path, layout):
     page = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     found = json.loads(re.search(r'<pre id="out">(.*?)</pre>', page, re.DOTALL)[1].replace("&amp;", "&"))
     assert found["features"] == 7
-    assert found["classes"] == model.classes_.tolist()
-    assert_agrees(model, Outcome(np.array(found["labels"]), np.array(found["scores"])))
+    assert found["classes"] == LAYOUTS[layout][0].tolist()
+    scores = None if found["scores"] is None else np.array(found["scores"])
+    assert_agrees(model, Outcome(np.array(found["labels"]), scores))

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import slimsvm
-from slimsvm import SlimSVC, export, runtime, save
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, export, runtime, save
 from slimsvm.files.trusted import TRUSTED_TYPES
 from slimsvm.kernels.spec import SPECS
 from slimsvm.reducers.slant import Slant
@@ -23,11 +23,15 @@ from slimsvm.trainers import TRAINERS
 
 
 def assert_same(run, model, X=ROWS):
-    np.testing.assert_array_equal(run(X), model.predict(X))
-    np.testing.assert_allclose(run.scores(X), model.decision_function(X), rtol=1e-9, atol=1e-12)
-    assert run(X[3]) == model.predict(X[3:4])[0]
+    scores = getattr(model, "decision_function", model.predict)
+    if scores == model.predict:
+        np.testing.assert_allclose(run(X), model.predict(X), rtol=1e-9, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(run(X), model.predict(X))
+    assert run(X[3]) == run(X[3:4])[0]
     assert np.shape(run(X[3])) == ()
-    np.testing.assert_allclose(run.scores(X[3].tolist()), model.decision_function(X[3:4])[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.scores(X), scores(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.scores(X[3].tolist()), scores(X[3:4])[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -43,9 +47,12 @@ def test_every_kernel_runs(kernel):
     assert_same(runtime(model), model)
 
 
-@pytest.mark.parametrize("ending", [".json", ".slim", ".libsvm"])
-def test_files_run(ending, tmp_path):
-    model, path = model_of(layout="votes"), tmp_path / f"m{ending}"
+@pytest.mark.parametrize(
+    ("ending", "layout"),
+    [(".libsvm", "votes"), *((ending, layout) for ending in (".json", ".slim") for layout in LAYOUTS)],
+)
+def test_files_run(ending, layout, tmp_path):
+    model, path = model_of(layout=layout), tmp_path / f"m{ending}"
     if ending == ".slim":
         save(model, path)
     else:
@@ -62,8 +69,9 @@ def test_threads_share_one_runtime():
     np.testing.assert_array_equal(labels, np.repeat(model.predict(ROWS), 5))
 
 
-def test_a_json_file_runs_without_scikit_learn(tmp_path):
-    model = model_of(scaler="clipped", layout="words")
+@pytest.mark.parametrize("layout", ["words", "regression", "novelty"])
+def test_a_json_file_runs_without_scikit_learn(layout, tmp_path):
+    model = model_of(scaler="clipped", layout=layout)
     export(model, tmp_path / "m.json")
     code = f"""
     import sys
@@ -73,7 +81,8 @@ def test_a_json_file_runs_without_scikit_learn(tmp_path):
     print(slimsvm.runtime({str(tmp_path / "m.json")!r})({ROWS[0].tolist()}))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == model.predict(ROWS[:1])[0]
+    found, expected = done.stdout.strip(), model.predict(ROWS[:1])[0]
+    assert found == str(expected) if layout != "regression" else float(found) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_kernel_that_does_not_run_is_named():
@@ -136,9 +145,17 @@ def test_skops_keeps_what_any_trainer_leaves(trainer):
     assert_kept_by_skops(SlimSVC(5, trainer=TRAINERS[trainer](), random_state=0).fit(X, y), X)
 
 
+@pytest.mark.parametrize("estimator", [SlimSVR(5, random_state=0), SlimOneClassSVM(5, random_state=0)], ids=["svr", "one"])
+def test_skops_keeps_regressors_and_novelty_detectors(estimator):
+    X, y = load_iris(return_X_y=True)
+    assert_kept_by_skops(make_pipeline(StandardScaler(), estimator).fit(X, y), X)
+
+
 def assert_kept_by_skops(model, X):
     skops = pytest.importorskip("skops.io")
     data = skops.dumps(model)
     assert set(skops.get_untrusted_types(data=data)) <= set(TRUSTED_TYPES)
     loaded = skops.loads(data, trusted=TRUSTED_TYPES)
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    for answer in ("predict", "decision_function"):
+        if hasattr(model, answer):
+            np.testing.assert_array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))

@@ -1,4 +1,7 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export. Each imports what it needs when it runs."""
+"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+
+Each imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ from .parse import (
     TimeLimit,
     Tolerance,
     Trust,
+    at_least_zero,
     check_methods,
     check_output,
     export_names,
@@ -47,11 +51,16 @@ from .parse import (
     read_model,
     read_model_and_rows,
     read_test_rows,
+    read_training_rows,
+    share_of_rows,
     trainer_names,
     whole,
 )
-from .render import accuracies, accuracy, fail, message_of, plain, progress, show, show_files, show_model, show_warning
+from .render import fail, measures, message_of, plain, progress, show, show_files, show_model, show_warning
+from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
+from .tasks import TASKS, make_estimator, own_settings, quality, task_of
+from .tuning import register as register_tuning
 
 app = typer.Typer(
     help="Kernel SVMs that are small enough to ship.",
@@ -118,6 +127,15 @@ def demo(
 @app.command(cls=Command)
 def train(
     data: DataFile,
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            parser=one_of(lambda: TASKS),
+            metavar="NAME",
+            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --target).",
+        ),
+    ] = "classify",
     output: Output = Path("model.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
@@ -127,7 +145,30 @@ def train(
     gamma: Annotated[
         Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
     ] = "scale",
-    C: Annotated[float, typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
+    C: Annotated[
+        float | None,
+        typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.", show_default="1.0"),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            parser=at_least_zero,
+            metavar="FLOAT",
+            help="regress: errors up to this size cost nothing.",
+            show_default="0.1",
+        ),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        typer.Option(
+            "--nu",
+            parser=share_of_rows,
+            metavar="FLOAT",
+            help="novelty: the share of rows that may be called novel.",
+            show_default="0.5",
+        ),
+    ] = None,
     degree: Annotated[
         int, typer.Option("--degree", parser=whole(0, LARGEST_DEGREE), metavar="INTEGER", help="Of the poly kernel.")
     ] = 3,
@@ -180,37 +221,37 @@ def train(
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
     check_output(output, force)
-    check_methods(trainer, reducer, kernel, budget, tolerance)
+    own = own_settings(task, C=C, epsilon=epsilon, nu=nu, class_weight="balanced" if balanced else None)
+    check_methods(task, trainer, reducer, kernel, budget, tolerance)
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
-    from ..estimators import SlimSVC, fit_reporting
-    from ..files.datasets import read_data
+    from ..estimators import fit_reporting
 
-    X, y = read_data(data, target=target, split=split)
-    tests = read_test_rows(test, target, X.shape[1])
-    svc = SlimSVC(
-        budget,
+    X, y = read_training_rows(data, task, target, split)
+    tests = read_test_rows(test, task, target, X.shape[1])
+    svm = make_estimator(
+        task,
+        budget=budget,
         tolerance=tolerance,
         kernel=kernel,
         gamma=gamma,
-        C=C,
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
         reducer=make_reducer(reducer, time_limit),
         tol=tol,
         max_iter=max_iter,
-        class_weight="balanced" if balanced else None,
         cache_mb=cache_mb,
         random_state=seed,
         device=device,
+        **own,
     )
     scaler = make_scaler(scale, issparse(X))
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
-        _, interrupted = finished_or_best(lambda: fit_reporting(svc, rows, y, report=report), keep)
-    _write_model(svc if scaler is None else make_pipeline(scaler, svc), output, X, y, tests, interrupted)
+        _, interrupted = finished_or_best(lambda: fit_reporting(svm, rows, y, report=report), keep)
+    _write_model(svm if scaler is None else make_pipeline(scaler, svm), output, X, y, tests, interrupted)
 
 
 @app.command(cls=Command)
@@ -242,7 +283,7 @@ def compress(
     from ..estimators import compress_reporting
 
     big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)
-    tests = read_test_rows(test, target, X.shape[1])
+    tests = read_test_rows(test, task_of(big), target, X.shape[1])
     method = make_reducer(reducer, time_limit)
     with progress() as report:
         small, interrupted = finished_or_best(
@@ -259,7 +300,7 @@ def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupt
         save(model, output)
         if interrupted:
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
-        show_model(output, model, accuracies(model, X, y, tests))
+        show_model(output, model, measures(model, X, y, tests))
 
 
 @app.command(cls=Command)
@@ -273,12 +314,14 @@ def predict(
     trust: Trust = False,
     force: Force = False,
 ) -> None:
-    """Write the label of each row of DATA, one a line; the accuracy goes to stderr where DATA has labels."""
+    """Write the prediction for each row of DATA, one a line; accuracy or R^2 goes to stderr where DATA has labels."""
     if output is not None:
         check_output(output, force)
     from ..files.container import write_whole
 
     loaded, X, y = read_model_and_rows(model, data, trust, labels=False, target=target, split=split)
+    if scores and not hasattr(loaded, "decision_function"):
+        raise typer.BadParameter("a regressor has no scores but the values that it predicts", param_hint="--scores")
     labels = loaded.predict(X)
     if scores:
         values = loaded.decision_function(X).reshape(X.shape[0], -1)
@@ -290,8 +333,9 @@ def predict(
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
     else:
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
-    if y is not None:
-        print(f"accuracy {accuracy(labels, y)}", file=sys.stderr)
+    known = quality(task_of(loaded), labels, y)
+    if known is not None:
+        print(*known, file=sys.stderr)
 
 
 @app.command(cls=Command)
@@ -318,7 +362,7 @@ def export(
     rows: Annotated[
         Path | None, typer.Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
     ] = None,
-    flavor: Annotated[str | None, typer.Option("--flavor", help="ONNX: plain, or svm for one SVMClassifier.")] = None,
+    flavor: Annotated[str | None, typer.Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
     force: Force = False,
     trust: Trust = False,
 ) -> None:
@@ -349,6 +393,10 @@ def export(
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
+
+
+register_seeing(app)
+register_tuning(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 
-import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from ..estimators import SlimSVC, fit_reporting
-from ..kernels import Array
+from ..tradeoffs.measure import microseconds
 
 
 def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[str, ...], list[tuple[str, ...]], SlimSVC]:
@@ -26,13 +24,3 @@ def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[
         accuracy = f"{100 * model.score(X_test, y_test):.1f} %"
         rows.append((name, f"{expansion.size:,}", f"{expansion.nbytes:,}", accuracy, f"{microseconds(model, X_test):.1f}"))
     return head, rows, model
-
-
-def microseconds(model: SlimSVC, X: Array, repeats: int = 7) -> float:
-    """Return the time per row when all rows of X are predicted at once, the shortest of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        model.predict(X)
-        times.append(perf_counter() - start)
-    return 1e6 * float(np.min(times)) / X.shape[0]

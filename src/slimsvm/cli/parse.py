@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..files.numbers import strict_number
+from .tasks import check_able, labels_of, task_of
 
 SCALERS = ("none", "standard", "minmax", "maxabs")
 SPLITS = ("train", "test")
@@ -133,6 +134,22 @@ def finite(text: str | float) -> float:
     raise typer.BadParameter(f"{short(text)} is not a finite number")
 
 
+def at_least_zero(text: str | float) -> float:
+    """Return a finite number of 0 or more."""
+    number = strict_number(str(text))
+    if number is not None and 0 <= number < math.inf:
+        return number
+    raise typer.BadParameter(f"{short(text)} is not a number of 0 or more")
+
+
+def share_of_rows(text: str | float) -> float:
+    """Return a number above 0 and up to 1."""
+    number = strict_number(str(text))
+    if number is not None and 0 < number <= 1:
+        return number
+    raise typer.BadParameter(f"{short(text)} is not a share of the rows above 0 and up to 1, such as 0.05")
+
+
 def share_of_errors(text: str | float) -> float:
     """Return a number from 0 up to 1."""
     number = strict_number(str(text))
@@ -221,25 +238,31 @@ Seed = Annotated[
         help="Chooses the validation rows; the same seed gives the same model.",
     ),
 ]
-Target = Annotated[str | None, typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last).")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last; none for novelty)."),
+]
 Split = Annotated[
     str,
     typer.Option(
         "--split", parser=one_of(lambda: SPLITS), metavar="NAME", help="npz with X_train and X_test: train or test."
     ),
 ]
-TestFile = Annotated[Path | None, typer.Option("--test", help="Rows to measure the accuracy on.")]
+TestFile = Annotated[Path | None, typer.Option("--test", help="Rows to measure the model on.")]
 
 
 # Combinations of options
 
 
-def check_methods(trainer: str, reducer: str, kernel: str, budget: int | float | None, tolerance: float | None) -> None:
-    """Refuse a trainer, a reducer, a kernel and a budget that do not go together, before any data is read."""
+def check_methods(
+    task: str, trainer: str, reducer: str, kernel: str, budget: int | float | None, tolerance: float | None
+) -> None:
+    """Refuse a task, a trainer, a reducer, a kernel and a budget that do not go together, before any data is read."""
     from ..kernels import make_kernel
     from ..reducers import REDUCERS
     from ..trainers import TRAINERS
 
+    check_able(task, trainer, reducer, budget is not None or tolerance is not None)
     if trainer == "none":
         _check_no_trainer(reducer, budget, tolerance)
     budgeted = trainer != "none" and "budget" in {field.name for field in fields(TRAINERS[trainer])}
@@ -289,12 +312,12 @@ def make_reducer(name: str, seconds: float | None) -> Any:
 
 def make_scaler(name: str, sparse: bool) -> Any:
     """Return the scaler of that name, or None; zeros in sparse rows stay zero."""
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+    from ..importers import scalers
 
-    if sparse and name == "minmax":
-        raise typer.BadParameter("minmax would fill sparse rows; use --scale maxabs", param_hint="--scale")
-    scalers = {"standard": StandardScaler(with_mean=not sparse), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
-    return scalers.get(name)
+    try:
+        return scalers.make_scaler(name, sparse)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--scale") from error
 
 
 def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> str:
@@ -359,33 +382,50 @@ def _unpickled(path: Path) -> Any:
 
 
 def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> tuple[Any, Any, Any]:
-    """Return a model, and rows and labels of its width; a LIBSVM model takes rows with more features than it names."""
+    """Return a model, and rows of its width with labels as it takes them.
+
+    A LIBSVM model takes rows with more features than it names.
+    """
     from ..files.datasets import read_data
     from ..files.models import is_libsvm, read_libsvm
 
     model = read_model(path, trust)
-    if is_libsvm(path):
-        X, y = read_data(data, **options)
-        if X.shape[1] > model.n_features_in_:
-            return read_libsvm(path, X.shape[1]), X, y
     width = getattr(model, "n_features_in_", None)
     if width is None:
         raise ValueError(f"{path} holds a {type(model).__name__}, which is not a fitted model")
-    return model, *read_data(data, n_features=width, **options)
+    task = task_of(model)
+    options["labels"] = options.get("labels", True) and task != "novelty"
+    if is_libsvm(path):
+        X, y = read_data(data, **options)
+        if X.shape[1] > width:
+            return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
+    X, y = read_data(data, n_features=width, **options)
+    return model, X, labels_of(task, y)
 
 
-def read_test_rows(path: Path | None, target: str | None, width: int) -> tuple[Any, Any] | None:
-    """Return the rows and labels that accuracy is measured on, if a file is given."""
+def read_training_rows(path: Path, task: str, target: str | None, split: str) -> tuple[Any, Any]:
+    """Return rows, and labels as the task takes them."""
     from ..files.datasets import read_data
 
-    return None if path is None else read_data(path, target=target, split="test", n_features=width)
+    X, y = read_data(path, labels=task != "novelty", target=target, split=split)
+    return X, labels_of(task, y)
+
+
+def read_test_rows(path: Path | None, task: str, target: str | None, width: int) -> tuple[Any, Any] | None:
+    """Return the rows and labels that a model is measured on, if a file is given."""
+    from ..files.datasets import read_data
+
+    if path is None:
+        return None
+    X, y = read_data(path, labels=task != "novelty", target=target, split="test", n_features=width)
+    return X, labels_of(task, y)
 
 
 # Messages
 
 #: settings of the Python functions as their messages write them
 _SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|target|device)=(?=\S)")
-_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb)\b")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error)\b")
 
 
 def in_options(message: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .interrupts import raise_on_interrupt
 from .parse import in_options
+from .tasks import PREDICTIONS, quality, task_of
 
 Report = Callable[[str, float], None]
 
@@ -81,9 +82,9 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("
     Console(soft_wrap=True).print(table)
 
 
-def show_model(path: Path, model: Any, accuracies: Sequence[tuple[str, str]] = ()) -> None:
+def show_model(path: Path, model: Any, measures: Sequence[tuple[str, str]] = ()) -> None:
     """Print what is in a model and its file."""
-    show(f"{path} ({path.stat().st_size:,} bytes)", [*facts(model), *accuracies])
+    show(f"{path} ({path.stat().st_size:,} bytes)", [*facts(model), *measures])
 
 
 def show_files(files: Sequence[Path]) -> None:
@@ -92,47 +93,44 @@ def show_files(files: Sequence[Path]) -> None:
         print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
 
 
-def accuracy(predicted: Any, y: Any) -> str:
-    """Return the share of labels that are right, and their number."""
-    right = int((predicted == y).sum())
-    return f"{100 * right / len(y):.2f} % ({right:,} of {len(y):,})"
-
-
-def accuracies(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
-    """Return the accuracy on the rows given, and on test rows if there are any."""
-    measured = [("accuracy on these rows", accuracy(model.predict(X), y))]
-    if test is not None:
-        measured.append(("accuracy on test rows", accuracy(model.predict(test[0]), test[1])))
-    return measured
+def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
+    """Return how good the model is on the rows given, and on test rows if there are any."""
+    sets = {"these rows": (X, y)} | ({} if test is None else {"test rows": test})
+    found = {where: quality(task_of(model), model.predict(rows), labels) for where, (rows, labels) in sets.items()}
+    return [(f"{known[0]} on {where}", known[1]) for where, known in found.items() if known is not None]
 
 
 def facts(model: Any) -> list[tuple[str, str]]:
     """Return what `info` tells of a model."""
     from sklearn.pipeline import Pipeline
 
-    svc = _classifier(model)
-    expansion, classes = svc.model_, svc.classes_
+    svm = _machine(model)
+    expansion, goal = svm.model_, svm.goal_
     steps = [type(step).__name__ for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
     kernel = ", ".join(f"{name}={value:g}" for name, value in vars(expansion.kernel).items())
     return [
         ("kernel", f"{expansion.kernel.name}({kernel})"),
-        ("classes", f"{classes.size:,}: {', '.join(map(str, classes[:10]))}{' …' * (classes.size > 10)}"),
-        ("features", f"{svc.n_features_in_:,}"),
+        ("predicts", PREDICTIONS[task_of(svm)]) if goal.real else ("classes", _classes(svm.classes_)),
+        ("features", f"{svm.n_features_in_:,}"),
         ("preprocessing", ", ".join(steps) or "none"),
         ("support vectors", f"{expansion.size:,}"),
-        ("outputs", f"{expansion.bias.size:,} ({svc.goal_.name})"),
+        ("outputs", f"{expansion.bias.size:,} ({goal.name})"),
         *costs(model),
     ]
 
 
-def _classifier(model: Any) -> Any:
-    """Return the classifier without the steps before it, as a SlimSVC."""
+def _classes(classes: Any) -> str:
+    return f"{classes.size:,}: {', '.join(map(str, classes[:10]))}{' …' * (classes.size > 10)}"
+
+
+def _machine(model: Any) -> Any:
+    """Return the estimator without the steps before it, as one of ours."""
     from sklearn.pipeline import Pipeline
 
-    from ..estimators import classifier_of, imported
+    from ..estimators import imported, machine_of
 
     last = model[-1] if isinstance(model, Pipeline) else model
-    return last if hasattr(last, "model_") else classifier_of(imported(last))
+    return last if hasattr(last, "model_") else machine_of(imported(last))
 
 
 def costs(model: Any) -> list[tuple[str, str]]:
@@ -140,7 +138,7 @@ def costs(model: Any) -> list[tuple[str, str]]:
     from ..ship.c import CExporter
     from ..ship.source import artefact_of
 
-    expansion, cost = _classifier(model).model_, {}
+    expansion, cost = _machine(model).model_, {}
     if max(expansion.size, 1) * expansion.points.shape[1] <= LARGEST_COST:
         for precision in ("float32", "int8"):
             with suppress(ValueError):  # not every kernel has an integer form, and not every number a float32 one

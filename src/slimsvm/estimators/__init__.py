@@ -1,20 +1,23 @@
 """What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress, and what Ctrl-C raises."""
 
 from .base import fit_reporting
-from .compress import compress, compress_reporting, imported
+from .compress import compress, compress_reporting
+from .imported import imported
 from .interrupted import Interrupted
+from .machines import MACHINES, machine_of
 from .one_class import SlimOneClassSVM
-from .svc import SlimSVC, classifier_of
+from .svc import SlimSVC
 from .svr import SlimSVR
 
 __all__ = [
+    "MACHINES",
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
     "SlimSVR",
-    "classifier_of",
     "compress",
     "compress_reporting",
     "fit_reporting",
     "imported",
+    "machine_of",
 ]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from ..goals import Goal
@@ -21,10 +20,13 @@ from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
 from ..selection import Selection
 from .calibrating import keep_calibration
+from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
-from .methods import check_methods, keeps_budget, make_reducer, make_trainer
+from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
+from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
 MOST_OUTPUTS = 1 << 24
@@ -41,7 +43,7 @@ class Labelled:
     weights: Array
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     """Base of the estimators; each adds its parameters, its labels and its predictions."""
 
     #: what y is: "classes", "values" or "none"
@@ -79,21 +81,6 @@ class KernelMachine(BaseEstimator):
         error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
-    @property
-    def support_vectors_(self) -> Matrix:
-        """The points of the model."""
-        return self.model_.points
-
-    @property
-    def dual_coef_(self) -> Array:
-        """The coefficients, one row per output."""
-        return self.model_.coef.T
-
-    @property
-    def intercept_(self) -> Array:
-        """The bias of each output."""
-        return self.model_.bias
-
 
 def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
     """Do the work of `fit`, and call report(phase, share done) on the way."""
@@ -107,7 +94,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         # how far off kernel values may be for a solution to `tol`
-        C, tol = getattr(trainer, "C", estimator.C), getattr(trainer, "tol", estimator.tol)
+        C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
         error = tol / (C * float(selection.weights.max()))
         allowed, start = None, None
         if estimator.tolerance is not None:
@@ -121,6 +108,7 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
     fitted.goal_ = selection.goal
+    fitted._support = _support(fitted, fit, selection)
     keep_calibration(fitted, selection, trainer, error)
     fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
@@ -132,11 +120,22 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     return estimator
 
 
+def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
+    """Return the row numbers of the support vectors in the training set; None where they are not rows."""
+    if estimator.model_ is fit.model and fit.support is not None:
+        return selection.ids[fit.support]
+    if estimator.path_ is not None and not selection.reducer.selects:
+        return None
+    rows = rows_equal_to(estimator.model_.points, selection.X)
+    return None if rows is None else selection.ids[rows]
+
+
 def _selection(
     estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
 ) -> Selection:
     """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
     given, y = training_rows(estimator, X, y, least=2)
+    estimator.shape_fit_ = given.shape
     X, y, weights, kept = weighted_rows(given, y, sample_weight)
     gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
@@ -145,7 +144,8 @@ def _selection(
     whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
-    for C in {estimator.C, *(getattr(method, "C", estimator.C) for method in (trainer, reducer))}:
+    own = finite_cost(estimator.C)
+    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     return Selection(
         X,

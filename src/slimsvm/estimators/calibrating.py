@@ -22,18 +22,23 @@ from .interrupted import was_interrupted
 FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 2000, 400, 5
 
 
-def keep_calibration(estimator: Any, selection: Selection, trainer: Any, error: float) -> None:
-    """Set `calibration_` of a fitted classifier: the map to probabilities, or None."""
+def keep_calibration(
+    estimator: Any, selection: Selection, trainer: Any, error: float, full: Expansion | None = None
+) -> None:
+    """Set `calibration_` of a fitted classifier: the map to probabilities, or None.
+
+    `full` is a full model that was trained elsewhere, on rows that are not known here.
+    """
     name = getattr(estimator, "calibration", None)
     if not hasattr(estimator, "classes_"):
         return
     estimator.calibration_ = None
     if name is not None and not was_interrupted(estimator.path_):
-        estimator.calibration_ = calibration_of(name, selection, trainer, estimator.model_, estimator.path_, error)
+        estimator.calibration_ = calibration_of(name, selection, trainer, estimator, error, full)
 
 
 def calibration_of(
-    name: str, selection: Selection, trainer: Any, model: Expansion, path: Path | None, error: float
+    name: str, selection: Selection, trainer: Any, estimator: Any, error: float, full: Expansion | None = None
 ) -> Calibration:
     """Return the map for a model, fitted to scores of like models on rows that these have not seen.
 
@@ -41,16 +46,17 @@ def calibration_of(
     has seen them; otherwise one made in the same way without them. With few rows there are several, and each row is scored
     by the one that was made without it.
     """
-    size = None if path is None else model.size
+    path: Path | None = estimator.path_
+    size = None if path is None else estimator.model_.size
     if selection.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
-        parts = [(rows, _like_model(selection, trainer, train, size, error)) for train, rows in _folds(selection)]
+        parts = [(rows, _like_model(selection, trainer, train, size, error, full)) for train, rows in _folds(selection)]
     else:
         train, validation = selection.split()
         judged = next((step for step in path or () if step.size == size), None)
         if judged is not None and not selection.reducer.used_model(judged):
             parts = [(validation, judged.model)]
         else:
-            parts = [(validation, _like_model(selection, trainer, train, size, error))]
+            parts = [(validation, _like_model(selection, trainer, train, size, error, full))]
     rows = np.concatenate([some for some, _ in parts])
     outputs = np.vstack([like.on(selection.rows(some)) for some, like in parts])
     return calibrate(
@@ -67,9 +73,12 @@ def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
     yield from StratifiedKFold(FOLDS, shuffle=True, random_state=selection.seed).split(everything, labels)
 
 
-def _like_model(selection: Selection, trainer: Any, train: Array, size: int | None, error: float) -> Expansion:
+def _like_model(
+    selection: Selection, trainer: Any, train: Array, size: int | None, error: float, full: Expansion | None
+) -> Expansion:
     """Return a model of some of the rows, made as the final one is: the full model, or one of that size."""
-    full = None if trainer is None else trainer.fit(selection.task(train, error=error)).model
+    if trainer is not None:
+        full = trainer.fit(selection.task(train, error=error)).model
     if size is None or (full is not None and full.size <= size):
         assert full is not None
         return full

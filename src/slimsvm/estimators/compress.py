@@ -1,4 +1,4 @@
-"""compress: shrink a fitted kernel SVM, be it ours or scikit-learn's."""
+"""compress: shrink a fitted kernel machine, be it ours or of another library."""
 
 from __future__ import annotations
 
@@ -6,58 +6,72 @@ import copy
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..importers.sklearn import Imported, import_svc
-from ..kernels import Array, Matrix
-from ..model import Status
+from ..goals import CLASSIFIERS
+from ..kernels import Matrix
 from ..progress import silent
-from ..selection import Selection
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
-from .methods import make_reducer
-from .svc import SlimSVC
-from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
-
-#: parameters of a SlimSVC that its compressed form keeps
-KEPT = ("kernel", "gamma", "C", "degree", "coef0", "trainer", "tol", "max_iter", "class_weight", "cache_mb")
+from .shrink import Shrinking
 
 
 def compress(
     model: Any,
-    X: Matrix,
-    y: Any,
+    X: Matrix | None = None,
+    y: Any = None,
     *,
     budget: int | float | None = None,
     tolerance: float | None = None,
     reducer: Any = "slim",
+    multiclass: str | None = None,
     sample_weight: Any = None,
     validation_fraction: float = 0.2,
+    calibration: str | None = None,
     device: str = "cpu",
     random_state: Any = None,
 ) -> Any:
-    """Shrink a fitted kernel SVM: an SVC, NuSVC or SlimSVC, or a Pipeline that ends in one.
+    """Shrink a fitted kernel machine: a classifier, a regressor or a novelty detector.
 
     Parameters
     ----------
-    model : SVC, NuSVC, SlimSVC or Pipeline
-        A fitted model. It is left unchanged.
-    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
-        Rows and labels such as the model was trained on, before the transformers of a Pipeline. For an honest `tolerance`,
-        give rows that the model was not trained on.
+    model : estimator
+        A fitted SlimSVC, SlimSVR or SlimOneClassSVM; an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge of one output, or
+        GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; an SVM of scikit-learn-intelex,
+        cuML or ThunderSVM; what `slimsvm.load` reads from a LIBSVM file; or a Pipeline, TransformedTargetRegressor,
+        GridSearchCV or other search with one of them in it. It is left unchanged.
+    X : array-like or sparse matrix of shape (n_samples, n_features), default=None
+        Rows such as the model was trained on, before the transformers of a Pipeline. For an honest `tolerance`, give rows
+        that the model was not trained on. Without rows, the support vectors and random points between pairs of them stand
+        for them. They say nothing about where rows are dense, lie near the boundary of a classifier, and have no true
+        labels, so the small model is as good as it can be only where they lie, and validation errors are differences to
+        the full model there.
+    y : array-like of shape (n_samples,), default=None
+        Their labels or target values. Without them a small model follows the predictions of the full one, with its
+        mistakes. Novelty detectors take none.
     budget : int or float, default=None
         Support vectors at most: a count, or a fraction of the model's. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. With neither budget nor
-        tolerance the full model is returned as a SlimSVC.
+        tolerance the full model is returned as an estimator of ours.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, as in `SlimSVC`.
+    multiclass : {"ovr", "ovo", "dag"}, default=None
+        The outputs of a small classifier of three classes or more: one for each class, fitted to the labels ("ovr"), or one
+        for each pair of classes, decoded by votes ("ovo") or by a decision DAG ("dag", k - 1 pairs for k classes). None is
+        "ovr" for reducers that need no full model, as "slim", and the model's own for the others. The full model, where
+        that is returned, keeps its own.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, in the loss and in the validation error. A row of weight 0 counts as absent. They are
         multiplied by the model's class_weight; "balanced" is computed from y.
     validation_fraction : float, default=0.2
         The share of the rows that models are compared on.
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How the scores of a small classifier become probabilities, as in `SlimSVC`. For honest ones, give rows that the
+        model was not trained on.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
     random_state : int, RandomState instance or None, default=None
@@ -65,9 +79,9 @@ def compress(
 
     Returns
     -------
-    SlimSVC or Pipeline
-        A fitted SlimSVC, or a Pipeline of the same fitted transformers that ends in one. It has the outputs of the model:
-        one column per pair of classes for an SVC of three classes or more.
+    SlimSVC, SlimSVR, SlimOneClassSVM, Pipeline or TransformedTargetRegressor
+        A fitted estimator for what the model does; a Pipeline or TransformedTargetRegressor of the same fitted transformers
+        with one in it. Of a search, its best estimator is shrunk and returned.
 
     Raises
     ------
@@ -75,23 +89,33 @@ def compress(
         After Ctrl-C, where small models had been found: `best` is the best of them, in the form in which it would have been
         returned. It is a KeyboardInterrupt.
 
+    Warns
+    -----
+    UserWarning
+        For what the small model cannot keep, such as probability=True.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import SVC
     >>> from slimsvm import compress
     >>> X, y = load_iris(return_X_y=True)
-    >>> small = compress(SVC().fit(X, y), X, y, budget=6, random_state=0)
+    >>> svc = SVC().fit(X, y)
+    >>> small = compress(svc, X, y, budget=6, random_state=0)
+    >>> len(small.support_vectors_) <= 6
+    True
+    >>> small = compress(svc, budget=6, random_state=0)  # from its support vectors alone
     >>> len(small.support_vectors_) <= 6
     True
     """
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
+    settings |= {"multiclass": multiclass, "calibration": calibration}
     return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent, **settings)
 
 
 def compress_reporting(
     model: Any,
-    X: Matrix,
+    X: Matrix | None,
     y: Any,
     budget: Any,
     tolerance: Any,
@@ -99,93 +123,70 @@ def compress_reporting(
     random_state: Any,
     *,
     report: Report,
+    multiclass: str | None = None,
     sample_weight: Any = None,
     validation_fraction: float = 0.2,
+    calibration: str | None = None,
     device: str = "cpu",
 ) -> Any:
     """Do the work of `compress`, and call report(phase, share done) on the way."""
+    if X is None and (y is not None or sample_weight is not None):
+        raise ValueError("y and sample_weight belong to rows, and X is None; give X too, or the model alone")
+    if multiclass not in (None, *CLASSIFIERS):
+        raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= {"validation_fraction": validation_fraction, "device": device}
-    check_settings(SlimSVC(**settings))
-    small = _shrunk(model, X, y, sample_weight, settings, report)
-    if was_interrupted(_last(small).path_):
+    settings |= {} if calibration is None else {"calibration": calibration}
+    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, report))
+    if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)
     return small
 
 
-def _shrunk(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> Any:
-    """Return a Pipeline with its last step shrunk, or a shrunk SVM."""
-    if not isinstance(model, Pipeline):
-        return _small_svc(model, X, y, sample_weight, settings, report)
+def _shrunk(model: Any, X: Matrix | None, y: Any, machine: Shrinking) -> Any:
+    """Return a model whose kernel machine is shrunk, in the wrappers of the large one."""
+    if isinstance(model, BaseSearchCV):
+        return _shrunk(_best_of(model), X, y, machine)
+    if isinstance(model, Pipeline):
+        return _shrunk_pipeline(model, X, y, machine)
+    if isinstance(model, TransformedTargetRegressor):
+        return _shrunk_on_transformed_targets(model, X, y, machine)
+    return machine.shrunk(model, X, y)
+
+
+def _best_of(search: Any) -> Any:
+    """Return the best estimator of a search, which it has only where it was fitted again to all rows."""
+    check_is_fitted(search)
+    if not hasattr(search, "best_estimator_"):
+        raise ValueError(
+            f"this {type(search).__name__} has refit=False and no best_estimator_; fit it with refit=True, or give an "
+            "estimator that is fitted with its best_params_"
+        )
+    return search.best_estimator_
+
+
+def _shrunk_pipeline(model: Pipeline, X: Matrix | None, y: Any, machine: Shrinking) -> Pipeline:
+    """Return a Pipeline with its last step shrunk; the transformers are shared, fitted as they are."""
     check_is_fitted(model)
     last, final = model.steps[-1]
-    rows = model[:-1].transform(X) if len(model.steps) > 1 else X
-    pipeline = copy.copy(model)  # the transformers are shared, fitted as they are
-    pipeline.steps = [*model.steps[:-1], (last, _shrunk(final, rows, y, sample_weight, settings, report))]
+    rows = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
+    pipeline = copy.copy(model)
+    pipeline.steps = [*model.steps[:-1], (last, _shrunk(final, rows, y, machine))]
     return pipeline
 
 
-def _last(model: Any) -> Any:
-    """Return the last step of a Pipeline, of Pipelines within it too, or the model itself."""
-    return _last(model.steps[-1][1]) if isinstance(model, Pipeline) else model
+def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine: Shrinking) -> Any:
+    """Return the model with its regressor shrunk on transformed targets; the transformer is shared."""
+    check_is_fitted(model, "regressor_")
+    if y is not None:
+        y = np.asarray(model.transformer_.transform(column_or_1d(y, warn=True).reshape(-1, 1))).ravel()
+    whole = copy.copy(model)
+    whole.regressor = whole.regressor_ = _shrunk(model.regressor_, X, y, machine)
+    return whole
 
 
-def _small_svc(model: Any, X: Matrix, y: Any, sample_weight: Any, settings: dict[str, Any], report: Report) -> SlimSVC:
-    source = imported(model)
-    small = SlimSVC(**settings, **source.params)
-    small.n_features_in_ = source.n_features
-    if hasattr(model, "feature_names_in_"):
-        small.feature_names_in_ = model.feature_names_in_
-    reducer = make_reducer(small)
-    X, y = training_rows(small, X, y, reset=False, least=2)
-    source.model.kernel.check_rows(X)
-    check_labels(y, source.classes)
-    X, y, weights, kept = weighted_rows(X, y, sample_weight)
-    check_classes(np.unique(y))
-    labels = np.searchsorted(source.classes, y)
-    weights = weights * class_weights(small.class_weight, source.classes, y)[labels]
-    check_costs(small.C, weights)
-    selection = Selection(
-        X,
-        labels,
-        weights,
-        source.model.kernel,
-        source.goal,
-        reducer,
-        seed_of(small.random_state),
-        kept,
-        small.validation_fraction,
-        small.device,
-        small.cache_mb,
-        report=report,
-    )
-    allowed = None if small.tolerance is None else selection.validation_error(source.model) + small.tolerance
-    small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
-    small.goal_, small.classes_ = source.goal, source.classes
-    small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
-    small.status_ = _status_of(model) if small.path_ is None else small.path_.status
-    return small
-
-
-def _status_of(model: Any) -> Status:
-    """Return how the training of a fitted model ended."""
-    if isinstance(model, SlimSVC):
-        return getattr(model, "status_", Status.CONVERGED)
-    return Status.MAX_ITER if model.fit_status_ else Status.CONVERGED
-
-
-def imported(model: Any) -> Imported:
-    """Return the expansion inside a fitted SVM of ours or scikit-learn's."""
-    if not isinstance(model, SlimSVC):
-        return import_svc(model)
-    check_is_fitted(model)
-    params = {name: getattr(model, name) for name in KEPT}
-    params["trainer"] = params["trainer"] or "smo"  # so that the small model can be fitted again
-    return Imported(model.model_, model.goal_, model.classes_, model.n_features_in_, params)
-
-
-def check_labels(y: Array, classes: Array) -> None:
-    """Raise ValueError for labels that the model does not know."""
-    strange = np.setdiff1d(y, classes)
-    if strange.size:
-        raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
+def _innermost(model: Any) -> Any:
+    """Return the kernel machine in a Pipeline or TransformedTargetRegressor, or the model itself."""
+    if isinstance(model, Pipeline):
+        return _innermost(model.steps[-1][1])
+    return _innermost(model.regressor_) if isinstance(model, TransformedTargetRegressor) else model

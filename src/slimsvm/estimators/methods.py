@@ -15,8 +15,16 @@ from ..reducers import REDUCERS
 from ..selection import check_kernel, names_where
 from ..trainers import TRAINERS
 
+#: the C of a hard margin, C=inf: large enough that no coefficient of separable rows reaches it, and rows that cannot be
+#: separated still have an optimum. Larger costs leave fewer digits for the gap
+HARD_MARGIN = 1e12
 #: settings that a method takes from the estimator unless its instance has values of its own
 SHARED = ("C", "tol", "max_iter")
+
+
+def finite_cost(C: float) -> float:
+    """Return C as methods take it: a number, for C=inf as well."""
+    return HARD_MARGIN if np.isposinf(C) else C
 
 
 def make_trainer(estimator: Any) -> Any:
@@ -39,6 +47,8 @@ def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any
     taken = {name: getattr(estimator, name) for name in SHARED if name in fields and getattr(method, name) == fields[name]}
     if "budget" in fields and method.budget is None:
         taken["budget"] = _budget(estimator.budget, given)
+    if "C" in fields:
+        taken["C"] = finite_cost(taken.get("C", method.C))
     method = dataclasses.replace(method, **taken)
     for name in ("C", "tol"):
         check_positive(f"{name} of the {what}", getattr(method, name, 1.0))
@@ -97,7 +107,7 @@ def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> Non
             "trainer=None fits a small model to labels, and novelty detection has none; give trainer='smo', whose model is "
             "shrunk to the budget"
         )
-    if reducer.needs_model:
+    if reducer.requires_model:
         raise ValueError(
             f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "
             f"from the labels alone are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"

@@ -12,6 +12,7 @@ from sklearn.base import OutlierMixin
 from ..goals import Novelty
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .watched import watched
 
 
 class SlimOneClassSVM(OutlierMixin, KernelMachine):
@@ -50,6 +51,8 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         The share of the rows on which models are compared when a budget or tolerance is given.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
+    verbose : bool, default=False
+        Print how far the fit has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random.
 
@@ -57,9 +60,9 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
     ----------
     offset_ : float
         decision_function = score_samples - offset_.
-    support_vectors_, dual_coef_, intercept_, path_
+    support_vectors_, support_, dual_coef_, intercept_, coef_, n_support_, path_
         As in `SlimSVR`.
-    n_kernel_evals_, n_iter_, status_, model_, n_features_in_, feature_names_in_
+    n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, n_features_in_, feature_names_in_
         As in `SlimSVC`.
 
     Examples
@@ -93,6 +96,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.budget = budget
@@ -109,6 +113,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> SlimOneClassSVM:
@@ -128,7 +133,8 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         self : SlimOneClassSVM
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        with watched(self, X, y, sample_weight) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report)
 
     def decision_function(self, X: Matrix) -> Array:
         """Return the signed distance of each row to the boundary; it is below 0 for novel rows.
@@ -143,7 +149,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The scores.
         """
-        return self.goal_.scores(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.scores(outputs))
 
     def score_samples(self, X: Matrix) -> Array:
         """Return the scores before `offset_` is subtracted: sums of kernel values, larger for rows like the training rows.
@@ -173,7 +179,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The predictions.
         """
-        return self.goal_.decode(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.decode(outputs))
 
     @property
     def offset_(self) -> float:

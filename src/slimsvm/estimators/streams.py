@@ -13,7 +13,7 @@ from ..goals import OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
 from ..model import Status, Task
 from ..rows.homes import open_rows
-from .methods import check_weights, make_trainer
+from .methods import check_weights, finite_cost, make_trainer
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: the estimator's settings that must not change while a stream goes on
@@ -57,7 +57,8 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: 
         state = stream.state
     state = trainer.learn(state, task, np.arange(X.shape[0]))
     fitted.model_, fitted.goal_ = state.expansion(kernel), OneVsRest(classes.size)
-    fitted.classes_, fitted.path_ = classes, None
+    fitted.classes_, fitted.path_, fitted._support = classes, None, None
+    fitted.shape_fit_ = X.shape
     fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
     fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED
     keep_stream(fitted, trainer, kernel, state)
@@ -80,7 +81,7 @@ def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array
     weights = weights * class_weights(estimator.class_weight, classes, classes)[labels]
     known = np.append(weights, 1.0)  # rows of other batches have weight 1, as far as this batch knows
     check_weights(trainer, known)
-    check_costs(estimator.C, known)
+    check_costs(finite_cost(estimator.C), known)
     rows = open_rows(kernel, X, device=estimator.device, cache_mb=0.0, error=0.0)
     return Task(rows, OneVsRest(classes.size).encode(labels), weights)
 

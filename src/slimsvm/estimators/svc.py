@@ -9,13 +9,20 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..goals import OneVsOne, OneVsRest
-from ..importers.sklearn import Imported
+from ..goals import CLASSIFIERS, Goal, OneVsOne
+from ..goals.decision import Decision
 from ..kernels import Array, Matrix
-from .base import KernelMachine, Labelled, fit_reporting
+from ..rows.prediction import kernel_values
+from ..rows.protocol import Meter
+from ..rows.threads import blocks
+from .base import MOST_OUTPUTS, KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
-from .validation import check_classes, class_weights, seed_of
+from .validation import check_classes, class_weights, prediction_rows, seed_of
+from .watched import watched
+
+#: classes from which on a DAG computes only the outputs that it comes to; of fewer, one product of all is quicker
+LAZY_CLASSES = 26
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -34,7 +41,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     Parameters
     ----------
     budget : int or float, default=None
-        Support vectors at most, in all, shared by the classes: a count, or a fraction of the full model's.
+        Support vectors at most, in all, shared by the classes: a count, or a fraction of those of the model that is shrunk.
+        For three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
+        model of `SVC`; `compress` takes fractions of the model it is given.
         The largest model within the budget is kept whose validation error is within a standard error of the lowest.
         None: no limit.
     tolerance : float, default=None
@@ -44,9 +53,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
         matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel width, as in `SVC`.
+        Kernel width, as in `SVC`; but under sample_weight, "scale" uses the weighted variance, so that a row of weight 2
+        is two rows.
     C : float, default=1.0
-        Cost of a margin violation.
+        Cost of a margin violation. float("inf") asks for a hard margin (C = 1e12).
     degree, coef0 : int, float
         Of the poly and sigmoid kernels, as in `SVC`.
     trainer : str, trainer or None, default="smo"
@@ -71,6 +81,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
+    multiclass : {"ovr", "ovo", "dag"}, default=None
+        The outputs for three classes or more: one for each class ("ovr"), or one for each pair of classes, decoded by votes
+        ("ovo", as SVC does) or by a decision DAG ("dag", which looks at k - 1 pairs for k classes). None is "ovo" for the
+        full model and "ovr" with a budget or tolerance.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
@@ -81,10 +95,18 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
         rows that did not train the model they come from. `predict_proba` is there when it is given, and `predict` returns
         the most probable class. None: no probabilities.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With three classes or more, decision_function returns a score for each class ("ovr") or each pair ("ovo"), as in
+        `SVC`. With a budget or tolerance, the score of a pair is half the difference of the scores of its classes.
+    break_ties : bool, default=False
+        Whether equal votes of the pairs of classes are decided by the scores, as in `SVC`; otherwise the first class wins.
+        It matters for the full model only, since outputs for each class are no votes.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
         "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
         `slimsvm.rows.homes.HOMES`.
+    verbose : bool, default=False
+        Print how far the fit has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random. A number makes results repeatable.
 
@@ -94,11 +116,17 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The labels, sorted.
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
         Rows of X, or other points where the reducer moves them. Column numbers (n_SV, 1) for a precomputed kernel.
+    support_ : ndarray of shape (n_SV,)
+        Their row numbers in X; only where they are rows of X. In the full model they are sorted by class, as in `SVC`.
     dual_coef_ : ndarray of shape (n_outputs, n_SV)
         One row for two classes. With more, one per pair of classes in the full model (as SVC trains it), and one per
         class with a budget or tolerance, since the outputs then share a few support vectors.
     intercept_ : ndarray of shape (n_outputs,)
         The bias of each output.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        The weights of the features; only for the linear kernel.
+    class_weight_ : ndarray of shape (n_classes,)
+        The factors of C by class.
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class: a point counts for the class that its coefficients favour most.
     calibration_ : Calibration
@@ -109,10 +137,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     n_kernel_evals_ : int
         Kernel values computed.
     n_iter_ : int
-        Steps of training; 0 after compress and with trainer=None.
+        Steps of training, of all outputs together; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
         Status.INTERRUPTED where Ctrl-C ended the search for a small model.
+    fit_status_ : int
+        0 where training ended as planned, 1 where it was cut short.
+    shape_fit_ : tuple of int
+        The shape of X in fit.
     model_ : Expansion
         The fitted function itself.
     stream_ : Stream
@@ -128,6 +160,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     Notes
     -----
+    docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
+    parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
+
     A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
     models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
     `slimsvm.Interrupted`, a KeyboardInterrupt.
@@ -144,6 +179,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     array([0, 0])
     """
 
+    goal_: Any  # OneVsRest or OneVsOne
+
     def __init__(
         self,
         budget: int | float | None = None,
@@ -159,10 +196,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         tol: float = 1e-3,
         max_iter: int = -1,
         class_weight: dict[Any, float] | str | None = None,
+        multiclass: str | None = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         calibration: str | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.budget = budget
@@ -177,10 +218,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.multiclass = multiclass
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.calibration = calibration
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
@@ -200,7 +245,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        with watched(self, X, y, sample_weight) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:
@@ -237,10 +283,13 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one score, positive for the second class. Otherwise one per class; the largest is predicted.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
+            For two classes one score, positive for the second class. Otherwise one per class, or one per pair of classes,
+            positive for the first of the two, with decision_function_shape="ovo". The largest score per class names the
+            class that is predicted, except for equal votes in a one-vs-one model without `break_ties`.
         """
-        return self._read(X, lambda outputs: self.goal_.scores(outputs))
+        pairs = self.decision_function_shape == "ovo"
+        return self._read(X, lambda outputs: self.goal_.pair_scores(outputs) if pairs else self.goal_.scores(outputs))
 
     def predict(self, X: Matrix) -> Array:
         """Return the class of each row.
@@ -255,10 +304,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The labels; with `calibration`, those of the largest probabilities.
         """
+        if self.break_ties and self.decision_function_shape == "ovo" and len(getattr(self, "classes_", ())) > 2:
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of the "
+                "classes, which 'ovr' gives"
+            )
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        numbers = self._read(X, lambda outputs: self.goal_.decode(outputs))
-        return self.classes_[numbers]
+        return self.classes_[self._classes(X)]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
@@ -314,24 +367,33 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         rng = np.random.default_rng(seed_of(random_state))
         return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
+    def _classes(self, X: Matrix) -> Array:
+        """Return the class number of each row; a DAG of shared support vectors computes only the outputs it comes to."""
+        model = self.model_
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
+        if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
+            return self._read(X, lambda outputs: self.goal_.decode(outputs))
+        X = prediction_rows(self, X)
+        count = max(MOST_OUTPUTS // model.size, 1)
+        return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
+
+    def _walked(self, X: Matrix) -> Array:
+        """Return the class numbers of some rows by the kernel values to all points, and the columns that rows come to."""
+        model = self.model_
+        values = kernel_values(model.kernel, X, model.points, model.coef, Meter())
+        return self.goal_.walk(X.shape[0], lambda rows, column: values[rows] @ model.coef[:, column] + model.bias[column])
+
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
         """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_classes(self.classes_)
-        n_classes = self.classes_.size
-        goal = OneVsOne(n_classes, break_ties=True) if whole else OneVsRest(n_classes)
-        return Labelled(goal, labels, weights * class_weights(self.class_weight, self.classes_, y)[labels])
+        goal = self._coding(self.classes_.size, whole=whole)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
+        return Labelled(goal, labels, weights * self.class_weight_[labels])
 
-    @property
-    def n_support_(self) -> Array:
-        """Support vectors by class."""
-        return np.bincount(self.goal_.owner(self.model_.coef), minlength=self.classes_.size)
-
-
-def classifier_of(source: Imported) -> SlimSVC:
-    """Return a fitted SlimSVC that computes an imported function."""
-    estimator = SlimSVC(**source.params)
-    estimator.n_features_in_ = source.n_features
-    estimator.model_, estimator.goal_ = source.model, source.goal
-    estimator.classes_, estimator.path_ = source.classes, None
-    return estimator
+    def _coding(self, n_classes: int, *, whole: bool) -> Goal:
+        """Return the goal for so many classes; outputs that share few support vectors are one per class."""
+        if self.multiclass not in (None, *CLASSIFIERS):
+            raise ValueError(f"unknown multiclass {self.multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
+        name = self.multiclass or ("ovo" if whole else "ovr")
+        return OneVsOne(n_classes, break_ties=bool(self.break_ties)) if name == "ovo" else CLASSIFIERS[name](n_classes)

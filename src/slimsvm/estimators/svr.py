@@ -12,6 +12,7 @@ from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .watched import watched
 
 
 class SlimSVR(RegressorMixin, KernelMachine):
@@ -33,7 +34,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel width, as in `SVR`.
     C : float, default=1.0
-        Cost of an error beyond epsilon.
+        Cost of an error beyond epsilon. float("inf") stands for 1e12.
     epsilon : float, default=0.1
         Errors up to this size cost nothing. It is in the units of y: scale y, or epsilon.
     degree, coef0 : int, float
@@ -54,6 +55,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The share of the rows on which models are compared when a budget or tolerance is given.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
+    verbose : bool, default=False
+        Print how far the fit has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows and seeds methods that draw at random.
 
@@ -61,13 +64,19 @@ class SlimSVR(RegressorMixin, KernelMachine):
     ----------
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
         Rows of X, or other points where the reducer moves them.
+    support_ : ndarray of shape (n_SV,)
+        Their row numbers in X; only where they are rows of X.
     dual_coef_ : ndarray of shape (1, n_SV)
         Their coefficients.
     intercept_ : ndarray of shape (1,)
         The bias.
+    coef_ : ndarray of shape (1, n_features)
+        The weights of the features; only for the linear kernel.
+    n_support_ : ndarray of shape (1,)
+        The number of support vectors.
     path_ : Path
         The models of growing size with their validation errors; None for the full model.
-    n_kernel_evals_, n_iter_, status_, model_, n_features_in_, feature_names_in_
+    n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, n_features_in_, feature_names_in_
         As in `SlimSVC`.
 
     See Also
@@ -104,6 +113,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.budget = budget
@@ -121,6 +131,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVR:
@@ -140,7 +151,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self : SlimSVR
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        with watched(self, X, y, sample_weight) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.
@@ -155,7 +167,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         ndarray of shape (n_samples,)
             The predicted values.
         """
-        return self.goal_.decode(self._outputs(X))
+        return self._read(X, lambda outputs: self.goal_.decode(outputs))
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:  # noqa: ARG002
         """Return the targets as they are, with the tube of `epsilon` around them."""

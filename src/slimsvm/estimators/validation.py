@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..calibration import check_calibration
-from ..checks import check_at_least, check_budget, check_positive
+from ..checks import check_at_least, check_budget, check_cost, check_positive
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
 from ..selection import check_selection
@@ -26,7 +26,8 @@ LARGEST_FEATURE = 1e150
 
 def check_settings(estimator: Any) -> None:
     """Raise ValueError for settings that are wrong whatever the data."""
-    for name in ("C", "tol", "cache_mb"):
+    check_cost(estimator.C)
+    for name in ("tol", "cache_mb"):
         check_positive(name, getattr(estimator, name))
     check_at_least("max_iter", estimator.max_iter, -1)
     check_at_least("degree", estimator.degree, 0)
@@ -36,6 +37,9 @@ def check_settings(estimator: Any) -> None:
     check_selection(estimator.validation_fraction, estimator.tolerance)
     resolve_device(estimator.device)
     check_calibration(getattr(estimator, "calibration", None))
+    shape = getattr(estimator, "decision_function_shape", "ovr")
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', not {shape!r}")
 
 
 def seed_of(random_state: Any) -> int:
@@ -55,6 +59,8 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     if kind == "classes":
         check_classification_targets(y)
+    elif y.dtype.kind not in "biuf":
+        raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
     return _checked(X), y
 
 
@@ -82,7 +88,7 @@ def _checked(X: Matrix) -> Matrix:
 def _in_range(X: Matrix) -> bool:
     """Return whether all features are finite and have squares that can be summed."""
     values = X.data if issparse(X) else X
-    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
+    return not values.size or bool(float(values.max()) <= LARGEST_FEATURE and float(values.min()) >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
@@ -115,6 +121,10 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     if (weights < 0).any():
         raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
     kept = np.flatnonzero(weights > 0)
+    if not kept.size:
+        raise ValueError(
+            f"all {weights.size} rows have weight 0, and such rows count as absent; give some a weight above 0"
+        )
     if kept.size == weights.size:
         return X, y, weights, kept
     return X[kept], y[kept], weights[kept], kept

@@ -191,7 +191,10 @@ def _features(cells: list[str], line: int, place: int | None) -> list[float]:
             if number is None or not math.isfinite(number):
                 column += place is not None and column >= place
                 what = f"{short(cell)} is not a finite number" if cell else "there is no value"
-                raise ValueError(f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps")
+                hint = ", and the column of labels, if there is one, is given as target" if place is None else ""
+                raise ValueError(
+                    f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
+                )
     return numbers
 
 

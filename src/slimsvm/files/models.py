@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TextIO
 
-from ..estimators import SlimSVC, classifier_of
+from ..estimators import machine_of
 from ..importers.libsvm import import_libsvm
 from .native import load as load_native
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted model in a .slim file, or the classifier in a LIBSVM model file.
+    """Return the fitted model in a .slim file, or that in a LIBSVM model file.
 
     A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no features after
     the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number if rows have more.
@@ -19,9 +19,27 @@ def load(path: str | os.PathLike[str]) -> Any:
     return read_libsvm(path) if is_libsvm(path) else load_native(path)
 
 
-def read_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> SlimSVC:
-    """Return the classifier in a LIBSVM model file; `n_features` where rows have more features than the file names."""
-    return classifier_of(import_libsvm(path, n_features))
+def read_libsvm(path: str | os.PathLike[str] | TextIO, n_features: int | None = None) -> Any:
+    """Return the classifier, regressor or novelty detector in a LIBSVM model file, by its path or open as text.
+
+    `n_features` is for rows with more features than the file names. Containers of other programs often have a LIBSVM model
+    as text in them, and a linear scaling of features and scores beside it. The scaling goes into scikit-learn's wrappers,
+    which `compress` keeps. With slopes a and intercepts b, so that features become a x + b:
+
+    >>> import io
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> text = "svm_type nu_svr\\nkernel_type rbf\\ngamma 0.5\\nnr_class 2\\ntotal_sv 1\\nrho -0.5\\nSV\\n2 1:0.25 2:1\\n"
+    >>> svr = read_libsvm(io.StringIO(text))
+    >>> a, b = np.array([0.5, 2.0]), np.array([0.0, -1.0])
+    >>> scaler = MinMaxScaler().fit([-b / a, (1 - b) / a])  # rows that become 0 and 1
+    >>> make_pipeline(scaler, svr).predict([[0.5, 1.0]])
+    array([2.5])
+
+    Scores that are a y + b within the model, for numbers a and b, are those of a TransformedTargetRegressor.
+    """
+    return machine_of(import_libsvm(path, n_features))
 
 
 def is_libsvm(path: str | os.PathLike[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The .slim model file: a fitted SlimSVC, or a Pipeline of scalers and one, without pickle.
+"""The .slim model file: a fitted SlimSVC, SlimSVR or SlimOneClassSVM, or a Pipeline of scalers and one, without pickle.
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
@@ -24,7 +24,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators import SlimSVC
+from ..calibration import CALIBRATIONS
+from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
@@ -55,6 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
+    "calibration": CALIBRATIONS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
@@ -62,25 +64,30 @@ KINDS: dict[str, dict[str, Any]] = {
     "schedule": {"slim": Schedule},
 }
 COMMON = ("n_features_in_", "feature_names_in_")
+#: what is known of the training
+RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
 #: what fit leaves in each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    SlimSVC: (*COMMON, "classes_", "goal_", "model_", "n_iter_", "status_", "n_kernel_evals_"),
+    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "n_iter_", "status_", "n_kernel_evals_"}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
+MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted SlimSVC, or a Pipeline of scalers and one, to a .slim file, completely or not at all.
+    """Write a fitted SlimSVC, SlimSVR or SlimOneClassSVM, or a Pipeline of scalers and one, to a .slim file.
+
+    The file is written completely or not at all.
 
     `path_`, a RandomState and the `memory` of a Pipeline are not kept: they come back as None.
     """
     writer = _Writer()
-    entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_svc(model, writer, "")
+    entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
     write_whole(Path(os.path.realpath(path)), pack_file({"slimsvm": version("slimsvm"), "model": entry}, writer.arrays))
 
 
@@ -90,7 +97,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         header, arrays = unpack_file(data)
         entry, reader = entry_of(header, "model", dict), _Reader(arrays)
-        return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_svc(entry, reader)
+        return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_machine(entry, reader)
     except RecursionError:
         reason: object = "its header is nested too deeply"
     except (OverflowError, ValueError) as error:
@@ -276,8 +283,8 @@ def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
     return _build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
 
 
-def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
-    if type(model) is not SlimSVC:
+def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
+    if type(model) not in MACHINES:
         _raise_unknown(f"a {type(model).__name__}", [model])
     check_is_fitted(model)
     kernel = model.model_.kernel
@@ -294,13 +301,14 @@ def _dump_svc(model: Any, writer: _Writer, name: str) -> Entry:
     return _dump_estimator(model, writer, name)
 
 
-def _load_svc(entry: Any, reader: _Reader) -> Any:
-    if entry_of(entry, "type", str) != "SlimSVC":
-        raise ValueError(f"it has a {short(entry['type'])} in the place of a SlimSVC")
-    estimator = _load_estimator(entry, reader, SlimSVC)
+def _load_machine(entry: Any, reader: _Reader) -> Any:
+    name = entry_of(entry, "type", str)
+    if name not in MACHINE_NAMES:
+        raise ValueError(f"it has a {short(name)} in the place of an estimator; there are {MACHINE_NAMES}")
+    estimator = _load_estimator(entry, reader, ESTIMATORS[name])
     estimator.path_ = None
     _check_features(estimator)
-    _check_svc(estimator)
+    _check_machine(estimator)
     _check_run(estimator)
     return estimator
 
@@ -308,7 +316,7 @@ def _load_svc(entry: Any, reader: _Reader) -> Any:
 def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
     steps = [step for _, step in pipeline.steps]
     scalers = [step for step in steps[:-1] if step not in NOTHING]
-    if not steps or type(steps[-1]) is not SlimSVC or not all(type(step) in SCALERS for step in scalers):
+    if not steps or type(steps[-1]) not in MACHINES or not all(type(step) in SCALERS for step in scalers):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
     entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
     return {
@@ -323,7 +331,7 @@ def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
     steps = [(name, _load_scaler(step, reader)) for name, step in pairs[:-1]]
-    steps.append((pairs[-1][0], _load_svc(pairs[-1][1], reader)))
+    steps.append((pairs[-1][0], _load_machine(pairs[-1][1], reader)))
     if len({step.n_features_in_ for _, step in steps if step not in NOTHING}) > 1:
         raise ValueError("it has a Pipeline whose steps disagree about the number of features")
     return _load_params(entry, reader, Pipeline, steps)
@@ -332,7 +340,7 @@ def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
 def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
     if step in NOTHING:
         return step
-    return _dump_svc(step, writer, name) if type(step) is SlimSVC else _dump_estimator(step, writer, name)
+    return _dump_machine(step, writer, name) if type(step) in MACHINES else _dump_estimator(step, writer, name)
 
 
 def _load_scaler(entry: Any, reader: _Reader) -> Any:
@@ -350,8 +358,8 @@ def _load_scaler(entry: Any, reader: _Reader) -> Any:
 def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
-        f"cannot save {what}; a .slim file holds a fitted SlimSVC, or a Pipeline of scalers ({', '.join(SCALER_NAMES)}) "
-        f"that ends in one{hint}"
+        f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline of scalers "
+        f"({', '.join(SCALER_NAMES)}) that ends in one{hint}"
     )
 
 
@@ -401,16 +409,44 @@ def _check_scaler(scaler: Any) -> None:
         raise ValueError(f"its {kind} cannot scale rows: {error}") from error
 
 
-def _check_svc(svc: Any) -> None:
-    classes, goal, model = svc.classes_, svc.goal_, svc.model_
-    _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
-    _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
-    _check(type(goal) in GOALS.values() and isinstance(goal.n_classes, int), "there is no goal")
-    _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
+def _check_machine(estimator: Any) -> None:
+    goal, model = estimator.goal_, estimator.model_
+    _check(type(goal) in MACHINES[type(estimator)], f"{short(goal)} is no goal of a {type(estimator).__name__}")
+    if goal.real:
+        _check_values(goal)
+    else:
+        _check_classes(getattr(estimator, "classes_", None), goal)
+        _check_calibration(getattr(estimator, "calibration_", None), goal.n_classes)
     _check(isinstance(model, Expansion) and isinstance(model.kernel, Kernel), "there is no function with a kernel")
     check_parameters(model.kernel.name, vars(model.kernel))
-    _check_expansion(model, goal.outputs, svc.n_features_in_)
+    _check_expansion(model, goal.outputs, estimator.n_features_in_)
     _check_finite(model)
+
+
+def _check_values(goal: Any) -> None:
+    """Check the numbers of a goal with real targets."""
+    for field in dataclasses.fields(goal):
+        value = getattr(goal, field.name)
+        number = isinstance(value, float) and 0 <= value < math.inf
+        _check(number, f"the goal has {short(value)} for {field.name}")
+
+
+def _check_classes(classes: Any, goal: Any) -> None:
+    _check(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1, "there are no two classes")
+    _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
+    _check(isinstance(goal.n_classes, int), "there is no goal")
+    _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
+
+
+def _check_calibration(calibration: Any, n_classes: int) -> None:
+    if calibration is None:
+        return
+    _check(type(calibration) in CALIBRATIONS.values(), f"{short(calibration)} is no calibration")
+    for field in dataclasses.fields(calibration):
+        value, kinds = getattr(calibration, field.name), "i" if field.name == "starts" else "f"
+        array = isinstance(value, np.ndarray) and _is(value, kinds, (value.size,))
+        _check(isinstance(value, float) if field.name == "temperature" else array, f"{field.name} of the calibration")
+    calibration.check(n_classes)
 
 
 def _check_run(svc: Any) -> None:
@@ -419,6 +455,10 @@ def _check_run(svc: Any) -> None:
         count = getattr(svc, name, 0)
         _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
+    weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
+    _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
+    _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
 
 
 def _check_finite(model: Expansion) -> None:

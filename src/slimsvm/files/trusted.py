@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..estimators import SlimSVC
+from ..calibration import CALIBRATIONS
+from ..estimators import MACHINES
 from ..estimators.streams import Stream
 from ..goals import GOALS
 from ..kernels import KERNELS
@@ -17,10 +18,10 @@ from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
 from ..trainers.forgetron import ForgetronState
 
-_TABLES = (KERNELS, GOALS, TRAINERS, REDUCERS, NORMS)
+_TABLES = (KERNELS, GOALS, CALIBRATIONS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
-    SlimSVC,
+    *MACHINES,
     Expansion,
     PairCoefficients,
     Status,
@@ -31,5 +32,5 @@ _TYPES = [
     *(kind for table in _TABLES for kind in table.values()),
 ]
 
-#: the types of slimsvm that a saved SlimSVC may hold; none of them runs code when loaded
+#: the types of slimsvm that a saved estimator may hold; none of them runs code when loaded
 TRUSTED_TYPES = sorted({f"{kind.__module__}.{kind.__qualname__}" for kind in _TYPES})

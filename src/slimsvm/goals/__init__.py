@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .classes import OneVsOne, OneVsRest
+from .classes import OneVsOne, OneVsOneDag, OneVsRest
+from .decision import Decision
 from .demands import Array, Demands
 from .values import Novelty, Regression
 
@@ -35,6 +36,10 @@ class Goal(Protocol):
     def outputs(self) -> int:
         """The number of columns."""
 
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works, for exporters."""
+
     def encode(self, labels: Array) -> Array:
         """Return the targets (n, q): -1, +1 and 0 for no part in an output, or real values."""
 
@@ -56,10 +61,13 @@ class Goal(Protocol):
     def decode(self, outputs: Array) -> Array:
         """Return the class number of each row, or its value."""
 
+    def owner(self, coef: Array) -> Array:
+        """Return the class that the coefficients (m, q) of each point favour most; 0 where predictions are values."""
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the loss of each row, (n,); a model is judged by the mean."""
 
 
 #: goals whose labels are classes
-CLASSIFIERS: dict[str, Any] = {goal.name: goal for goal in (OneVsRest, OneVsOne)}
+CLASSIFIERS: dict[str, Any] = {goal.name: goal for goal in (OneVsRest, OneVsOne, OneVsOneDag)}
 GOALS: dict[str, Any] = CLASSIFIERS | {goal.name: goal for goal in (Regression, Novelty)}

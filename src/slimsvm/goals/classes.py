@@ -5,13 +5,14 @@ Classes are numbers 0 .. k-1 here. Two classes make one column, +1 for class 1, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ..pairs import PairCoefficients
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -71,6 +72,11 @@ class OneVsRest(Classification):
         """The number of columns."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.LARGEST if self.outputs > 1 else Decision.SIGN
+
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
@@ -79,6 +85,16 @@ class OneVsRest(Classification):
     def scores(self, outputs: Array) -> Array:
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
+
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return half the difference of the outputs for each pair of classes i < j; positive for class i.
+
+        For two classes it is the single score.
+        """
+        if self.outputs == 1:
+            return outputs.ravel()
+        first, second = np.triu_indices(self.n_classes, 1)
+        return (outputs[:, first] - outputs[:, second]) / 2
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
@@ -107,6 +123,13 @@ class OneVsOne(Classification):
     def outputs(self) -> int:
         """The number of columns."""
         return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        if self.n_classes == 2:
+            return Decision.SIGN
+        return Decision.SCORED_VOTES if self.break_ties else Decision.VOTES
 
     @property
     def signs(self) -> Array:
@@ -149,6 +172,10 @@ class OneVsOne(Classification):
         confidence = self._sums(outputs)
         return self.votes(outputs) + confidence / (3 * (np.abs(confidence) + 1))
 
+    def pair_scores(self, outputs: Array) -> Array:
+        """Return the outputs, which are one for each pair of classes; for two classes a single score."""
+        return outputs if self.n_classes > 2 else outputs.ravel()
+
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
         if self.break_ties and self.n_classes > 2:
@@ -160,3 +187,44 @@ class OneVsOne(Classification):
         if isinstance(coef, PairCoefficients):
             return coef.owner
         return self._sums(coef).argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class OneVsOneDag(OneVsOne):
+    """One column per pair of classes, read as a decision DAG (Platt, Cristianini & Shawe-Taylor 2000).
+
+    Of the classes still possible, the first meets the last, and the one that loses is out. That takes k - 1 columns for a
+    row.
+    """
+
+    name: ClassVar[str] = "dag"
+
+    @property
+    def decision(self) -> Decision:
+        """How outputs become a class."""
+        return Decision.DAG if self.n_classes > 2 else super().decision
+
+    def scores(self, outputs: Array) -> Array:
+        """Return the scores of votes, with k more for the class that the DAG leads to, so that it has the largest."""
+        scores = super().scores(outputs)
+        if self.n_classes > 2:
+            scores[np.arange(scores.shape[0]), self.decode(outputs)] += self.n_classes
+        return scores
+
+    def decode(self, outputs: Array) -> Array:
+        """Return the class of each row."""
+        if self.n_classes == 2:
+            return super().decode(outputs)
+        return self.walk(outputs.shape[0], lambda rows, column: outputs[rows, column])
+
+    def walk(self, n_rows: int, output: Callable[[Array, int], Array]) -> Array:
+        """Return the class of each row; output(rows, column) is asked only for the columns that rows come to."""
+        k, first = self.n_classes, np.zeros(n_rows, dtype=np.intp)
+        for left in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + left
+            wins = np.empty(n_rows, dtype=bool)
+            for i in np.unique(first):
+                rows = np.flatnonzero(first == i)
+                column = i * (2 * k - i - 1) // 2 + left - 1  # of the pair (i, i + left)
+                wins[rows] = output(rows, int(column)) > 0
+            first[~wins] += 1
+        return first

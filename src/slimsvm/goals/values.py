@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .decision import Decision
 from .demands import Demands
 
 Array = np.ndarray
@@ -24,6 +25,8 @@ class Regression:
     labelled: ClassVar[bool] = True
     #: whether targets are real values
     real: ClassVar[bool] = True
+    #: the rule by which `decode` works
+    decision: ClassVar[Decision] = Decision.VALUE
     epsilon: float = 0.0
     variance: float = 1.0
 
@@ -65,21 +68,33 @@ class Regression:
         """Return the predicted values."""
         return outputs.ravel()
 
+    def owner(self, coef: Array) -> Array:
+        """Return 0 for each point: there are no classes."""
+        return np.zeros(coef.shape[0], dtype=np.intp)
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the squared error of each row, as a share of the variance of the targets."""
         return np.square(outputs.ravel() - labels) / self.variance
 
 
 @dataclass(frozen=True)
-class Novelty(Regression):
-    """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1).
+class Following(Regression):
+    """Regression without targets: a small model follows the full one.
 
-    Rows have no labels. A small model is judged by how far its scores are from the full model's, which stand for them, so
-    the mean loss is 1 - R^2 of the one as a predictor of the other.
+    It is judged by how far its outputs are from the full model's, so the mean loss is 1 - R^2 of the one as a predictor of
+    the other.
     """
 
-    name: ClassVar[str] = "novelty"
+    name: ClassVar[str] = "following"
     labelled: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Novelty(Following):
+    """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1)."""
+
+    name: ClassVar[str] = "novelty"
+    decision: ClassVar[Decision] = Decision.SIDE
     nu: float = 0.5  # the share of training rows that may be novel
 
     def decode(self, outputs: Array) -> Array:

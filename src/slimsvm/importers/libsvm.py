@@ -6,19 +6,19 @@ import math
 import os
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..goals import OneVsOne
+from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, make_kernel
 from ..kernels.spec import SPECS, check_parameters
 from ..model import Expansion
 from ..rows.precision import SPARSE_DENSITY
 from ..text import short
+from .imported import NO_CLASSES, Imported
 from .pairs import pair_columns
-from .sklearn import Imported
 
 #: the most coefficients that are written out, points times pairs of classes: 2 GiB
 LARGEST = 1 << 28
@@ -26,15 +26,24 @@ LARGEST = 1 << 28
 MOST_FEATURES = 2**31 - 1
 #: our names for LIBSVM's kernels
 KERNELS = {spec.libsvm: name for name, spec in SPECS.items() if spec.libsvm}
-TYPES = ("c_svc", "nu_svc")
+CLASSIFIERS = ("c_svc", "nu_svc")
+#: svm_type -> goal, where there is one output; files have neither nu nor epsilon
+REAL: dict[str, Goal] = {"epsilon_svr": Regression(), "nu_svr": Regression(), "one_class": Novelty()}
+TYPES = (*CLASSIFIERS, *REAL)
 
 
-def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Imported:
-    """Return the function in a LIBSVM model file; `n_features` where rows have more features than the file names."""
+def import_libsvm(file: str | os.PathLike[str] | TextIO, n_features: int | None = None) -> Imported:
+    """Return the function in a LIBSVM model file, by its path or open for reading as text.
+
+    `n_features` is for rows with more features than the file names.
+    """
+    path = file if isinstance(file, str | os.PathLike) else None
+    name = "the text" if path is None else repr(os.fspath(path))
     try:
-        return _imported(Path(path).read_text(encoding="ascii"), n_features)
+        text = file.read() if path is None else Path(path).read_text(encoding="ascii")  # type: ignore[union-attr]
+        return _imported(text, n_features)
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"cannot load {os.fspath(path)!r} as a LIBSVM model: {error}") from error
+        raise ValueError(f"cannot load {name} as a LIBSVM model: {error}") from error
 
 
 def _imported(text: str, n_features: int | None) -> Imported:
@@ -42,7 +51,9 @@ def _imported(text: str, n_features: int | None) -> Imported:
     if not found:
         raise ValueError("it has no line SV with points after it; it may be truncated")
     header = {words[0]: words[1:] for words in map(str.split, head.splitlines()) if words}
-    params = _parameters(header)
+    params, kind = _parameters(header), header["svm_type"][0]
+    if kind in REAL:
+        return _one_output(header, body, n_features, params, REAL[kind])
     labels = _labels(header)
     lines = [line.strip().split(maxsplit=labels.size - 1) for line in body.splitlines() if line.strip()]
     counts = _counts(header, labels.size, len(lines))
@@ -57,6 +68,28 @@ def _imported(text: str, n_features: int | None) -> Imported:
     points = _rows(texts, n_features)
     model = Expansion(make_kernel(**params), points, columns, bias)
     return Imported(model, OneVsOne(labels.size), np.sort(labels), points.shape[1], params)
+
+
+def _one_output(
+    header: dict[str, list[str]], body: str, n_features: int | None, params: dict[str, Any], goal: Goal
+) -> Imported:
+    """Return a regressor or a novelty detector: a coefficient for each point."""
+    lines = [line.strip().partition(" ") for line in body.splitlines() if line.strip()]
+    total = _integers(_entry(header, "total_sv"), "total_sv")[0]
+    if total != len(lines):
+        raise ValueError(f"total_sv is {total}, and after SV there are {len(lines)} points; it may be truncated")
+    rho = _numbers(_entry(header, "rho"), "rho")
+    if rho.size != 1:
+        raise ValueError(f"it has {rho.size} rho, and a {header['svm_type'][0]} has one")
+    coef = _numbers([line[0] for line in lines], "coefficients").reshape(-1, 1)
+    texts, coef = _merged([line[2] for line in lines], coef)
+    points, kernel = _rows(texts, n_features), make_kernel(**params)
+    if isinstance(goal, Novelty):
+        params["nu"] = goal.nu
+    else:
+        # the C that the file does not have bounds the coefficients, and reaches some of them
+        params |= {"C": float(np.abs(coef).max(initial=0.0)) or 1.0, "epsilon": 0.0}
+    return Imported(Expansion(kernel, points, coef, -rho), goal, NO_CLASSES, points.shape[1], params)
 
 
 # The header.

@@ -30,6 +30,14 @@ class Scaler:
         return bool(self.switches) and not any(getattr(scaler, name) for name in self.switches)
 
 
+def make_scaler(name: str, sparse: bool) -> Any:
+    """Return a new scaler by its short name, None for "none"; zeros in sparse rows stay zero."""
+    if sparse and name == "minmax":
+        raise ValueError("minmax would fill sparse rows; use maxabs")
+    scalers = {"standard": StandardScaler(with_mean=not sparse), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
+    return scalers.get(name)
+
+
 def scaling_of(scalers: list[Any], n_features: int) -> Scaling | None:
     """Return one scaling for fitted scalers in a row, None where there are none."""
     if not scalers:

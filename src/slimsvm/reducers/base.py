@@ -58,6 +58,11 @@ class Reducer:
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
 
+    @property
+    def requires_model(self) -> bool:
+        """Whether the method with these settings works only from a full model."""
+        return self.needs_model
+
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
         """Return whether the method is defined for a kernel."""
@@ -87,7 +92,7 @@ class Reducer:
 
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
         """Return models of the given sizes with their validation errors, as far as the method gets."""
-        if model is None and self.needs_model:
+        if model is None and self.requires_model:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
         sizes = sorted(set(sizes))
         found: list[Step] = []

@@ -34,6 +34,9 @@ class Slim(Reducer):
     seen many. `decay` is the share of the SVM's own regularisation that is kept. None stands for 0.1 with the slant target
     and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on.
 
+    In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
+    without decay. In novelty detection, where rows have no labels, the target is always the full model.
+
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
     k-means centres of the rows that fall short; small models also begin from fresh initial points, and the better start is
@@ -67,15 +70,20 @@ class Slim(Reducer):
         if not isinstance(self.schedule, Schedule):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
 
+    @property
+    def requires_model(self) -> bool:
+        """Whether only the full model's margins are followed."""
+        return self.target == "slant"
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
-        objectives, schedule = self._objectives(model), self.schedule
+        objectives, schedule = self._objectives(task, model), self.schedule
         search = self._search(task, sizes[-1], objectives[0], deadline)
         compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             all_rows = last and not compare
-            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size)
+            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size, task.goal.outputs)
             search.grow(size, steps, all_rows=all_rows, last=last)
             if compare:
                 search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
@@ -87,7 +95,7 @@ class Slim(Reducer):
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        objective = next(each for each in self._objectives(model) if each.name == step.settings)
+        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
         search = self._search(task, step.size, objective, Deadline(self.time_limit))
         search.refine(step.model, self._last_steps(*step.model.points.shape))
         return search.model
@@ -99,18 +107,22 @@ class Slim(Reducer):
     def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
         return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
 
-    def _steps(self, size: int) -> int:
-        """Return the steps for a size on the way: half as many for one or two points, where there is little to find."""
-        return self.steps if size > 2 else -(-self.steps // 2)
+    def _steps(self, size: int, outputs: int) -> int:
+        """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
+
+        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        """
+        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
 
     def _last_steps(self, size: int, features: int) -> int:
         """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
         return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
 
-    def _objectives(self, model: Expansion | None) -> list[Objective]:
+    def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
-        return [
-            Objective(target, self.decay, model if target == "slant" else None)
-            for target in TARGETS
-            if self.target in ("auto", target) and (model is not None or target == "label")
-        ]
+        if model is not None and not task.goal.labelled:
+            wanted = ["slant"]
+        else:
+            possible = TARGETS if model is not None else ("label",)
+            wanted = [target for target in possible if self.target in ("auto", target)]
+        return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]

@@ -12,7 +12,7 @@ from .host import HostRows
 from .precision import Given, prepare
 from .protocol import Meter
 from .threads import Crew
-from .tiles import tiled_product, tiles_against
+from .tiles import tiled_matrix, tiled_product, tiles_against
 
 #: the share of one point in the error of a prediction
 PREDICTION_ERROR = 5e-4
@@ -30,6 +30,16 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
     return tiled_product(tiles_against(kernel, rows, given, points, error), V, Crew())
+
+
+def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
+    """Return K(X, points), for products of some of its rows with some columns of V."""
+    meter.add(X.shape[0] * points.shape[0])
+    if isinstance(kernel, Chi2):
+        kernel.check_rows(X)
+    given, error = Given(X), kernel_error(V)
+    rows = prepare(kernel, given, points.shape[0], error)
+    return tiled_matrix(tiles_against(kernel, rows, given, points, error), Crew())
 
 
 def kernel_error(V: Array) -> float:

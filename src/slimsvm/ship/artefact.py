@@ -1,4 +1,4 @@
-"""What exporters write: one function of raw rows with its scaling and its classes, as plain arrays.
+"""What exporters write: one function of raw rows with its scaling and what its outputs mean, as plain arrays.
 
 Exporters and the runtime take an `Artefact` and know nothing of estimators. This file needs NumPy only.
 """
@@ -11,7 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from ..goals import Goal, OneVsOne
+from ..calibration import Calibration
+from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..scaling import Array, Scaling
 
@@ -19,11 +20,13 @@ from ..scaling import Array, Scaling
 HARMLESS_SHIFT = 16.0
 #: numbers between these keep their digits in float32, and so do their products with others of ordinary size
 MODERATE = 1e-30, 1e30
+#: the classes of goals that have none
+NO_CLASSES: Array = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and the classes that its outputs stand for."""
+    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and what its outputs stand for."""
 
     kernel: str
     parameters: Mapping[str, float]  # those of the kernel's spec
@@ -31,8 +34,9 @@ class Artefact:
     coef: Array  # (m, q)
     bias: Array  # (q,)
     goal: Goal
-    classes: Array
+    classes: Array  # none where predictions are values
     scaling: Scaling | None = None
+    calibration: Calibration | None = None  # from scores to probabilities, the largest of which is then predicted
 
     @property
     def size(self) -> int:
@@ -46,13 +50,29 @@ class Artefact:
 
     @property
     def outputs(self) -> int:
-        """The number of outputs: one for two classes, else one per class or per pair of classes."""
+        """The number of outputs."""
         return self.bias.size
+
+    @property
+    def scores(self) -> int:
+        """The number of scores: that of outputs, or one for each class where outputs are of pairs of classes."""
+        return self.classes.size if self.votes else self.outputs
+
+    @property
+    def decision(self) -> Decision:
+        """How outputs become a prediction."""
+        return self.goal.decision
 
     @property
     def votes(self) -> bool:
         """Whether outputs are of pairs of classes, which vote."""
-        return isinstance(self.goal, OneVsOne) and self.classes.size > 2
+        return self.decision in (Decision.VOTES, Decision.SCORED_VOTES)
+
+    @property
+    def summary(self) -> str:
+        """Its size and what it predicts, in words."""
+        what = f"{self.classes.size} classes" if self.classes.size else self.goal.name
+        return f"{self.size:,} points of {self.features:,} features, {what}, {self.kernel} kernel"
 
     @property
     def spec(self) -> KernelSpec:
@@ -64,7 +84,8 @@ class Artefact:
         shapes = f"points of shape {self.points.shape}, coef of {self.coef.shape} and bias of {self.bias.shape}"
         if self.points.ndim != 2 or self.bias.ndim != 1 or self.coef.shape != (self.size, self.outputs):
             raise ValueError(f"{shapes} do not fit together")
-        if self.classes.ndim != 1 or self.classes.size < 2 or np.unique(self.classes).size != self.classes.size:
+        least = 0 if self.goal.real else 2
+        if self.classes.ndim != 1 or self.classes.size < least or np.unique(self.classes).size != self.classes.size:
             raise ValueError("it needs two or more different classes")
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
@@ -74,6 +95,10 @@ class Artefact:
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
         if self.scaling is not None:
             self.scaling.check(self.features)
+        if self.calibration is not None:
+            if not self.classes.size:
+                raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
+            self.calibration.check(self.classes.size)
 
     def compact(self) -> Artefact:
         """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights."""

@@ -15,7 +15,9 @@ import numpy as np
 
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
+from . import c_calibration
 from .artefact import Array, Artefact
+from .c_decisions import INTERFACES, Interface, function
 from .literals import (
     as_float32,
     c_string,
@@ -89,7 +91,6 @@ class Source:
     def text(self) -> str:
         """The C source."""
         kernel = [self.power()] * (self.a.spec.value is POWER) + [self.kernel()]
-        decision = [self.tally(), self.vote()] if self.a.votes else [self.decide()]
         pieces = [
             self.summary(),
             self.constants(),
@@ -98,21 +99,37 @@ class Source:
             *self.preparation(),
             *kernel,
             self.outputs(),
-            *decision,
+            *self.functions(),
         ]
         return "\n\n".join(pieces) + "\n"
 
     # What the pieces share.
 
     @property
-    def score_count(self) -> int:
-        """The number of scores: one for two classes, else one per class."""
-        return self.a.classes.size if self.a.classes.size > 2 else 1
+    def probable(self) -> bool:
+        """Whether there are probabilities."""
+        return self.a.calibration is not None
 
     @property
-    def library(self) -> str | None:
-        """The function of the C library that the kernel calls."""
-        return self.a.spec.value.library and f"{self.a.spec.value.library}f"
+    def interface(self) -> Interface:
+        """The functions that a caller sees."""
+        return INTERFACES[self.a.decision]
+
+    @property
+    def library(self) -> list[str]:
+        """The functions of the C library that the code calls."""
+        kernel = self.a.spec.value.library
+        found = {f"{kernel}f"} if kernel else set()
+        if self.a.calibration is not None and c_calibration.map_code(self.a.calibration, self.a.classes.size).exponential:
+            found.add("expf")
+        return sorted(found)
+
+    def functions(self) -> list[str]:
+        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        own = self.interface.functions(self.prefix)
+        if self.a.calibration is None:
+            return own
+        return own[:-1] + c_calibration.functions(self.a.calibration, self.a.classes.size, self.prefix)
 
     @property
     def entry(self) -> str:
@@ -148,15 +165,19 @@ class Source:
             own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
             own = {"points": small.points, "coef": small.coef}
-        return scaling | own | {"bias": as_float32(a.bias, "bias")}
+        map_tables = (
+            {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
+        )
+        return scaling | own | {"bias": as_float32(a.bias, "bias")} | map_tables
 
     @property
     def cost(self) -> Cost:
         """Bytes and work."""
         a = self.a
         row = a.features * np.dtype(self.entry.removesuffix("_t").replace("float", "float32")).itemsize
-        stack = (row if self.scaling_parts else 0) + 4 * self.score_count
+        stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
         stack += 4 * (a.outputs + a.classes.size) if a.votes else 0
+        stack += 4 * a.classes.size if a.calibration is not None else 0
         work = a.size * (a.features + a.outputs) + (a.features if self.scaling_parts else 0)
         return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
 
@@ -164,14 +185,12 @@ class Source:
 
     def summary(self) -> str:
         """The comment at the head."""
-        a, p, cost = self.a, self.prefix, self.cost
-        words = "one score, above 0 for class 1" if self.score_count == 1 else "a score for each class, the largest wins"
-        needs = f", and {self.library} of the C library" if self.library else ""
-        sizes = f"{a.size:,} points of {a.features:,} features, {a.classes.size} classes"
-        return f"""/* {p}: {sizes}, {a.kernel} kernel, {self.precision} tables.
+        p, cost = self.prefix, self.cost
+        needs = f", and {' and '.join(self.library)} of the C library" if self.library else ""
+        functions = "\n".join(f" *   {line}" for line in self.interface.summary(p, probabilities=self.probable))
+        return f"""/* {p}: {self.a.summary}, {self.precision} tables.
  *
- *   int {p}_predict(const float *x);                 the number of the class of a row
- *   void {p}_scores(const float *x, float *scores);  {words}
+{functions}
  *
  *   flash  {cost.flash:,} bytes of tables, and the code below{needs}
  *   RAM    {cost.ram:,} bytes on the stack
@@ -182,15 +201,18 @@ class Source:
     def constants(self) -> str:
         """Includes and numbers."""
         a = self.a
-        lines = ["#include <math.h>"] * (self.library is not None) + ["#include <stdint.h>"] * (self.small is not None)
+        integers = any(values.dtype.kind == "i" for values in self.arrays.values())
+        lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
         lines += [""] * bool(lines)
         lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
-        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2)
+        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2 or self.probable)
+        lines += [f"#define SCORES {a.scores}"] * self.probable
         values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         if self.small is not None:
             values |= {"UNIT": self.small.step**a.spec.total.power, "COEF_UNIT": self.small.coef_step}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
+        lines += [] if a.calibration is None else c_calibration.constants(a.calibration, a.classes.size)
         return "\n".join(lines)
 
     def tables(self) -> str:
@@ -213,7 +235,7 @@ class Source:
         what = "Scaled features" if self.small is None else "Features in the units of the tables, clipped to their range"
         return [
             f"/* {what}. */\n"
-            + _function(
+            + function(
                 f"static void prepare(const float *x, {self.entry} *row)",
                 ["for (int i = 0; i < FEATURES; i++) {", *(f"    {line}" for line in lines), "}"],
             )
@@ -227,7 +249,7 @@ class Source:
 
     def power(self) -> str:
         """An integer power, by squaring."""
-        return _function(
+        return function(
             "static float power(float base)",
             [
                 "float p = 1;",
@@ -242,7 +264,7 @@ class Source:
         """The kernel of a row and a point, after its term for one feature."""
         value = self.a.spec.value.expression.format(exp="expf", tanh="tanhf")
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
-        term = _function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
+        term = function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
         head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
         total = "s0 + s1 + s2 + s3"
         if self.small is not None:
@@ -259,12 +281,12 @@ class Source:
             "    s0 += term(x[i], z[i]);",
             f"const float s = {total};",
         ]
-        return f"{term}\n\n{_function(head, [*body, f'return {value};'])}"
+        return f"{term}\n\n{function(head, [*body, f'return {value};'])}"
 
     def outputs(self) -> str:
         """The loop over the points."""
         scales = self.small is not None
-        name = f"void {self.prefix}_scores" if not self.a.votes else "static void outputs"
+        name = f"void {self.prefix}_scores" if self.interface.plain else "static void outputs"
         body = [
             f"const {_c_type(self.arrays[name])} *{short} = {name};" for name, short in (("points", "z"), ("coef", "c"))
         ]
@@ -279,74 +301,22 @@ class Source:
             "}",
         ]
         body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
-        return _function(f"{name}(const float *x, float *out)", body)
+        return function(f"{name}(const float *x, float *out)", body)
 
     def prototypes(self) -> str:
         """What the header declares."""
-        return f"int {self.prefix}_predict(const float *x);\nvoid {self.prefix}_scores(const float *x, float *scores);"
-
-    def decide(self) -> str:
-        """The class by the largest score, or by the sign of the only one."""
-        head = f"int {self.prefix}_predict(const float *x)"
-        body = ["float scores[OUTPUTS];", f"{self.prefix}_scores(x, scores);"]
-        if self.score_count == 1:
-            return _function(head, [*body, "return scores[0] > 0;"])
-        return _function(head, ["int best = 0;", *body, *_largest("scores")])
-
-    def tally(self) -> str:
-        """Votes of the pairs of classes, and the sum of outputs for and against each class."""
-        return _function(
-            "static void tally(const float *x, float *votes, float *confidence)",
-            [
-                "float out[OUTPUTS];",
-                "const float *pair = out;",
-                "outputs(x, out);",
-                "for (int i = 0; i < CLASSES; i++)",
-                "    votes[i] = confidence[i] = 0;",
-                "for (int i = 0; i < CLASSES; i++)",
-                "    for (int j = i + 1; j < CLASSES; j++, pair++) {",
-                "        votes[*pair > 0 ? i : j] += 1;",
-                "        confidence[i] += *pair;",
-                "        confidence[j] -= *pair;",
-                "    }",
-            ],
-        )
-
-    def vote(self) -> str:
-        """Scores (votes, with ties broken by the outputs) and the class by these or by votes alone."""
-        p = self.prefix
-        scores = _function(
-            f"void {p}_scores(const float *x, float *scores)",
-            [
-                "float confidence[CLASSES];",
-                "tally(x, scores, confidence);",
-                "for (int k = 0; k < CLASSES; k++)",
-                "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
-            ],
-        )
-        by_scores = ["float scores[CLASSES];", "int best = 0;", f"{p}_scores(x, scores);"]
-        by_votes = ["float scores[CLASSES], confidence[CLASSES];", "int best = 0;", "tally(x, scores, confidence);"]
-        body = by_scores if getattr(self.a.goal, "break_ties", False) else by_votes
-        predict = _function(f"int {p}_predict(const float *x)", [*body, *_largest("scores")])
-        return f"{scores}\n\n{predict}"
+        return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:
         """Declarations, and the classes by number."""
-        p, upper, labels = self.prefix, self.prefix.upper(), label_literals(self.a.classes, c_string)
-        names = [f"{upper}_CLASS_{name} = {number}" for number, name in enumerate(class_names(self.a.classes))]
+        p, upper = self.prefix, self.prefix.upper()
+        scores = "" if self.interface.scores is None else f"\n#define {upper}_SCORES {self.a.scores}"
         return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. */
 #ifndef {upper}_H
 #define {upper}_H
 
-#define {upper}_FEATURES {self.a.features}
-#define {upper}_SCORES {self.score_count}
-
-/* The classes by number, and their labels for an array of your own. */
-enum {{
-    {listing(names)}
-}};
-#define {upper}_LABELS {{ {", ".join(labels)} }}
-
+#define {upper}_FEATURES {self.a.features}{scores}
+{self.class_list() if self.a.classes.size else ""}
 #ifdef __cplusplus
 extern "C" {{
 #endif
@@ -360,18 +330,18 @@ extern "C" {{
 #endif
 """
 
+    def class_list(self) -> str:
+        """The classes by number, and by label."""
+        upper, labels = self.prefix.upper(), label_literals(self.a.classes, c_string)
+        names = [f"{upper}_CLASS_{name} = {number}" for number, name in enumerate(class_names(self.a.classes))]
+        return f"""
+/* The classes by number, and their labels for an array of your own. */
+enum {{
+    {listing(names)}
+}};
+#define {upper}_LABELS {{ {", ".join(labels)} }}
+"""
+
 
 def _c_type(values: Array) -> str:
     return "float" if values.dtype.kind == "f" else f"int{8 * values.itemsize}_t"
-
-
-def _function(head: str, body: list[str]) -> str:
-    lines = "\n".join(f"    {line}" for line in body)
-    return f"{head}\n{{\n{lines}\n}}"
-
-
-def _largest(scores: str) -> list[str]:
-    return [
-        f"for (int k = 1; k < CLASSES; k++)\n        if ({scores}[k] > {scores}[best])\n            best = k;",
-        "return best;",
-    ]

@@ -33,9 +33,9 @@ def export(
 ) -> list[Path]:
     """Write a fitted model as source or in another format, completely or not at all. Return the files written.
 
-    `model` is a SlimSVC, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a name in
-    `slimsvm.ship.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its exporter.
-    Files that exist are left alone unless `force` is set.
+    `model` is a SlimSVC, SlimSVR, SlimOneClassSVM, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a
+    name in `slimsvm.ship.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its
+    exporter. Files that exist are left alone unless `force` is set.
     """
     path = Path(path)
     exporter = make_exporter(target_of(path, target), settings)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..calibration import LEAST, Isotonic, Temperature
+from ..goals import Decision
 from ..kernels.spec import POWER, spec_of
 from .artefact import Artefact
 from .literals import as_float32, label_literals, listing, table
@@ -40,8 +42,38 @@ PARTED = """\
 
 
 @dataclass(frozen=True)
+class Functions:
+    """What a module's functions return, in words, and as statements and an expression of JavaScript."""
+
+    meaning: str  # of the prediction
+    prediction: str
+    scores_are: str | None  # None: there is no such function
+    scores: str = "  return outputs(row);"
+    helpers: tuple[str, ...] = ()
+
+
+_LABEL, _EACH = "the label of an array of numbers", "a score for each class"
+
+FUNCTIONS: dict[Decision, Functions] = {
+    Decision.SIGN: Functions(_LABEL, "classes[Number(outputs(row)[0] > 0)]", "[score], above 0 for the second class"),
+    Decision.LARGEST: Functions(_LABEL, "classes[largest(outputs(row))]", _EACH, helpers=(LARGEST,)),
+    Decision.VOTES: Functions(_LABEL, "classes[largest(tally(outputs(row))[0])]", _EACH, PARTED, (LARGEST, TALLY)),
+    Decision.SCORED_VOTES: Functions(_LABEL, "classes[largest(scores(row))]", _EACH, PARTED, (LARGEST, TALLY)),
+    Decision.VALUE: Functions("the value of an array of numbers", "outputs(row)[0]", None),
+    Decision.SIDE: Functions(
+        "1 for an array of numbers like the training rows, -1 for a novel one",
+        "outputs(row)[0] >= 0 ? 1 : -1",
+        "[score], below 0 for novel rows",
+    ),
+}
+
+
+@dataclass(frozen=True)
 class JavaScriptExporter:
-    """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double."""
+    """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
+
+    There are no classes for regression and novelty detection, and a regressor has no scores.
+    """
 
     ending: ClassVar[str] = ".mjs"
 
@@ -49,24 +81,28 @@ class JavaScriptExporter:
         """Return the module."""
         spec_of(artefact.kernel, "the JavaScript export")
         a = artefact.compact()
-        pieces = [_head(a, stem), _tables(a), _kernel(a), _outputs(a), _decision(a)]
+        decision = _decision(a) if a.calibration is None else _probable_decision(a)
+        pieces = [_head(a, stem), _tables(a), _kernel(a), _outputs(a), decision]
         return {self.ending: "\n".join(pieces).encode()}
 
 
 def _head(a: Artefact, stem: str) -> str:
-    return f"""\
-// {json.dumps(stem)[1:-1]}: {a.size:,} points of {a.features:,} features, {a.classes.size} classes, {a.kernel} kernel.
-// Written by slimsvm {version("slimsvm")}; do not edit.
-//
-//   import {{ predict, scores }} from "./{json.dumps(stem)[1:-1]}.mjs";
-//   predict(row)  the label of an array of {a.features} numbers
-//   scores(row)   {"[score], above 0 for the second class" if a.classes.size == 2 else "a score for each class"}
-
-export const features = {a.features};
-export const classes = [
-    {listing(label_literals(a.classes, json.dumps))}
-];
-"""
+    functions, name = FUNCTIONS[a.decision], json.dumps(stem)[1:-1]
+    names = "predict" if functions.scores_are is None else "predict, scores"
+    names += "" if a.calibration is None else ", proba"
+    lines = [
+        f"// {name}: {a.summary}.",
+        f"// Written by slimsvm {version('slimsvm')}; do not edit.",
+        "//",
+        f'//   import {{ {names} }} from "./{name}.mjs";',
+        f"//   predict(row)  {functions.meaning}",
+    ]
+    lines += [] if functions.scores_are is None else [f"//   scores(row)   {functions.scores_are}"]
+    lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
+    lines += ["", f"export const features = {a.features};"]
+    if a.classes.size:
+        lines += ["export const classes = [", f"    {listing(label_literals(a.classes, json.dumps))}", "];"]
+    return "\n".join([*lines, ""])
 
 
 def _tables(a: Artefact) -> str:
@@ -118,22 +154,73 @@ function outputs(row) {{
 
 
 def _decision(a: Artefact) -> str:
-    """Return `scores` and `predict`, with the functions they call."""
-    if a.classes.size == 2:
-        helpers, scores, number = [], "  return outputs(row);", "Number(outputs(row)[0] > 0)"
-    elif not a.votes:
-        helpers, scores, number = [LARGEST], "  return outputs(row);", "largest(outputs(row))"
-    else:
-        by_score = getattr(a.goal, "break_ties", False)
-        helpers, scores = [LARGEST, TALLY], PARTED
-        number = "largest(scores(row))" if by_score else "largest(tally(outputs(row))[0])"
-    exports = f"""\
-export function scores(row) {{
-{scores}
-}}
+    """Return `predict` and `scores`, with the functions they call."""
+    functions = FUNCTIONS[a.decision]
+    pieces = [*functions.helpers, _exported("predict", f"  return {functions.prediction};")]
+    return "\n".join(pieces if functions.scores_are is None else [*pieces, _exported("scores", functions.scores)])
 
-export function predict(row) {{
-  return classes[{number}];
-}}
+
+#: the probability of score k before the others are known, for each kind of map
+PROBABILITIES = {
+    "sigmoid": "1 / (1 + Math.exp(-(slope[k] * score + shift[k])))",
+    "isotonic": "curve(score, k)",
+    "temperature": "1 / (1 + Math.exp(-score / TEMPERATURE))",
+}
+SOFTMAX = """\
+  const top = Math.max(...given);
+  const found = given.map((score) => Math.exp((score - top) / TEMPERATURE));"""
+CURVE = """\
+function curve(score, k) {
+  const last = knotStarts[k + 1] - 1;
+  let i = knotStarts[k];
+  if (!(score > knotScores[i])) return knotValues[i];
+  while (i < last && score >= knotScores[i + 1]) i++;
+  if (i === last) return knotValues[last];
+  const share = (score - knotScores[i]) / (knotScores[i + 1] - knotScores[i]);
+  return knotValues[i] + share * (knotValues[i + 1] - knotValues[i]);
+}
 """
-    return "\n".join([*helpers, exports])
+
+
+def _map_constants(calibration: Any) -> str:
+    """Return the numbers of a map to probabilities."""
+    if isinstance(calibration, Temperature):
+        return f"const TEMPERATURE = {calibration.temperature!r};\n"
+    names = {"slope": "slope", "shift": "shift"}
+    if isinstance(calibration, Isotonic):
+        names = {"scores": "knotScores", "values": "knotValues", "starts": "knotStarts"}
+    lines = [
+        f"const {ours} = [\n    {listing(map(repr, getattr(calibration, name).tolist()))}\n];"
+        for name, ours in names.items()
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _probable_decision(a: Artefact) -> str:
+    """Return `scores`, `proba` and `predict` of a model with probabilities."""
+    functions, calibration, two = FUNCTIONS[a.decision], a.calibration, a.classes.size == 2
+    assert calibration is not None
+    softmax = isinstance(calibration, Temperature) and not two
+    found = SOFTMAX if softmax else f"  const found = given.map((score, k) => {PROBABILITIES[calibration.name]});"
+    both = "  return [1 - inside[0], inside[0]];"
+    each = "  const sum = inside.reduce((total, p) => total + p, 0);\n  return inside.map((p) => p / sum);"
+    body = f"""\
+  const given = Array.from(scores(row));
+{found}
+  const inside = found.map((p) => Math.min(Math.max(p, {LEAST!r}), 1 - {LEAST!r}));
+{both if two else each}"""
+    helpers = dict.fromkeys([LARGEST, *functions.helpers])
+    return "\n".join(
+        [
+            _map_constants(calibration),
+            *helpers,
+            *([CURVE] if isinstance(calibration, Isotonic) else []),
+            _exported("scores", functions.scores),
+            _exported("proba", body),
+            _exported("predict", "  return classes[largest(proba(row))];"),
+        ]
+    )
+
+
+def _exported(name: str, body: str) -> str:
+    return f"export function {name}(row) {{\n{body}\n}}\n"

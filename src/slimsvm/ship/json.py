@@ -1,23 +1,27 @@
 """JSON: the model as plain numbers in double precision, for your own programs and for `slimsvm.runtime`.
 
     {"format": "slimsvm", "version": 2, "kernel": {"name", "gamma", ...}, "goal": {"name", ...}, "classes": [...],
-     "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...]}
+     "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...],
+     "calibration": null or {"name", ...}}
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the goal "ovr" the class with the
 largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
-above 0 for the second class.
+above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
+novel rows; neither has classes. A calibration makes probabilities of scores (`slimsvm.calibration`), and the largest of
+them is predicted.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..calibration import CALIBRATIONS, restored
 from ..goals import GOALS, Goal, OneVsOne
 from ..kernels.spec import spec_of
 from ..scaling import Array, Scaling
@@ -48,6 +52,7 @@ class JSONExporter:
             "points": a.points.tolist(),
             "coef": a.coef.tolist(),
             "bias": a.bias.tolist(),
+            "calibration": None if a.calibration is None else _calibration_entry(a.calibration),
         }
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
@@ -93,7 +98,8 @@ def _artefact(document: Any) -> Artefact:
     points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)
     scaling = _scaling(document.get("scaling"))
-    artefact = Artefact(name, kernel, points, coef, _numbers(document, "bias", 1), goal, classes, scaling)
+    bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
+    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration)
     artefact.check()
     return artefact
 
@@ -135,7 +141,23 @@ def _goal(entry: dict[str, Any], n_classes: int) -> Goal:
         return OneVsOne(n_classes, **settings)
     if settings:
         raise ValueError(f"it has a goal {name!r} with unknown settings {short(settings)}")
-    return GOALS[name](n_classes)
+    return GOALS[name]() if GOALS[name].real else GOALS[name](n_classes)
+
+
+def _calibration_entry(calibration: Any) -> dict[str, Any]:
+    """Return the name and the numbers of a map to probabilities."""
+    values = {field.name: np.asarray(getattr(calibration, field.name)).tolist() for field in fields(calibration)}
+    return {"name": calibration.name, **values}
+
+
+def _calibration(entry: Any) -> Any:
+    if entry is None:
+        return None
+    if not isinstance(entry, dict) or entry.get("name") not in CALIBRATIONS:
+        raise ValueError(f"it has {short(entry)} for 'calibration'; there are {sorted(CALIBRATIONS)}")
+    listed = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
+    names = [field.name for field in fields(CALIBRATIONS[entry["name"]])]
+    return restored(entry["name"], {name: _numbers(listed, name, 1) for name in names})
 
 
 def _scaling(entry: Any) -> Scaling | None:

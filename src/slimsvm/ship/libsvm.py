@@ -1,7 +1,7 @@
 """LIBSVM model files, written; `importers.libsvm` reads them.
 
-A file holds pairs of classes (see `pairs`), and its numbers read back exactly. Scaling that cannot be folded into the
-points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.
+A file holds pairs of classes (see `pairs`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
+that cannot be folded into the points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..calibration import Sigmoid
+from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
 from ..text import short
@@ -21,6 +23,8 @@ from .pairs import Layout, layout_of
 
 #: our names of the kernels that LIBSVM has
 LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
+#: LIBSVM's names of the problems; pairs of classes are all others
+SVM_TYPES = {Decision.VALUE: "epsilon_svr", Decision.SIDE: "one_class"}
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,15 @@ class LIBSVMExporter:
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
         a = artefact.compact()
-        if a.votes and getattr(a.goal, "break_ties", False):
+        if a.decision is Decision.SCORED_VOTES:
             warnings.warn(
                 "LIBSVM gives a tie in votes to the first class, and this model breaks ties by its outputs", stacklevel=3
+            )
+        if a.calibration is not None and not _holds(a):
+            warnings.warn(
+                "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "
+                "and labels go by the scores",
+                stacklevel=3,
             )
         layout = layout_of(a)
         text = "\n".join([*_header(a, layout), "SV", *_point_lines(a, layout), ""])
@@ -46,16 +56,30 @@ class LIBSVMExporter:
 
 def _header(a: Artefact, layout: Layout) -> list[str]:
     parameters = [f"{name} {a.parameters[name]!r}" for name in ("degree", "gamma", "coef0") if name in a.parameters]
-    return [
-        "svm_type c_svc",
+    header = [
+        f"svm_type {SVM_TYPES.get(a.decision, 'c_svc')}",
         f"kernel_type {SPECS[a.kernel].libsvm}",
         *parameters,
-        f"nr_class {a.classes.size}",
+        f"nr_class {a.classes.size or 2}",  # LIBSVM writes 2 where there are no classes
         f"total_sv {layout.index.size}",
         f"rho {_words(0.0 - layout.bias)}",
-        f"label {' '.join(_labels(a.classes[layout.order]))}",
-        f"nr_sv {' '.join(map(str, layout.counts))}",
     ]
+    if not a.classes.size:
+        return header
+    label, counts = " ".join(_labels(a.classes[layout.order])), " ".join(map(str, layout.counts))
+    return [*header, f"label {label}", *_sigmoid(a), f"nr_sv {counts}"]
+
+
+def _holds(a: Artefact) -> bool:
+    """Return whether a file has a place for the model's probabilities."""
+    return a.classes.size == 2 and isinstance(a.calibration, Sigmoid)
+
+
+def _sigmoid(a: Artefact) -> list[str]:
+    """Return LIBSVM's probA and probB: p = 1 / (1 + exp(A f + B)) for the first label, which is our second class."""
+    if not isinstance(a.calibration, Sigmoid) or not _holds(a):
+        return []
+    return [f"probA {_words(-a.calibration.slope)}", f"probB {_words(-a.calibration.shift)}"]
 
 
 def _labels(classes: Array) -> list[str]:

@@ -1,6 +1,8 @@
-"""ONNX: plain operators for any kernel and layout, or one SVMClassifier (`converter` has these for skl2onnx).
+"""ONNX: plain operators for any kernel and layout, or one SVMClassifier or SVMRegressor (`converter` is for skl2onnx).
 
 The outputs are `label` (int64 or strings) and `scores`, one column per class as in skl2onnx: [-f, f] for two classes.
+With a calibration there are `probabilities` too, the largest of which is the label's. A regressor has one output `value`,
+and novelty detection `label` (+1 or -1) and `scores`, each of one column.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..goals import OneVsOne
+from ..goals import Decision, OneVsOne
 from ..kernels.spec import SPECS, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
 from .literals import check_float32
+from .onnx_calibration import add_probabilities
 from .pairs import layout_of
 
 OPSET = 17
 #: the numbers of element types in ONNX
 TYPES: dict[Any, int] = {np.float32: 1, np.int64: 7, np.float64: 11}
 FLAVORS = ("plain", "svm")
-#: our names of the kernels that an SVMClassifier has
+#: our names of the kernels that an SVMClassifier or SVMRegressor has
 SVM_KERNELS = [name for name, spec in SPECS.items() if spec.onnx]
 
 
@@ -70,8 +73,31 @@ class Graph:
 
 
 @dataclass(frozen=True)
+class Result:
+    """An output of the model; `columns` is empty where it has one number or word for each row and no second axis."""
+
+    name: str
+    dtype: Any
+    columns: tuple[int, ...]
+
+
+def results(a: Artefact, dtype: type[np.floating[Any]]) -> list[Result]:
+    """Return what a model of this precision returns."""
+    if a.decision is Decision.VALUE:
+        return [Result("value", dtype, (1,))]
+    if a.decision is Decision.SIDE:
+        return [Result("label", np.int64, (1,)), Result("scores", dtype, (1,))]
+    label = object if _named(a.classes) else np.int64
+    found = [Result("label", label, ()), Result("scores", dtype, (a.classes.size,))]
+    return found if a.calibration is None else [*found, Result("probabilities", dtype, (a.classes.size,))]
+
+
+@dataclass(frozen=True)
 class ONNXExporter:
-    """`precision` is float32 or float64; `flavor` "svm" is one SVMClassifier (float32, pairs of classes only)."""
+    """`precision` is float32 or float64; `flavor` "svm" is one SVMClassifier or SVMRegressor.
+
+    Those hold float32, and pairs of classes instead of one output per class.
+    """
 
     ending: ClassVar[str] = ".onnx"
     precision: str = "float32"
@@ -83,7 +109,7 @@ class ONNXExporter:
         if self.flavor not in FLAVORS:
             raise ValueError(f"unknown flavor {self.flavor!r} of ONNX; there are {list(FLAVORS)}")
         if self.flavor == "svm" and self.precision != "float32":
-            raise ValueError("an SVMClassifier holds float32; for float64 take flavor='plain'")
+            raise ValueError("ONNX's own SVMs hold float32; for float64 take flavor='plain'")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the model file."""
@@ -91,9 +117,9 @@ class ONNXExporter:
         graph = Graph(np.dtype(self.precision).type)
         build(graph, artefact, "X", self.flavor)
         tensor = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(self.precision))
-        labels = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(object if _named(artefact.classes) else np.int64))
         info = onnx.helper.make_tensor_value_info
-        outputs = [info("label", labels, ["N"]), info("scores", tensor, ["N", artefact.classes.size])]
+        kind_of = onnx.helper.np_dtype_to_tensor_dtype
+        outputs = [info(r.name, kind_of(np.dtype(r.dtype)), ["N", *r.columns]) for r in results(artefact, graph.dtype)]
         body = onnx.helper.make_graph(
             [onnx.helper.make_node(n.op, n.inputs, n.outputs, domain=n.domain, **n.attributes) for n in graph.nodes],
             stem,
@@ -130,24 +156,42 @@ def _labels(classes: Array) -> Array:
 
 
 def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> None:
-    """Add the nodes from the rows `x` to `label` and `scores`."""
+    """Add the nodes from the rows `x` to `label` and `scores`, or to `value`."""
     spec_of(artefact.kernel, "the onnx export")
     a = artefact.compact()
     if graph.dtype == np.float32:
         check_float32(a)
-    outputs = (_svm_classifier if flavor == "svm" else _expansion)(graph, a, x)
+    outputs = (_svm if flavor == "svm" else _expansion)(graph, a, x)
+    if a.decision is Decision.VALUE:
+        return
+    if a.decision is Decision.SIDE:
+        _side(graph, outputs)
+        return
     decisive = _votes(graph, a, outputs) if a.votes else outputs
+    if a.calibration is not None:
+        decisive = add_probabilities(graph, a.calibration, "scores", a.classes.size)
     number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
     graph.add("Gather", graph.constant("classes", _labels(a.classes)), number, name="label")
 
 
+def _outputs_name(a: Artefact) -> str:
+    """Return the name of the expansion's outputs, which may be a result of the model as they are."""
+    return "outputs" if a.votes else "value" if a.decision is Decision.VALUE else "scores"
+
+
+def _side(g: Graph, scores: str) -> None:
+    """Add `label`, +1 from a score of 0 on and -1 below."""
+    inside = g.add("GreaterOrEqual", scores, g.constant("border", np.array(0.0)))
+    sides = [g.constant(name, np.array(side, dtype=np.int64)) for name, side in (("usual", 1), ("novel", -1))]
+    g.add("Where", inside, *sides, name="label")
+
+
 def _expansion(g: Graph, a: Artefact, x: str) -> str:
-    """Add `scores` ([-f, f] for two classes), or the outputs of pairs, on which the votes are still to be taken."""
+    """Add the outputs, as [-f, f] for two classes."""
     values = VALUES[a.spec.value.name](g, a, TOTALS[a.spec.total.name](g, a, x))
-    sides = [-1.0, 1.0] if a.classes.size == 2 else [1.0]
+    sides = [-1.0, 1.0] if a.decision is Decision.SIGN else [1.0]
     coef, bias = (np.concatenate([side * part for side in sides], axis=-1) for part in (a.coef, a.bias))
-    name = "outputs" if a.votes else "scores"
-    return g.add("Gemm", values, g.constant("coef", coef), g.constant("bias", bias), name=name)
+    return g.add("Gemm", values, g.constant("coef", coef), g.constant("bias", bias), name=_outputs_name(a))
 
 
 def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
@@ -251,34 +295,36 @@ def _votes(g: Graph, a: Artefact, outputs: str) -> str:
     one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
     squeezed = g.add("Div", confidence, g.add("Mul", g.add("Add", g.add("Abs", confidence), one), three))
     scores = g.add("Add", votes, squeezed, name="scores")
-    return scores if getattr(a.goal, "break_ties", False) else votes
+    return scores if a.decision is Decision.SCORED_VOTES else votes
 
 
-def _svm_classifier(g: Graph, a: Artefact, x: str) -> str:
-    """Do as `_expansion` by an SVMClassifier; its scores are the outputs of pairs, or [-f, f] in ONNX Runtime."""
+# ONNX's own SVMs.
+
+
+def _svm(g: Graph, a: Artefact, x: str) -> str:
+    """Do as `_expansion` by one operator."""
+    name = "SVMClassifier" if a.classes.size else "SVMRegressor"
     if a.kernel not in SVM_KERNELS:
-        raise ValueError(f"an SVMClassifier has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
-    if a.classes.size > 2 and not a.votes:
+        raise ValueError(f"an {name} has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
+    if a.decision is Decision.LARGEST:
         raise ValueError(
             "an SVMClassifier holds pairs of classes, and this model has an output per class; take flavor='plain'"
         )
-    layout, scores = layout_of(a), "outputs" if a.votes else "scores"
-    parameters = [float(a.parameters.get(name, 0.0)) for name in ("gamma", "coef0", "degree")]
-    node = Node(
-        "SVMClassifier",
-        [_scaled(g, x, a.scaling)],
-        ["svm_label", scores],
-        "ai.onnx.ml",
-        {
-            "kernel_type": a.spec.onnx,
-            "kernel_params": parameters,
-            "support_vectors": a.points[layout.index].ravel().tolist(),
-            "vectors_per_class": layout.counts.tolist(),
-            "coefficients": layout.coef.ravel().tolist(),
-            "rho": layout.bias.tolist(),
-            "classlabels_ints": list(range(a.classes.size)),
-            "post_transform": "NONE",
-        },
-    )
-    g.nodes.append(node)
-    return scores
+    layout, outputs = layout_of(a), _outputs_name(a)
+    attributes = {
+        "kernel_type": a.spec.onnx,
+        "kernel_params": [float(a.parameters.get(name, 0.0)) for name in ("gamma", "coef0", "degree")],
+        "support_vectors": a.points[layout.index].ravel().tolist(),
+        "coefficients": layout.coef.ravel().tolist(),
+        "rho": layout.bias.tolist(),
+        "post_transform": "NONE",
+    }
+    if a.classes.size:
+        # its scores are the outputs of pairs, or [-f, f] in ONNX Runtime
+        attributes |= {"vectors_per_class": layout.counts.tolist(), "classlabels_ints": list(range(a.classes.size))}
+        names = ["svm_label", outputs]
+    else:
+        attributes |= {"n_supports": layout.index.size}
+        names = [outputs]
+    g.nodes.append(Node(name, [_scaled(g, x, a.scaling)], names, "ai.onnx.ml", attributes))
+    return outputs

@@ -2,7 +2,7 @@
 
 The output of a pair of classes i < j sums over the points of i, with their coefficients against j, and over the points of
 j, with theirs against i. A point whose pairs have no class in common is written several times, under a few classes that
-cover the pairs. `importers.pairs` reads this layout.
+cover the pairs. `importers.pairs` reads this layout. A model without classes has each point once, with one coefficient.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ class Layout:
     order: Array  # class numbers as the file has them
     index: Array  # which point of the artefact each entry is
     counts: Array  # entries of each class
-    coef: Array  # (k - 1, entries)
-    bias: Array  # one per pair
+    coef: Array  # (k - 1, entries), or (1, entries) without classes
+    bias: Array  # one per pair, or one
 
 
 def layout_of(a: Artefact) -> Layout:
     """Return an artefact's points and coefficients in that layout."""
+    if not a.classes.size:
+        return Layout(a.classes, np.arange(a.size), a.classes, a.coef.T, a.bias)
     if a.classes.size == 2:
         # an output above 0 is for class 1, which comes first
         sides = [np.flatnonzero(a.coef[:, 0] > 0), np.flatnonzero(a.coef[:, 0] <= 0)]

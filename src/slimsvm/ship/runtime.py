@@ -14,7 +14,10 @@ from .json import read_json
 
 
 class Runtime:
-    """Predict rows: `run(row)` is a label, `run(rows)` an array of them; `run.scores` is decision_function.
+    """Predict rows: `run(row)` is a prediction, `run(rows)` an array of them; `run.scores` is decision_function.
+
+    Predictions are labels, values for a regressor, and +1 or -1 for novelty detection. The scores of a regressor are its
+    values. `run.proba` is predict_proba, where the model has a calibration.
 
     Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -23,23 +26,36 @@ class Runtime:
     def __init__(self, artefact: Artefact) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
-        self.goal, self.classes, self.scaling = a.goal, a.classes, a.scaling
+        self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
         self._form = core_arguments(a.kernel, a.parameters)
         self._points, self._coef, self._bias = (
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
         )
 
     def __call__(self, rows: Any) -> Any:
-        """Return the label of a row, or the labels of rows."""
+        """Return the prediction of a row, or the predictions of rows."""
         rows = np.asarray(rows, dtype=np.float64)
-        labels = self.classes[self.goal.decode(self._outputs(rows))]
-        return labels[0] if rows.ndim == 1 else labels
+        outputs = self._outputs(rows)
+        if self.calibration is None:
+            found = self.goal.decode(outputs)
+        else:
+            found = self.calibration(self.goal.scores(outputs)).argmax(axis=1)
+        found = self.classes[found] if self.classes.size else found
+        return found[0] if rows.ndim == 1 else found
 
     def scores(self, rows: Any) -> Any:
-        """Return the scores of a row or of rows: one for two classes, else one per class."""
+        """Return the scores of a row or of rows: one per class for three classes or more, else one."""
         rows = np.asarray(rows, dtype=np.float64)
         scores = self.goal.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
+
+    def proba(self, rows: Any) -> Any:
+        """Return the probabilities of the classes for a row or for rows."""
+        if self.calibration is None:
+            raise ValueError("this model has no probabilities; fit it with calibration='sigmoid', say")
+        rows = np.asarray(rows, dtype=np.float64)
+        p = self.calibration(self.goal.scores(self._outputs(rows)))
+        return p[0] if rows.ndim == 1 else p
 
     def _outputs(self, rows: Array) -> Array:
         if rows.ndim == 1:

@@ -1,4 +1,4 @@
-"""Estimators to artefacts: a SlimSVC, SVC or NuSVC, or a Pipeline of scalers and one."""
+"""Estimators to artefacts: one of ours or of scikit-learn's SVMs, or a Pipeline of scalers and one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
 
-from ..estimators import SlimSVC, imported
+from ..estimators import MACHINES, imported
+from ..estimators.base import KernelMachine
+from ..goals import Goal
+from ..goals.decision import Decision
+from ..importers.models import is_known
 from ..importers.scalers import NOTHING, scaling_of
 from ..kernels import Custom, Kernel
+from ..model import Expansion
 from ..text import short
-from .artefact import Artefact
+from .artefact import NO_CLASSES, Array, Artefact
 
 #: the most numbers that the points of an artefact may take, written out: 8 GiB
 LARGEST = 1 << 30
@@ -24,14 +29,14 @@ def artefact_of(model: Any) -> Artefact:
     """Return the function of raw rows that a fitted model computes."""
     if isinstance(model, Artefact):
         return model
-    *steps, svc = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if not isinstance(svc, SlimSVC | SVC | NuSVC):
+    *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    function, goal, classes, features = _function(svm)
+    if goal.decision is Decision.DAG:
         raise ValueError(
-            f"cannot export a {type(svc).__name__}; give a fitted SlimSVC, SVC or NuSVC, or a Pipeline of scalers that "
-            "ends in one"
+            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. "
+            "Compress or train it with multiclass='ovr' or 'ovo'"
         )
-    source = imported(svc)
-    points = source.model.points
+    points = function.points
     # a model without points has one of zeros in generated code
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
         raise ValueError(
@@ -39,20 +44,36 @@ def artefact_of(model: Any) -> Artefact:
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
     artefact = Artefact(
-        source.model.kernel.name,
-        _parameters(source.model.kernel),
+        function.kernel.name,
+        _parameters(function.kernel),
         np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64),
-        np.asarray(source.model.coef, dtype=np.float64),
-        np.asarray(source.model.bias, dtype=np.float64),
-        source.goal,
-        source.classes,
-        scaling_of([step for step in steps if step not in NOTHING], source.n_features),
+        np.asarray(function.coef, dtype=np.float64),
+        np.asarray(function.bias, dtype=np.float64),
+        goal,
+        classes,
+        scaling_of([step for step in steps if step not in NOTHING], features),
+        getattr(svm, "calibration_", None),
     )
     try:
         artefact.check()
     except ValueError as error:
         raise ValueError(f"cannot export this model: {error}. Train it again") from error
     return artefact
+
+
+def _function(svm: Any) -> tuple[Expansion, Goal, Array, int]:
+    """Return the function of scaled rows, the goal, the classes and the number of features of a fitted SVM."""
+    if isinstance(svm, KernelMachine):
+        check_is_fitted(svm)
+        return svm.model_, svm.goal_, getattr(svm, "classes_", NO_CLASSES), svm.n_features_in_
+    if not is_known(svm):
+        ours = ", ".join(kind.__name__ for kind in MACHINES)
+        raise ValueError(
+            f"cannot export a {type(svm).__name__}; give a fitted {ours}, another kernel machine that compress takes, or a "
+            "Pipeline of scalers that ends in one"
+        )
+    source = imported(svm)
+    return source.model, source.goal, source.classes, source.n_features
 
 
 def _parameters(kernel: Kernel) -> dict[str, float]:

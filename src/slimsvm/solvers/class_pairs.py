@@ -61,7 +61,7 @@ class ClassPairs:
             np.empty(theirs.size),
             np.empty(others.size),
             np.empty(others.size),
-            np.empty(others.size, dtype=np.int_),
+            np.empty(others.size, dtype=np.int64),
         )
         core.smo_pairs(
             self.own[first],

@@ -111,8 +111,8 @@ class _Outputs:
         """Keep the coefficients of an output."""
         raise NotImplementedError
 
-    def model(self) -> tuple[Expansion, Array | None]:
-        """Return one expansion for all outputs, whose points are the rows that any of them uses; and all coefficients."""
+    def model(self) -> tuple[Expansion, Array | None, Array]:
+        """Return one expansion for all outputs, the coefficients of all rows, and the rows that are points, by class."""
         raise NotImplementedError
 
     def store(self, column: int, solution: Solution) -> None:
@@ -128,9 +128,9 @@ class _Outputs:
 
     def fit(self) -> Fit:
         """Return the result of all outputs."""
-        model, dual = self.model()
+        model, dual, support = self.model()
         status = Status.worst({status for status in self.status if status is not None})
-        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()))
+        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support)
 
 
 class _Columns(_Outputs):
@@ -138,7 +138,7 @@ class _Columns(_Outputs):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.dual = np.zeros(task.targets.shape)
+        self.dual: Array = np.zeros(task.targets.shape)
         everyone = np.arange(task.rows.n)
         self.members = [everyone if task.goal.real else np.flatnonzero(targets) for targets in task.targets.T]
 
@@ -155,10 +155,12 @@ class _Columns(_Outputs):
         """Fill a column."""
         self.dual[self.members[column], column] = dual
 
-    def model(self) -> tuple[Expansion, Array | None]:
-        """Return the expansion and the coefficients of all rows."""
+    def model(self) -> tuple[Expansion, Array | None, Array]:
+        """Return the expansion on the rows that any output uses."""
         support = np.flatnonzero(self.dual.any(axis=1))
-        return self.task.expansion(support, self.dual[support], self.bias), self.dual
+        if self.dual.shape[1] == 1 and not self.task.goal.real:  # two classes; the order is SVC's
+            support = support[np.argsort(self.dual[support, 0] > 0, kind="stable")]
+        return self.task.expansion(support, self.dual[support], self.bias), self.dual, support
 
 
 class Pairs(_Outputs):
@@ -197,12 +199,12 @@ class Pairs(_Outputs):
         self.done += int(solved.sum())
         _report(self.task, self.done, self.bias.size, 0.0)
 
-    def model(self) -> tuple[Expansion, Array | None]:
+    def model(self) -> tuple[Expansion, Array | None, Array]:
         """Return the expansion, its points by class."""
         support = [rows[self.against[rows].any(axis=1)] for rows in self.targets.groups]
         index = np.concatenate(support)
         coef = PairCoefficients(self.against[index], np.array([rows.size for rows in support]))
-        return self.task.expansion(index, coef, self.bias), None  # type: ignore[arg-type]
+        return self.task.expansion(index, coef, self.bias), None, index  # type: ignore[arg-type]
 
 
 def _report(task: Task, done: int, outputs: int, part: float) -> None:

@@ -1,0 +1,215 @@
+"""The commands to look before choosing: slimsvm tradeoff | report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .interrupts import raise_on_interrupt
+from .parse import (
+    LARGEST_INT,
+    SCALERS,
+    Command,
+    Force,
+    Split,
+    Target,
+    check_output,
+    gamma_of,
+    given,
+    kernel_names,
+    one_of,
+    positive,
+    whole,
+)
+from .render import message_of, plain, show, show_files
+from .stopped import StoppedEarly
+
+if TYPE_CHECKING:
+    from ..tradeoffs import Progress, Tradeoff
+
+#: the rows, where no other name is given
+ROWS = Path("tradeoff.csv")
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="Rows and labels (LIBSVM format, .csv or .npz), or digits, iris, wine, ...")
+]
+TestData = Annotated[Path | None, typer.Option("--test", help="Test rows; else a quarter of DATA.")]
+
+
+def names_of(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    words = [word.strip() for word in str(text).split(",") if word.strip()]
+    if not words:
+        raise typer.BadParameter("give one name at least, or several with commas")
+    return words
+
+
+def methods_of(text: str) -> list[str]:
+    """Return the names of methods that there are."""
+    from ..tradeoffs.methods import method_of
+
+    try:
+        return [method_of(word).name for word in names_of(text)]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def budgets_of(text: str) -> list[int]:
+    """Return numbers of support vectors."""
+    return [whole(1, LARGEST_INT)(word) for word in names_of(text)]
+
+
+def tradeoff(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Rows; runs that are there are not made again.")] = ROWS,
+    methods: Annotated[
+        Any,
+        typer.Option(
+            "--methods", "-m", parser=methods_of, metavar="NAMES", help="With commas: slim,spsvm,bsgd,lp+slim ..."
+        ),
+    ] = None,
+    budgets: Annotated[
+        Any, typer.Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", parser=whole(1, 1000), metavar="INTEGER", help="Runs of each, with other test rows.")
+    ] = 1,
+    kernel: Annotated[
+        str, typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help="{kernels}")
+    ] = "rbf",
+    gamma: Annotated[
+        Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
+    ] = "scale",
+    C: Annotated[float, typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale",
+            parser=one_of(lambda: ("auto", *SCALERS)),
+            metavar="NAME",
+            help="Scale the features: auto (standard where they differ widely), none, standard, minmax or maxabs.",
+        ),
+    ] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", parser=positive, metavar="SECONDS", help="For shrinking, in each run.")
+    ] = None,
+    target: Target = None,
+    split: Split = "train",
+    test: TestData = None,
+    force: Force = False,
+) -> None:
+    """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
+    check_output(output, force=True)  # a file that exists is continued
+    from ..tradeoffs import open_data
+    from ..tradeoffs import tradeoff as run
+
+    X, y = open_data(data, target=target, split=split)
+    test_rows = None if test is None else open_data(test, target=target, split="test")
+    raise_on_interrupt()
+    try:
+        found = run(
+            X,
+            y,
+            seeds=seeds,
+            test=test_rows,
+            scale=scale,
+            file=output,
+            force=force,
+            name=data,
+            origin={"test": str(test or ""), "target": str(target or ""), "split": split},
+            report=_line_by_line(),
+            kernel=kernel,
+            gamma=gamma,
+            C=C,
+            **given(methods=methods, budgets=budgets, time_limit=time_limit),
+        )
+    except KeyboardInterrupt:
+        words = f"interrupted; {output} has the runs that were finished, and the same command makes the others"
+        raise StoppedEarly(words) from None
+    show_tradeoff(data, found)
+    words = "" if output == ROWS else f" {plain(str(output))}"
+    print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")
+
+
+def report(
+    rows: Annotated[Path, typer.Argument(metavar="ROWS", help="The CSV file of slimsvm tradeoff.")] = ROWS,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page; a model card is written beside it.")] = Path(
+        "report.html"
+    ),
+    method: Annotated[str | None, typer.Option("--method", "-m", help="The method that the page opens with.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="The title; else the name of the data.")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="The data, where they have been moved.")] = None,
+    test: Annotated[Path | None, typer.Option("--test", help="The test rows, where they have been moved.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a trade-off as one HTML page with the models in it, and a model card."""
+    from ..reports import report as write
+    from ..tradeoffs import open_data, read_tradeoff
+
+    found = read_tradeoff(rows)
+    check_output(output, force)
+    last = found.rows[-1]
+    options = {"target": last["target"] or None}
+    X, y = open_data(data or last["data"], split=last["split"] or "train", **options)
+    where = test or last["test"]
+    test_rows = open_data(where, split="test", **options) if where else None
+    raise_on_interrupt()
+    try:
+        files = write(found, X, y, output, test=test_rows, method=method, title=title, force=force)
+    except FileExistsError as error:  # the card exists
+        raise typer.BadParameter(message_of(error), param_hint="--output") from error
+    show_files(files)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (tradeoff, report):
+        app.command(cls=Command)(command)
+
+
+def _line_by_line() -> Callable[[Progress], None]:
+    """Return a report that prints a line on stderr after each run, with the time left."""
+
+    def line(progress: Progress) -> None:
+        row = progress.row
+        what = row["method"] if row["budget"] is None else f"{row['method']}, {row['budget']} vectors"
+        end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % error"
+        left = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
+        print(plain(f"{progress.number}/{progress.total} {what}: {end}{left}"), file=sys.stderr, flush=True)
+
+    return line
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def show_tradeoff(data: str, found: Tradeoff) -> None:
+    """Print the errors by size and method, and the smallest good size."""
+    from ..tradeoffs import smallest_good
+    from ..tradeoffs.methods import FULL
+    from ..tradeoffs.summary import summarise
+
+    points = {(point.method, point.budget): point for point in summarise(found.rows)}
+    budgets = sorted({budget for _, budget in points if budget is not None})
+    methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
+    cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
+    others = [point for point in points.values() if point.budget is None]
+    cells += [(f"{p.method}: {p.size:,.0f}", _error(p), *[""] * (len(methods) - 1)) for p in others]
+    show(f"Test error on {data}, by support vectors", cells, ("", *(methods or [FULL])))
+    best = smallest_good(found.rows, methods[0]) if methods else None
+    if best is not None:
+        small = points[methods[0], best]
+        print(
+            f"\nThe smallest {methods[0]} model whose validation error is within a standard error of the lowest: "
+            f"{small.size:,.0f} support vectors, {small.bytes:,.0f} bytes, {100 * (1 - small.error):.1f} % of the test "
+            "rows right."
+        )
+
+
+def _error(point: Any) -> str:
+    return "" if point is None else f"{100 * point.error:.1f} ± {100 * point.se:.1f} %"

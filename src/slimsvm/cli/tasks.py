@@ -1,0 +1,108 @@
+"""What `--task` means: the estimator, its labels, its own options, and the figure that tells how good a model is.
+
+Nothing here imports NumPy or scikit-learn until it is needed, so that help and version are printed at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from ..files.numbers import strict_number
+
+TASKS = ("classify", "regress", "novelty")
+#: what a model without classes predicts
+PREDICTIONS = {"regress": "values", "novelty": "1 for rows like the training rows, -1 for novel ones"}
+#: the settings that only some tasks have: their options, and those tasks
+OPTIONS = {
+    "C": ("-C", ("classify", "regress")),
+    "class_weight": ("--balanced", ("classify",)),
+    "epsilon": ("--epsilon", ("regress",)),
+    "nu": ("--nu", ("novelty",)),
+}
+
+
+def own_settings(task: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings that are not None, and refuse those that the task has no use for."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name in given:
+        option, tasks = OPTIONS[name]
+        if task not in tasks:
+            raise typer.BadParameter(f"{option} is for --task {' or '.join(tasks)}, and this is {task}", param_hint=option)
+    return given
+
+
+def check_able(task: str, trainer: str, reducer: str, shrinks: bool) -> None:
+    """Refuse a trainer or a reducer that is not for the task."""
+    from ..reducers import REDUCERS
+    from ..trainers import TRAINERS
+
+    if task == "classify":
+        return
+    if task == "novelty" and trainer == "none":
+        raise typer.BadParameter(
+            "--trainer none fits a small model to labels, and novelty detection has none; leave it out",
+            param_hint="--trainer",
+        )
+    chosen = {"--trainer": (trainer, TRAINERS)} if trainer != "none" else {}
+    chosen |= {"--reducer": (reducer, REDUCERS)} if shrinks else {}
+    for option, (name, table) in chosen.items():
+        if not getattr(table[name], "real_valued", False):
+            able = ", ".join(key for key, kind in table.items() if getattr(kind, "real_valued", False))
+            raise typer.BadParameter(
+                f"{name} is a method for classes; for --task {task} there are {able}", param_hint=option
+            )
+
+
+def make_estimator(task: str, **settings: Any) -> Any:
+    """Return the estimator of a task."""
+    from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
+
+    kinds = {"classify": SlimSVC, "regress": SlimSVR, "novelty": SlimOneClassSVM}
+    return kinds[task](**settings)
+
+
+def task_of(model: Any) -> str:
+    """Return the task of a fitted model, ours or scikit-learn's."""
+    from sklearn.base import is_outlier_detector, is_regressor
+
+    return "novelty" if is_outlier_detector(model) else "regress" if is_regressor(model) else "classify"
+
+
+def labels_of(task: str, y: Any) -> Any:
+    """Return labels as the task takes them: numbers for regression, none for novelty detection."""
+    if task == "novelty" or y is None:
+        return None
+    if task == "classify" or y.dtype.kind in "biuf":
+        return y
+    import numpy as np
+
+    numbers = [strict_number(text) for text in y.tolist()]  # a file with numbers beyond 2^53 has them as text
+    if None in numbers:
+        raise typer.BadParameter(
+            f"the target {str(y[numbers.index(None)])!r} is not a number; regression needs numbers: name their column by "
+            "--target, or classify",
+            param_hint="DATA",
+        )
+    return np.array(numbers, dtype=np.float64)
+
+
+def quality(task: str, predicted: Any, y: Any) -> tuple[str, str] | None:
+    """Return what is measured and the figure: accuracy, R^2, or the share of rows called novel; None without labels."""
+    if task == "novelty":
+        return "novel", _share(int((predicted < 0).sum()), len(predicted))
+    if y is None:
+        return None
+    if task == "classify":
+        return "accuracy", _share(int((predicted == y).sum()), len(y))
+    import numpy as np
+
+    y = np.asarray(y, dtype=np.float64)
+    error, spread = float(np.mean((predicted - y) ** 2)), float(np.var(y))
+    rms = f"root mean squared error {np.sqrt(error):.4g}"
+    return "R^2", f"{1 - error / spread:.4f} ({rms})" if spread else f"undefined, all targets are equal ({rms})"
+
+
+def _share(count: int, total: int) -> str:
+    return f"{100 * count / total:.2f} % ({count:,} of {total:,})"

@@ -1,0 +1,11 @@
+"""Pictures after scikit-learn's conventions: values in `__init__`, `from_...` to make them, artists as attributes.
+
+They need matplotlib, which is the extra: pip install "slimsvm[plots]".
+"""
+
+from .convergence import ConvergenceDisplay
+from .pareto import ParetoDisplay
+from .support_vectors import SupportVectorsDisplay
+from .tradeoff import TradeoffDisplay
+
+__all__ = ["ConvergenceDisplay", "ParetoDisplay", "SupportVectorsDisplay", "TradeoffDisplay"]

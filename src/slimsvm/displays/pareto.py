@@ -1,0 +1,93 @@
+"""The Pareto front of a study: models that no other beats in both size and error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Array
+from ..tradeoffs.rows import Row
+from ..tradeoffs.value import Tradeoff
+from .axes import ACROSS, check_column, new_axes, table_of
+
+
+class ParetoDisplay:
+    """Error against size of many models: the front, the dominated, and those that break a limit.
+
+    Parameters
+    ----------
+    x_values, errors : ndarray of shape (n_models,)
+        Size and error of each model.
+    feasible : ndarray of shape (n_models,) of bool, default=None
+        Which models keep to the limits; all, by default. Others have no part in the front.
+    x : {"size", "bytes", "us"}, default="size"
+        What the sizes are.
+
+    Attributes
+    ----------
+    front : ndarray of int
+        The models that no feasible one beats in both, by size.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it is drawn.
+    front_, dominated_, infeasible_ : artists
+        The line of the front and the other models.
+    """
+
+    def __init__(self, *, x_values: Any, errors: Any, feasible: Any = None, x: str = "size") -> None:
+        self.x_values, self.errors, self.x = np.asarray(x_values, dtype=float), np.asarray(errors, dtype=float), x
+        self.feasible = np.full(self.errors.shape, True) if feasible is None else np.asarray(feasible, dtype=bool)
+        if not self.x_values.shape == self.errors.shape == self.feasible.shape or self.errors.ndim != 1:
+            raise ValueError(
+                f"x_values, errors and feasible must be of one length, not {self.x_values.shape}, {self.errors.shape} and "
+                f"{self.feasible.shape}"
+            )
+        self.front = pareto_front(self.x_values, self.errors, self.feasible)
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
+        *,
+        x: str = "size",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> ParetoDisplay:
+        """Draw rows with the columns `x`, "error" and, if there is one, "feasible"; rows without an error are left out."""
+        table = table_of(rows)
+        check_column(x, ACROSS, table)
+        kept: Sequence[Row] = [row for row in table if row["error"] is not None and row[x] is not None]
+        if not kept:
+            raise ValueError("no run in these rows has figures")
+        feasible = [bool(row.get("feasible", True)) for row in kept]
+        found = cls(x_values=[row[x] for row in kept], errors=[row["error"] for row in kept], feasible=feasible, x=x)
+        return found.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> ParetoDisplay:
+        """Draw; further arguments are those of the line of the front."""
+        self.ax_ = new_axes(ax)
+        self.figure_ = self.ax_.figure
+        dominated = np.setdiff1d(np.flatnonzero(self.feasible), self.front)
+        self.infeasible_ = self._scatter(np.flatnonzero(~self.feasible), marker="x", color="0.6", label="infeasible")
+        self.dominated_ = self._scatter(dominated, color="tab:blue", alpha=0.35, label="dominated")
+        settings = {"color": "tab:red", "marker": "o", "drawstyle": "steps-post", "label": "best", **kwargs}
+        (self.front_,) = self.ax_.plot(self.x_values[self.front], 100 * self.errors[self.front], **settings)
+        self.ax_.set(xlabel=ACROSS.get(self.x, self.x), ylabel="error, %", xscale="log")
+        self.ax_.grid(alpha=0.3)
+        self.ax_.legend()
+        return self
+
+    def _scatter(self, index: Array, **settings: Any) -> Any:
+        return self.ax_.scatter(self.x_values[index], 100 * self.errors[index], **settings) if index.size else None
+
+
+def pareto_front(x: Array, errors: Array, feasible: Array) -> Array:
+    """Return the numbers of the feasible models that no feasible one beats, by size: every next one has a lower error."""
+    order = [int(i) for i in np.lexsort((errors, x)) if feasible[i]]
+    front: list[int] = []
+    for i in order:
+        if not front or errors[i] < errors[front[-1]]:
+            front.append(i)
+    return np.array(front, dtype=int)

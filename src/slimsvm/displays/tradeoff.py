@@ -1,0 +1,143 @@
+"""Error against size: one line a method, the full model as a dashed line."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..estimators import SlimSVC
+from ..kernels import Matrix
+from ..tradeoffs.measure import error_rate, microseconds, svc_of, table_cost
+from ..tradeoffs.methods import FULL
+from ..tradeoffs.rows import Row
+from ..tradeoffs.summary import Point, summarise
+from ..tradeoffs.value import Tradeoff
+from .axes import ACROSS, new_axes, table_of
+
+
+class TradeoffDisplay:
+    """Test error against support vectors, bytes or microseconds, with standard errors.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Figures of each method at each budget; those of the method "full" are the full model.
+    x : {"size", "bytes", "us"}, default="size"
+        What is drawn across.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it is drawn.
+    lines_ : dict of str to ErrorbarContainer
+        The line of each method.
+    full_line_ : Line2D or None
+        The full model.
+
+    Examples
+    --------
+    >>> import slimsvm
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = slimsvm.tradeoff(X, y, methods=["nystroem"], budgets=[2, 4, 8])
+    >>> display = slimsvm.displays.TradeoffDisplay.from_rows(found)  # doctest: +SKIP
+    """
+
+    def __init__(self, *, points: Sequence[Point], x: str = "size") -> None:
+        if x not in ACROSS:
+            raise ValueError(f"unknown x {x!r}; there are {', '.join(ACROSS)}")
+        self.points, self.x = points, x
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
+        *,
+        x: str = "size",
+        methods: Sequence[str] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> TradeoffDisplay:
+        """Draw the rows of a trade-off, its CSV file, or rows as dicts; `methods` are those to draw."""
+        points = summarise(table_of(rows))
+        known = list(dict.fromkeys(point.method for point in points))
+        strange = [name for name in methods or () if name not in known]
+        if strange:
+            raise ValueError(f"the rows have no method {', '.join(strange)}; they have {', '.join(known)}")
+        if not points:
+            raise ValueError("no run in these rows has figures; the column `reason` says why")
+        kept = [point for point in points if methods is None or point.method in (*methods, FULL)]
+        return cls(points=kept, x=x).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: SlimSVC, X: Matrix, y: Any, *, full: Any = None, x: str = "size", ax: Any = None, **kwargs: Any
+    ) -> TradeoffDisplay:
+        """Draw the errors on X and y of all models on the path of a fitted SlimSVC, and of a full model if it is given."""
+        if getattr(estimator, "path_", None) is None:
+            raise ValueError("the estimator has no path of models; fit a SlimSVC with a budget or a tolerance")
+        name = estimator.reducer if isinstance(estimator.reducer, str) else type(estimator.reducer).__name__
+        points = [_measured(_with(estimator, step.model), X, y, name) for step in estimator.path_]
+        points += [] if full is None else [_measured(full, X, y, FULL)]
+        return cls(points=points, x=x).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, log: bool = True, **kwargs: Any) -> TradeoffDisplay:
+        """Draw; `log` is for the error's axis, and further arguments are those of `Axes.errorbar`."""
+        self.ax_ = new_axes(ax)
+        self.figure_ = self.ax_.figure
+        methods = dict.fromkeys(point.method for point in self.points if point.method != FULL)
+        self.lines_ = {name: self._line(name, {"fmt": "o-", "ms": 4, "capsize": 2, **kwargs}) for name in methods}
+        full = next((point for point in self.points if point.method == FULL), None)
+        self.full_line_ = None
+        if full is not None:
+            words = f"full model: {full.size:,.0f} vectors"
+            self.full_line_ = self.ax_.axhline(100 * full.error, ls="--", color="0.5", label=words)
+        self.ax_.set(xlabel=ACROSS[self.x], ylabel="test error, %", xscale="log")
+        if log and all(point.error > 0 for point in self.points):
+            self._log_errors()
+        self._ticks()
+        self.ax_.grid(alpha=0.3)
+        self.ax_.legend()
+        return self
+
+    def _line(self, method: str, settings: dict[str, Any]) -> Any:
+        mine = sorted((p for p in self.points if p.method == method), key=lambda point: getattr(point, self.x))
+        across, errors, ses = (np.array([getattr(point, name) for point in mine]) for name in (self.x, "error", "se"))
+        return self.ax_.errorbar(across, 100 * errors, yerr=100 * ses, label=method, **settings)
+
+    def _log_errors(self) -> None:
+        """Give the errors a logarithmic axis with plain numbers on it."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        self.ax_.set_yscale("log")
+        self.ax_.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        self.ax_.yaxis.set_major_formatter("{x:g}")
+        self.ax_.yaxis.set_minor_formatter(NullFormatter())
+
+    def _ticks(self) -> None:
+        """Put the sizes themselves on the axis where they are few."""
+        from matplotlib.ticker import NullLocator
+
+        sizes = sorted({round(point.size) for point in self.points if point.method != FULL})
+        if self.x == "size" and 0 < len(sizes) <= 10:
+            self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            self.ax_.xaxis.set_minor_locator(NullLocator())
+
+
+def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
+    """Return the estimator with another model of its path."""
+    other = copy.copy(estimator)
+    other.model_ = model
+    return other
+
+
+def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
+    """Return the figures of a fitted model that a trade-off draws."""
+    error, se = error_rate(model, X, np.asarray(y))
+    size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
+    nan = float("nan")
+    return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)

@@ -1,0 +1,94 @@
+"""What a fitted estimator shows of its model, under the names that scikit-learn's SVMs have."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ..goals import Goal
+from ..kernels import Array, Linear, Matrix, Precomputed
+from ..model import Expansion, Status
+
+
+class FittedModel:
+    """The fitted attributes that follow from the model and from how training ended."""
+
+    goal_: Goal
+    model_: Expansion
+    status_: Status
+
+    @property
+    def support_vectors_(self) -> Matrix:
+        """The points of the model."""
+        return self.model_.points
+
+    @property
+    def support_(self) -> Array:
+        """The row numbers of the support vectors in the training set; only where they are rows of it."""
+        if isinstance(self.model_.kernel, Precomputed):
+            return np.ravel(self.model_.points)
+        rows = getattr(self, "_support", None)
+        if rows is None:
+            raise AttributeError(
+                "support_ has row numbers of the training set, and these support vectors are not known to be such rows: "
+                "a reducer moved them, or the model was compressed, imported or learned online. support_vectors_ has "
+                "the points; reducer='slant-aggressive' chooses them among the rows"
+            )
+        return rows
+
+    @property
+    def dual_coef_(self) -> Array:
+        """The coefficients, one row per output."""
+        return self.model_.coef.T
+
+    @property
+    def intercept_(self) -> Array:
+        """The bias of each output."""
+        return self.model_.bias
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of the features, one row per output; only for the linear kernel. They cannot be changed."""
+        if not isinstance(self.model_.kernel, Linear):
+            raise AttributeError(
+                f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel"
+            )
+        weights = np.asarray((self.model_.points.T @ np.asarray(self.model_.coef)).T, dtype=np.float64)
+        weights.flags.writeable = False
+        return weights
+
+    @property
+    def n_support_(self) -> Array:
+        """The number of support vectors, by class where there are classes."""
+        return np.bincount(self.goal_.owner(self.model_.coef), minlength=max(self.goal_.n_classes, 1)).astype(np.int32)
+
+    @property
+    def fit_status_(self) -> int:
+        """0 where training ended as planned, 1 where it was cut short; `status_` says how."""
+        return int(not self.status_.as_planned)
+
+
+def rows_equal_to(points: Matrix, X: Matrix) -> Array | None:
+    """Return for each point the number of the first row that equals it; None where a point equals no row."""
+    wanted, found = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
+    names = set(wanted)
+    for number in _candidates(points, X):
+        name = _bytes_of(X, number)
+        if name in names:
+            found.setdefault(name, int(number))
+    return np.array([found[name] for name in wanted], dtype=np.intp) if names <= found.keys() else None
+
+
+def _candidates(points: Matrix, X: Matrix) -> Array:
+    """Return the rows that agree with a point in one number, which is known of all rows at once."""
+    if issparse(X):
+        return np.flatnonzero(np.isin(np.diff(X.indptr), np.diff(csr_array(points).indptr)))
+    return np.flatnonzero(np.isin(X[:, 0], points[:, 0]))
+
+
+def _bytes_of(rows: Matrix, number: int) -> bytes:
+    """Return what tells a row from all others."""
+    if issparse(rows):
+        part = slice(rows.indptr[number], rows.indptr[number + 1])
+        return rows.indices[part].astype(np.int64).tobytes() + rows.data[part].astype(np.float64).tobytes()
+    return np.asarray(rows[number], dtype=np.float64).tobytes()

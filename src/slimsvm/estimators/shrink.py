@@ -1,0 +1,158 @@
+"""The small model of one kernel machine: rows, labels and goal for the search, and what the search found."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..goals import CLASSIFIERS, Goal
+from ..goals.values import Following
+from ..importers.imported import Imported
+from ..kernels import Array, Matrix
+from ..model import Status
+from ..reducers import REDUCERS
+from ..selection import Selection, names_where
+from .base import KernelMachine, Report
+from .calibrating import keep_calibration
+from .imported import imported
+from .machines import unfitted
+from .methods import check_goal, finite_cost, make_reducer
+from .stand_ins import stand_in_rows
+from .validation import (
+    check_classes,
+    check_costs,
+    check_settings,
+    class_weights,
+    prediction_rows,
+    seed_of,
+    training_rows,
+    weighted_rows,
+)
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """The settings of one call of compress."""
+
+    settings: dict[str, Any]  # parameters of the estimator that is returned
+    multiclass: str | None
+    sample_weight: Any
+    report: Report
+
+    def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
+        """Return the small model of a kernel machine, an estimator of ours."""
+        source = imported(model)
+        if "calibration" in self.settings and not source.goal.n_classes:
+            raise ValueError(f"calibration makes probabilities of classes, and a {type(model).__name__} has none")
+        small = unfitted(source, **self.settings)
+        check_settings(small)
+        for words in source.lost:
+            warnings.warn(words, UserWarning, stacklevel=5)
+        small.n_features_in_ = source.n_features
+        if hasattr(model, "feature_names_in_"):
+            small.feature_names_in_ = model.feature_names_in_
+        selection = self._selection(small, source, X, y)
+        allowed = None
+        if small.tolerance is not None:
+            judged = replace(selection, goal=source.goal) if source.goal.n_classes else selection
+            allowed = judged.validation_error(source.model) + small.tolerance
+        small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
+        # a full model that is kept has its own outputs, and without targets the goal of the search is another one
+        own = small.model_.size == source.model.size or not source.goal.n_classes
+        small.goal_ = source.goal if own else selection.goal
+        if source.goal.n_classes:
+            small.classes_ = source.classes
+            keep_calibration(small, replace(selection, goal=small.goal_), None, np.inf, full=source.model)
+        small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
+        small.status_ = _status_of(model) if small.path_ is None else small.path_.status
+        return small
+
+    def _selection(self, small: Any, source: Imported, X: Matrix | None, y: Any) -> Selection:
+        """Return the checked rows, or what stands for them, with their labels, weights and goal."""
+        seed, reducer = seed_of(small.random_state), make_reducer(small)
+        check_goal(reducer, REDUCERS, source.goal)
+        if X is None:
+            X = stand_in_rows(source.model, np.random.default_rng(seed))
+        elif y is None:
+            X = prediction_rows(small, X)
+        else:
+            X, y = training_rows(small, X, y, reset=False, least=2)
+        source.model.kernel.check_rows(X)
+        labels = _labels(source, X, y)
+        X, labels, weights, kept = weighted_rows(X, labels, self.sample_weight)
+        goal = _coding(source.goal, reducer, self.multiclass)
+        if goal.n_classes:
+            check_classes(np.unique(labels))
+            small.class_weight_ = class_weights(small.class_weight, source.classes, source.classes[labels])
+            weights = weights * small.class_weight_[labels]
+        elif goal.labelled:
+            goal = _regression(goal, labels, weights, followed=y is None)
+        check_costs(finite_cost(small.C), weights)
+        return Selection(
+            X,
+            labels,
+            weights,
+            source.model.kernel,
+            goal,
+            reducer,
+            seed,
+            kept,
+            small.validation_fraction,
+            small.device,
+            small.cache_mb,
+            report=self.report,
+            # the outputs of pairs are no outputs of single classes
+            follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
+        )
+
+
+def _labels(source: Imported, X: Matrix, y: Any) -> Array:
+    """Return labels as the goal takes them; without any, the classes that the full model predicts."""
+    if not source.goal.n_classes:
+        return np.zeros(X.shape[0]) if y is None else np.asarray(y, dtype=np.float64)
+    if y is None:
+        return source.goal.decode(source.model(X))
+    _check_labels(y, source.classes)
+    return np.searchsorted(source.classes, y)
+
+
+def _check_labels(y: Array, classes: Array) -> None:
+    """Raise ValueError for labels that the model does not know."""
+    strange = np.setdiff1d(y, classes)
+    if strange.size:
+        raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
+
+
+def _regression(goal: Any, targets: Array, weights: Array, *, followed: bool) -> Goal:
+    """Return the goal with the variance of the targets, or without targets that of following the full model."""
+    if followed:
+        return Following()
+    return replace(goal, variance=float(np.cov(targets, aweights=weights, ddof=0)) or 1.0)
+
+
+def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:
+    """Return the goal of the small model: the full model's, or another one for three classes or more."""
+    wanted = multiclass or (goal.name if reducer.requires_model else "ovr")
+    if goal.n_classes < 3 or wanted == goal.name:
+        return goal
+    if wanted == "ovr" and reducer.requires_model:
+        raise ValueError(
+            f"{type(reducer).__name__} shrinks the outputs of the full model, one for each pair of classes; for "
+            f"multiclass='ovr' give one of {names_where(lambda kind: not kind.needs_model)}, or leave multiclass out"
+        )
+    if goal.name == "ovr":
+        raise ValueError(
+            f"the model has one output for each class, and multiclass={wanted!r} needs one for each pair; leave multiclass "
+            f"out, or train with SlimSVC(multiclass={wanted!r})"
+        )
+    return CLASSIFIERS[wanted](goal.n_classes)
+
+
+def _status_of(model: Any) -> Status:
+    """Return how the training of a fitted model ended."""
+    if isinstance(model, KernelMachine):
+        return getattr(model, "status_", Status.CONVERGED)
+    return Status.MAX_ITER if getattr(model, "fit_status_", 0) else Status.CONVERGED

@@ -1,0 +1,47 @@
+"""Rows for a model that comes without any: its support vectors, and points between pairs of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
+from ..model import Expansion
+
+#: rows at least, and for each support vector; more rows: a closer fit between support vectors, more time
+LEAST_ROWS = 4096
+ROWS_PER_POINT = 4
+#: the nearest support vectors that one is paired with
+NEIGHBOURS = 8
+#: the share of pairs that are neighbours, which lie where rows are dense; other pairs cover what lies between
+NEIGHBOURING = 0.5
+
+
+def stand_in_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
+    """Return the support vectors, and points at random places between pairs of them."""
+    if isinstance(model.kernel, Precomputed | Custom):
+        raise ValueError(
+            f"a model with a {model.kernel.name} kernel cannot be shrunk without rows, since there is nothing between its "
+            "support vectors that the kernel is known to take; give X"
+        )
+    if model.size < 2:
+        return model.points
+    count = max(LEAST_ROWS, ROWS_PER_POINT * model.size) - model.size
+    first = rng.integers(model.size, size=count)
+    second = rng.integers(model.size, size=count)
+    close = rng.random(count) < NEIGHBOURING
+    second[close] = _neighbours(model.points, first[close], rng)
+    share = rng.random((count, 1))
+    between = _scaled(model.points[first], share) + _scaled(model.points[second], 1 - share)
+    return stacked(model.points, between)
+
+
+def _neighbours(points: Matrix, chosen: Array, rng: np.random.Generator) -> Array:
+    """Return for each chosen point one of its nearest neighbours."""
+    count = min(NEIGHBOURS, points.shape[0] - 1)
+    near = NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False)
+    return near[chosen, rng.integers(count, size=chosen.size)]
+
+
+def _scaled(rows: Matrix, factors: Array) -> Matrix:
+    return rows.multiply(factors).tocsr() if hasattr(rows, "multiply") else dense(rows) * factors

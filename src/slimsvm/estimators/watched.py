@@ -1,0 +1,91 @@
+"""Who is told how far `fit` has come: the callbacks of scikit-learn (from 1.9 on), and the terminal with `verbose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from ..progress import Printed, silent
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks; estimators then have no `set_callbacks`
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for the class of later versions."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method as it is."""
+        return method
+
+
+#: tasks that a phase is divided into, each of which callbacks are told of; with more of them a bar moves more smoothly
+TICKS = 100
+
+__all__ = ["CallbackSupportMixin", "watched"]
+
+
+@contextmanager
+def watched(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Callable[[str, float], None]]:
+    """Yield what `fit` reports its progress to."""
+    printed = Printed(type(estimator).__name__) if estimator.verbose else silent
+    if not getattr(estimator, "_skl_callbacks", None):
+        yield printed
+        return
+    data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+    try:
+        root = estimator._init_callback_context(max_subtasks=None)
+        root.call_on_fit_task_begin(estimator=estimator, **data)
+        phases = Phases(estimator, root)
+
+        def report(phase: str, done: float) -> None:
+            printed(phase, done)
+            phases(phase, done)
+
+        yield report
+        phases.end()
+        # the estimator is fitted by now, and needs no attributes to be so
+        root.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)
+    finally:
+        _tear_down(estimator)
+
+
+@with_callbacks
+def _tear_down(estimator: Any) -> None:
+    """Do nothing: `with_callbacks` closes what the callbacks of the estimator have opened."""
+
+
+class Phases:
+    """Reports of progress as tasks of callbacks: one for each phase, with TICKS tasks in it."""
+
+    def __init__(self, estimator: Any, root: Any) -> None:
+        self.estimator, self.root = estimator, root
+        self.phase, self.ticks = "", 0
+        self.context: Any = None
+        self.lock = Lock()  # outputs are trained by several threads
+
+    def __call__(self, phase: str, done: float) -> None:
+        """Begin a phase where it is another one, and tell of the ticks up to the share done."""
+        with self.lock:
+            if phase != self.phase:
+                self._end()
+                self.phase, self.ticks = phase, 0
+                self.context = self.root.subcontext(task_name=phase, max_subtasks=TICKS)
+                self.context.call_on_fit_task_begin(estimator=self.estimator)
+            while self.ticks < int(TICKS * done):
+                tick = self.context.subcontext(task_name="part")
+                tick.call_on_fit_task_begin(estimator=self.estimator)
+                tick.call_on_fit_task_end(estimator=self.estimator)
+                self.ticks += 1
+
+    def end(self) -> None:
+        """End the last phase."""
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator)
+        self.context = None

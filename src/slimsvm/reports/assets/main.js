@@ -1,0 +1,72 @@
+// The page: one chosen model, and all parts that follow it.
+const state = { point: BY_KEY.get(DATA.chosen) ?? DATA.points[0] };
+
+function showAnswer() {
+  const point = state.point;
+  if (!FULL || point === FULL) {
+    $("answer").textContent = `${whole(point.size)} support vectors, ${percent(1 - point.error)} right`;
+    return;
+  }
+  $("answer").textContent = `${whole(point.size)} support vectors instead of ${whole(FULL.size)}`;
+  const rule = DATA.by_validation
+    ? `It is the smallest ${point.method} model whose validation error is within one standard error of the lowest.`
+    : "";
+  $("reason").textContent = `${percent(1 - point.error)} of the test rows right (full model: ${percent(1 - FULL.error)}) in ${bytes(point.bytes)} instead of ${bytes(FULL.bytes)}. ${rule}`;
+}
+
+function showTable(choose) {
+  const names = ["method", "vectors", "test error", "bytes", "µs per row", "validation error", "training, s", ""];
+  const head = make("thead"), line = make("tr"), body = make("tbody");
+  line.append(...names.map((name) => make("th", name, { scope: "col" })));
+  head.append(line);
+  for (const point of DATA.points) {
+    const row = make("tr", "", { "data-key": point.key }), cell = make("td"), button = make("button", "choose", { type: "button", "aria-label": `choose ${point.method} with ${whole(point.size)} vectors` });
+    const cells = [whole(point.size), `${percent(point.error)} ± ${percent(point.se)}`, whole(point.bytes), micro(point.us),
+      point.validation_error == null ? "–" : percent(point.validation_error), point.seconds == null ? "–" : point.seconds.toFixed(2)];
+    button.addEventListener("click", () => choose(point));
+    cell.append(button);
+    row.append(make("th", point.method, { scope: "row" }), ...cells.map((text) => make("td", text)), cell);
+    body.append(row);
+  }
+  $("models").append(head, body);
+}
+
+function showUnfinished() {
+  if (!DATA.unfinished.length) return;
+  const list = make("ul"), groups = new Map();
+  for (const run of DATA.unfinished) {
+    const why = `${run.status}: ${run.reason}`, what = `${run.method}${run.budget ? ` with ${whole(run.budget)} vectors` : ""}`;
+    groups.set(why, (groups.get(why) ?? new Set()).add(what));
+  }
+  for (const [why, runs] of groups) list.append(make("li", `${[...runs].join(", ")} – ${why}`));
+  $("unfinished").append(make("h3", "Runs without a model"), list);
+}
+
+function showFacts() {
+  for (const [name, words] of DATA.facts) $("facts").append(make("dt", name), make("dd", words));
+}
+
+let chart, live;
+
+function choose(point, method = point.method) {
+  state.point = point;
+  moveSlider(point, method);
+  showStats(point);
+  showConfusion(point);
+  showPath(point);
+  showDownloads(point);
+  for (const row of $("models").tBodies[0].rows) row.classList.toggle("on", row.dataset.key === point.key);
+  chart?.plot.redraw(false);
+  live?.use(point);
+}
+
+showAnswer();
+showTable(choose);
+showUnfinished();
+showFacts();
+showSlider(state, choose);
+choose(state.point);
+chart = new Chart(state, choose);
+live = new Live();
+await live.use(state.point);
+document.body.dataset.ready = "yes";

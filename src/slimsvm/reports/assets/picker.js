@@ -1,0 +1,117 @@
+// The slider: the sizes of one method and the full model; what the model at that size does, and its files.
+const stops = (method) => {
+  const mine = DATA.points.filter((point) => point.method === method).sort((a, b) => a.size - b.size);
+  return FULL && method !== FULL.method ? [...mine, FULL] : mine;
+};
+
+function showSlider(state, choose) {
+  const slider = $("budget"), select = $("method");
+  for (const method of METHODS) select.append(make("option", method === FULL?.method ? `${method} (no budget)` : method, { value: method }));
+  select.addEventListener("change", () => choose(nearest(select.value, state.point.size), select.value));
+  slider.addEventListener("input", () => choose(stops(select.value)[slider.value], select.value));
+}
+
+const nearest = (method, size) => stops(method).reduce((best, point) =>
+  Math.abs(Math.log(point.size / size)) < Math.abs(Math.log(best.size / size)) ? point : best);
+
+/** Set the slider, its ticks and the method to a point. */
+function moveSlider(point, method) {
+  const slider = $("budget"), all = stops(method), place = all.indexOf(point);
+  $("method").value = method;
+  slider.max = Math.max(all.length - 1, 0);
+  slider.disabled = all.length < 2;
+  slider.value = place;
+  slider.setAttribute("aria-valuetext", `${point === FULL ? "full model, " : ""}${whole(point.size)} support vectors`);
+  $("ticks").replaceChildren(...all.map((stop) => make("span", stop === FULL ? "full" : whole(stop.size), stop === point ? { class: "on" } : {})));
+}
+
+function stat(name, value, than) {
+  const box = make("div"), number = make("dd");
+  number.append(make("div", value, { class: "big" }), make("div", than, { class: "than" }));
+  box.append(make("dt", name), number);
+  return box;
+}
+
+function showStats(point) {
+  const other = FULL && point !== FULL ? FULL : null;
+  const boxes = [
+    stat("test accuracy", percent(1 - point.error), `± ${percent(point.se)}${other ? `; full model ${percent(1 - other.error)}` : ""}`),
+    stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : "the full model"),
+    stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : `${whole(point.bytes)} bytes`),
+    stat("per prediction", `${micro(point.us)} µs`, other && point.us && other.us ? `full model ${micro(other.us)} µs` : ""),
+  ];
+  boxes.forEach((box, number) => { box.dataset.stat = ["accuracy", "vectors", "bytes", "us"][number]; });
+  $("stats").replaceChildren(...boxes);
+  $("note").textContent = point.note ? `Note: ${point.note}` : "";
+}
+
+function showConfusion(point) {
+  const matrix = point.confusion;
+  if (!matrix) {
+    $("confusion").replaceChildren(make("p", DATA.classes.length > 30 ? "Too many classes to show." : "The model of this row was not kept.", { class: "small" }));
+    return;
+  }
+  const table = make("table"), head = make("tr"), most = Math.max(...matrix.flat(), 1);
+  table.append(make("caption", "Test rows by true class (down) and predicted class (across)", { class: "hidden" }));
+  head.append(make("td", ""), ...DATA.classes.map((label) => make("th", label, { scope: "col", title: label })));
+  table.append(head);
+  matrix.forEach((counts, i) => {
+    const row = make("tr");
+    row.append(make("th", DATA.classes[i], { scope: "row", title: DATA.classes[i] }));
+    counts.forEach((count, j) => {
+      const cell = make("td", count, { title: `${count} rows of ${DATA.classes[i]} taken for ${DATA.classes[j]}` });
+      const share = i === j ? 0.12 + 0.4 * count / most : count ? 0.25 + 0.6 * count / Math.max(...counts) : 0.04;
+      cell.style.background = count || i === j ? `rgba(var(--${i === j ? "good" : "bad"}), ${share})` : "rgba(var(--good), .03)";
+      if (!count) cell.className = "zero";
+      row.append(cell);
+    });
+    table.append(row);
+  });
+  $("confusion").replaceChildren(table);
+}
+
+function showPath(point) {
+  if (!point.path.length) {
+    $("path").replaceChildren(make("p", "This model was not chosen along a path.", { class: "small" }));
+    return;
+  }
+  const table = make("table", "", { class: "figures" }), head = make("tr"), body = make("tbody");
+  head.append(make("th", "vectors", { scope: "col" }), make("th", "validation error", { scope: "col" }));
+  for (const [size, error] of point.path) {
+    const row = make("tr", "", size === Math.round(point.size) ? { class: "on" } : {});
+    row.append(make("td", whole(size)), make("td", percent(error)));
+    body.append(row);
+  }
+  table.append(make("thead"), body);
+  table.tHead.append(head);
+  $("path").replaceChildren(table);
+  const here = body.querySelector(".on");
+  if (here) $("path").scrollTop = here.offsetTop - $("path").clientHeight / 2;
+}
+
+const KINDS = { ".c": "C source", ".h": "C header", ".mjs": "JavaScript", ".json": "JSON", ".slim": ".slim" };
+
+async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+function showDownloads(point) {
+  const files = DATA.models[point.key] ?? {};
+  const name = `${DATA.stem}-${point.method.replace(/[^A-Za-z0-9]/g, "_")}-${point.budget ?? "all"}`;
+  const buttons = Object.entries(KINDS).filter(([ending]) => files[ending]).map(([ending, words]) => {
+    const button = make("button", words, { type: "button", "data-ending": ending });
+    button.addEventListener("click", async () => offer(name + ending, await unpacked(files[ending])));
+    return button;
+  });
+  const missing = Object.keys(KINDS).some((ending) => !files[ending]);
+  const hint = buttons.length ? "Other files did not fit into this page; " : "The files of this model did not fit into this page; ";
+  $("downloads").replaceChildren(...buttons, ...(missing ? [make("span", `${hint}slimsvm export writes them from the .slim file in the folder of models.`, { class: "small" })] : []));
+}
+
+function offer(name, data) {
+  const link = make("a", "", { download: name, href: URL.createObjectURL(new Blob([data])) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,79 @@
+"""Models inside the page: their exports, compressed, as many as the page has room for."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..files.native import save
+from ..ship.c import CExporter
+from ..ship.javascript import JavaScriptExporter
+from ..ship.json import JSONExporter
+from ..ship.source import artefact_of
+from ..tradeoffs.measure import svc_of
+
+Files = dict[str, bytes]
+
+
+def javascript(model: Any, stem: str) -> Files:
+    """Return the ES module, which the page also runs."""
+    return JavaScriptExporter().render(artefact_of(model), stem)
+
+
+def c_source(model: Any, stem: str) -> Files:
+    """Return the C source and its header, float32."""
+    return CExporter().render(artefact_of(model), stem)
+
+
+def json_text(model: Any, stem: str) -> Files:
+    """Return the JSON file."""
+    return JSONExporter().render(artefact_of(model), stem)
+
+
+def slim_file(model: Any, stem: str) -> Files:
+    """Return the .slim file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{stem}.slim"
+        save(model, path)
+        return {".slim": path.read_bytes()}
+
+
+#: what the page runs
+LIVE = (javascript,)
+#: what the page only hands out
+DOWNLOADS = (c_source, json_text, slim_file)
+
+
+@dataclass
+class Hold:
+    """Compressed files by model, up to a limit in bytes of HTML."""
+
+    room: int
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def fits(self, model: Any) -> bool:
+        """Return whether a model may fit: its numbers take half a byte each at the least, zeros included."""
+        svc = svc_of(model)
+        return svc.model_.size * svc.n_features_in_ <= 2 * self.room
+
+    def load(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
+        """Add what these functions make of a model; what does not fit, or cannot be exported, is left out."""
+        for make in makers if self.fits(model) else ():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    made = make(model, stem)
+            except (ValueError, OverflowError):
+                continue
+            texts = {ending: base64.b64encode(gzip.compress(data, 9, mtime=0)).decode() for ending, data in made.items()}
+            weight = len(json.dumps(texts))
+            if weight <= self.room:
+                self.room -= weight
+                self.files.setdefault(key, {}).update(texts)

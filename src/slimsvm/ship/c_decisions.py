@@ -1,0 +1,128 @@
+"""The functions that a caller of an exported C model sees, for each way from outputs to a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..goals import Decision
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What the functions of a model return, in words, and their source."""
+
+    returns: str  # the type of predict
+    prediction: str
+    scores: str | None  # None: there is no such function
+    #: whether the outputs are the scores; otherwise they are kept to the file
+    plain: bool
+    #: the functions after that of the outputs, by the prefix of their names
+    functions: Callable[[str], list[str]]
+
+    def prototypes(self, prefix: str, *, probabilities: bool = False) -> list[str]:
+        """What the header declares."""
+        lines = [f"{self.returns} {prefix}_predict(const float *x);"]
+        lines += [] if self.scores is None else [f"void {prefix}_scores(const float *x, float *scores);"]
+        return lines + [f"void {prefix}_proba(const float *x, float *proba);"] * probabilities
+
+    def summary(self, prefix: str, *, probabilities: bool = False) -> list[str]:
+        """The prototypes with what they are for."""
+        words = [self.prediction, *([] if self.scores is None else [self.scores]), "the probability of each class"]
+        lines = self.prototypes(prefix, probabilities=probabilities)
+        width = max(map(len, lines))
+        return [f"{line:<{width}}  {what}" for line, what in zip(lines, words, strict=False)]
+
+
+def function(head: str, body: list[str]) -> str:
+    """Return a function of C."""
+    lines = "\n".join(f"    {line}" for line in body)
+    return f"{head}\n{{\n{lines}\n}}"
+
+
+LARGEST = [
+    "for (int k = 1; k < CLASSES; k++)\n        if (scores[k] > scores[best])\n            best = k;",
+    "return best;",
+]
+
+
+def _by_only_score(result: str) -> Callable[[str], list[str]]:
+    """Return how predict is written as an expression of the only score."""
+
+    def functions(prefix: str) -> list[str]:
+        body = ["float scores[OUTPUTS];", f"{prefix}_scores(x, scores);", f"return {result};"]
+        return [function(f"int {prefix}_predict(const float *x)", body)]
+
+    return functions
+
+
+def _by_largest(prefix: str) -> list[str]:
+    body = ["int best = 0;", "float scores[OUTPUTS];", f"{prefix}_scores(x, scores);", *LARGEST]
+    return [function(f"int {prefix}_predict(const float *x)", body)]
+
+
+def _value(prefix: str) -> list[str]:
+    return [
+        function(f"float {prefix}_predict(const float *x)", ["float out[OUTPUTS];", "outputs(x, out);", "return out[0];"])
+    ]
+
+
+def _tally() -> str:
+    """Votes of the pairs of classes, and the sum of outputs for and against each class."""
+    return function(
+        "static void tally(const float *x, float *votes, float *confidence)",
+        [
+            "float out[OUTPUTS];",
+            "const float *pair = out;",
+            "outputs(x, out);",
+            "for (int i = 0; i < CLASSES; i++)",
+            "    votes[i] = confidence[i] = 0;",
+            "for (int i = 0; i < CLASSES; i++)",
+            "    for (int j = i + 1; j < CLASSES; j++, pair++) {",
+            "        votes[*pair > 0 ? i : j] += 1;",
+            "        confidence[i] += *pair;",
+            "        confidence[j] -= *pair;",
+            "    }",
+        ],
+    )
+
+
+def _voted_scores(prefix: str) -> str:
+    """Votes, with ties broken by the outputs."""
+    return function(
+        f"void {prefix}_scores(const float *x, float *scores)",
+        [
+            "float confidence[CLASSES];",
+            "tally(x, scores, confidence);",
+            "for (int k = 0; k < CLASSES; k++)",
+            "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
+        ],
+    )
+
+
+def _by_votes(prefix: str) -> list[str]:
+    body = ["float scores[CLASSES], confidence[CLASSES];", "int best = 0;", "tally(x, scores, confidence);", *LARGEST]
+    return [_tally(), _voted_scores(prefix), function(f"int {prefix}_predict(const float *x)", body)]
+
+
+def _by_scored_votes(prefix: str) -> list[str]:
+    body = ["float scores[CLASSES];", "int best = 0;", f"{prefix}_scores(x, scores);", *LARGEST]
+    return [_tally(), _voted_scores(prefix), function(f"int {prefix}_predict(const float *x)", body)]
+
+
+_CLASS, _EACH = "the number of the class of a row", "a score for each class, the largest wins"
+
+INTERFACES: dict[Decision, Interface] = {
+    Decision.SIGN: Interface("int", _CLASS, "one score, above 0 for class 1", True, _by_only_score("scores[0] > 0")),
+    Decision.LARGEST: Interface("int", _CLASS, _EACH, True, _by_largest),
+    Decision.VOTES: Interface("int", _CLASS, _EACH, False, _by_votes),
+    Decision.SCORED_VOTES: Interface("int", _CLASS, _EACH, False, _by_scored_votes),
+    Decision.VALUE: Interface("float", "the value of a row", None, False, _value),
+    Decision.SIDE: Interface(
+        "int",
+        "1 for a row like the training rows, -1 for a novel one",
+        "one score, below 0 for novel rows",
+        True,
+        _by_only_score("scores[0] >= 0 ? 1 : -1"),
+    ),
+}

@@ -1,0 +1,62 @@
+"""Checks of what `tradeoff` is given, before the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_X_y
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..checks import is_count
+from ..estimators import SlimSVC
+from ..kernels import Array, Matrix
+from .split import SCALES
+
+#: settings of SlimSVC that the trade-off itself varies
+VARIED = ("budget", "tolerance", "trainer", "reducer", "random_state")
+
+
+def checked_rows(X: Any, y: Any, width: int | None = None) -> tuple[Matrix, Array]:
+    """Return rows and labels in the form that all runs take."""
+    X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    check_classification_targets(y)
+    if width is None and X.shape[0] < 4:
+        raise ValueError(
+            f"a trade-off trains on some rows and tests on others; {X.shape[0]} rows are too few, give 4 or more"
+        )
+    if width not in (None, X.shape[1]):
+        raise ValueError(f"the test rows have {X.shape[1]} features and the rows have {width}")
+    return X, y
+
+
+def check_settings(settings: Mapping[str, Any], scale: str, test_size: float) -> None:
+    """Raise ValueError for settings that no run could take."""
+    known = sorted(set(SlimSVC().get_params()) - set(VARIED))
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise ValueError(f"a trade-off has no setting {', '.join(unknown)}; settings for all runs are {', '.join(known)}")
+    if settings.get("kernel") == "precomputed":
+        raise ValueError("a trade-off splits rows, not kernel matrices; give rows and another kernel than precomputed")
+    if scale not in SCALES:
+        raise ValueError(f"unknown scale {scale!r}; there are {', '.join(SCALES)}")
+    if not isinstance(test_size, Real) or not 0 < float(test_size) < 1:
+        raise ValueError(f"test_size must be a share of the rows between 0 and 1, not {test_size!r}")
+
+
+def check_budgets(budgets: Any) -> list[int]:
+    """Return the budgets, ascending."""
+    found = list(budgets) if isinstance(budgets, Iterable) else []
+    if not found or not all(is_count(budget) for budget in found):
+        raise ValueError(f"budgets must be numbers of support vectors from 1 on, such as [8, 16, 32], not {budgets!r}")
+    return sorted({int(budget) for budget in found})
+
+
+def check_seeds(seeds: Any) -> list[int]:
+    """Return the seeds: so many from 0 on, or those given."""
+    found = list(range(int(seeds))) if is_count(seeds) else list(seeds) if isinstance(seeds, Iterable) else []
+    if not found or not all(is_count(seed, 0) for seed in found):
+        raise ValueError(f"seeds must be a number of seeds from 1 on, or a list of whole numbers from 0 on, not {seeds!r}")
+    return [int(seed) for seed in dict.fromkeys(found)]

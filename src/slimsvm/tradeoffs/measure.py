@@ -1,0 +1,78 @@
+"""What a fitted model costs and how often it errs, as the columns of a row."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..estimators import SlimSVC
+from ..kernels import Array, Matrix
+from ..ship.c import CExporter
+from ..ship.source import artefact_of
+
+#: numbers in the points up to which the tables of a C export are made to count their bytes
+LARGEST_TABLES = 1 << 27
+
+
+def svc_of(model: Any) -> SlimSVC:
+    """Return the classifier at the end of a pipeline, or the model itself."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def measure(model: Any, X_test: Matrix, y_test: Array) -> dict[str, Any]:
+    """Return size, bytes, microseconds, test error and validation error of a fitted model."""
+    svc = svc_of(model)
+    error, se = error_rate(model, X_test, y_test)
+    return {
+        "size": svc.model_.size,
+        **table_cost(model),
+        "us": microseconds(model, X_test),
+        "error": error,
+        "se": se,
+        **_validation(svc),
+        "kernel_evals": svc.n_kernel_evals_,
+        "ended": svc.status_.name.lower(),
+    }
+
+
+def error_rate(model: Any, X: Matrix, y: Array) -> tuple[float, float]:
+    """Return the share of rows that a model puts into another class, and its standard error."""
+    error = float(np.mean(model.predict(X) != y))
+    return error, float(np.sqrt(error * (1 - error) / y.size))
+
+
+def table_cost(model: Any) -> dict[str, int | None]:
+    """Return the bytes and multiply-adds of a float32 C export; where there is none, the bytes of float32 tables."""
+    expansion = svc_of(model).model_
+    if expansion.size * expansion.points.shape[1] <= LARGEST_TABLES:
+        with suppress(ValueError):  # not every kernel can be exported
+            cost = CExporter("float32").cost(artefact_of(model))
+            return {"bytes": cost.flash, "multiply_adds": cost.multiply_adds}
+    return {"bytes": expansion.nbytes, "multiply_adds": None}
+
+
+def microseconds(model: Any, X: Matrix, repeats: int = 7) -> float:
+    """Return the time per row when all rows of X are predicted at once, the shortest of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = perf_counter()
+        model.predict(X)
+        times.append(perf_counter() - start)
+    return 1e6 * float(np.min(times)) / X.shape[0]
+
+
+def _validation(svc: SlimSVC) -> dict[str, Any]:
+    """Return what the path says of the model kept; empty for models without a path."""
+    if svc.path_ is None or svc.budget is None:
+        return {"path": ""}
+    step = svc.path_.best(int(svc.budget))
+    return {
+        "validation_error": step.error,
+        "validation_se": step.standard_error,
+        "n_validation": svc.path_.n_validation,
+        "path": " ".join(f"{step.size}:{step.error:.6g}" for step in svc.path_),
+    }

@@ -1,0 +1,127 @@
+"""What tuning is asked for, checked: the estimator, rows and labels, and the limits on the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_X_y
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight
+
+from ..checks import is_count
+from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
+from ..kernels import Array, Matrix, make_kernel
+from ..reducers import Slim
+from .result import Constraint
+from .trials import table_bytes
+
+#: rows at least: every fold needs some for training and some for validation
+LEAST_ROWS = 10
+#: support vectors at most where only the error is limited
+LARGEST = 256
+NO_LABELS = (
+    "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
+    "of SlimOneClassSVM by what is known of the rows"
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, labels and weights, the estimator to tune, and the support vectors that it may have."""
+
+    template: Any
+    X: Matrix
+    y: Array
+    weights: Array
+    size: int
+
+    @property
+    def real(self) -> bool:
+        """Whether labels are values."""
+        return isinstance(self.template, SlimSVR)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return bool(issparse(self.X))
+
+
+def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint: Constraint) -> Problem:
+    """Return the problem; raise ValueError for what cannot be tuned."""
+    template = template_for(estimator, y)
+    X, y, weights = checked_rows(template, X, y, sample_weight)
+    classes = 2 if isinstance(template, SlimSVR) else np.unique(y).size
+    size = largest_size(constraint, X.shape[1], 1 if classes == 2 else classes)
+    return Problem(template, X, y, weights, min(size, y.size // 2))
+
+
+def template_for(estimator: Any, y: Any) -> Any:
+    """Return the estimator to tune: the one given, or one for classes or values as y has them."""
+    if y is None or isinstance(estimator, SlimOneClassSVM):
+        raise ValueError(NO_LABELS)
+    if estimator is None:
+        return SlimSVR() if type_of_target(y).startswith("continuous") else SlimSVC()
+    if not isinstance(estimator, SlimSVC | SlimSVR):
+        raise ValueError(f"estimator must be a SlimSVC or SlimSVR, whose other settings are kept, not {estimator!r}")
+    if estimator.reducer != "slim" and not isinstance(estimator.reducer, Slim):
+        raise ValueError(f"trials are small models by the reducer 'slim' or a Slim(...), not {estimator.reducer!r}")
+    _check_kernel(estimator)
+    return estimator
+
+
+def _check_kernel(estimator: Any) -> None:
+    """Raise ValueError for a kernel without gradients, which slim cannot use."""
+    kernel = make_kernel(estimator.kernel, gamma=1.0, degree=estimator.degree, coef0=estimator.coef0)
+    if not Slim.takes(kernel):
+        raise ValueError(
+            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; there are "
+            "'rbf', 'linear', 'poly', 'sigmoid' and 'laplacian'"
+        )
+
+
+def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, Array, Array]:
+    """Return rows, labels and weights of the rows that have weight."""
+    real = isinstance(template, SlimSVR)
+    X, y = check_X_y(
+        X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=real, ensure_min_samples=LEAST_ROWS
+    )
+    if not real:
+        check_classification_targets(y)
+        if np.unique(y).size < 2:
+            raise ValueError(f"all rows have the label {y[0]!r}; a classifier needs rows of two classes at least")
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weights < 0).any() or not weights.any():
+        raise ValueError("sample weights must be 0 or more, and some above 0")
+    kept = weights > 0
+    return (X, y, weights) if kept.all() else (X[kept], y[kept], weights[kept])
+
+
+def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
+    """Return the limits on the model, at least one of them."""
+    if budget is None and budget_bytes is None and max_error is None:
+        raise ValueError(
+            "say how small or how good: budget=64 for at most 64 support vectors, budget_bytes=8192 for the size of the "
+            "float32 tables, or max_error=0.05 for the smallest model within this error"
+        )
+    for name, value in (("budget", budget), ("budget_bytes", budget_bytes)):
+        if value is not None and not is_count(value):
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return Constraint(budget, budget_bytes, max_error)
+
+
+def largest_size(constraint: Constraint, features: int, outputs: int) -> int:
+    """Return the support vectors that the limits allow, with a scaler before them; raise ValueError where that is none."""
+    size = constraint.budget or LARGEST
+    if constraint.nbytes is None:
+        return size
+    empty, one = (table_bytes(count, features, outputs, "standard") for count in (0, 1))
+    if constraint.nbytes < one:
+        raise ValueError(
+            f"budget_bytes={constraint.nbytes} is too small for one support vector, which takes {one} bytes with a scaler "
+            f"for {features} features and {outputs} outputs; give at least {one}"
+        )
+    fits = (constraint.nbytes - empty) // (one - empty)
+    return min(fits, size) if constraint.budget is not None else fits

@@ -1,0 +1,83 @@
+"""What tuning returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..checks import check_at_least_zero
+from .trials import Trial
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Limits on a model: support vectors, bytes as float32 tables, and error; None for no limit."""
+
+    budget: int | None
+    nbytes: int | None
+    error: float | None
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            check_at_least_zero("max_error", self.error)
+
+    def met(self, trial: Trial) -> bool:
+        """Return whether a trial's model is within all limits."""
+        return (
+            (self.budget is None or trial.size <= self.budget)
+            and (self.nbytes is None or trial.nbytes <= self.nbytes)
+            and (self.error is None or trial.error <= self.error)
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TuningResult:
+    """What `tune` found.
+
+    Attributes
+    ----------
+    best_estimator_ : Pipeline
+        The chosen scaler, if any, and a SlimSVC or SlimSVR, fitted to all rows.
+    best_params_ : dict
+        The settings chosen: gamma, C, scaling, budget, and epsilon for a regression.
+    best_error_ : float
+        The error of these settings on validation rows in the last stage. It is the lowest of several, and for that reason
+        a little too low.
+    results_ : dict
+        The trials in the order in which they were made, a list for each column: gamma, C, scaling (and epsilon), size,
+        bytes, rows, error, standard_error, seconds, stage, feasible, status. `pandas.DataFrame(result.results_)` is the
+        table. The last row is the last fit, with the error on its own validation rows.
+    feasible_ : bool
+        Whether the settings chosen were within all limits on validation rows.
+    """
+
+    best_estimator_: Any
+    best_params_: dict[str, Any]
+    best_error_: float
+    results_: dict[str, list[Any]]
+    feasible_: bool
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={_short(value)}" for name, value in self.best_params_.items())
+        return f"TuningResult(error {self.best_error_:.4g} with {settings}; {len(self.results_['gamma']) - 1} trials)"
+
+
+def columns(trials: Sequence[Trial], constraint: Constraint) -> dict[str, list[Any]]:
+    """Return the trials as lists by column."""
+    names = list(trials[0].settings.parameters)
+    table: dict[str, list[Any]] = {name: [trial.settings.parameters[name] for trial in trials] for name in names}
+    table["size"] = [trial.size for trial in trials]
+    table["bytes"] = [trial.nbytes for trial in trials]
+    table["rows"] = [trial.effort.rows for trial in trials]
+    table["error"] = [trial.error for trial in trials]
+    table["standard_error"] = [trial.standard_error for trial in trials]
+    table["seconds"] = [trial.seconds for trial in trials]
+    table["stage"] = [trial.stage for trial in trials]
+    table["feasible"] = [constraint.met(trial) for trial in trials]
+    table["status"] = [trial.status.value for trial in trials]
+    return table
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)

@@ -1,0 +1,114 @@
+"""The settings that are tried: the ranges, the first guesses, a spread over the ranges, and neighbours of good settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+from sklearn.preprocessing import MinMaxScaler
+
+from ..kernels import Array, Matrix, resolve_gamma, squared_norms
+from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
+
+#: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
+WIDTHS = (1 / 16, 16.0)
+#: the multiple that is tried first; a small model wants wider kernels than a full one
+FIRST_WIDTH = 1.0
+COSTS = (0.1, 1e4)
+FIRST_COST = 10.0
+#: radii of the tube of a regression, as shares of the targets' standard deviation
+TUBES = (0.0, 0.05, 0.2)
+#: neighbours differ by these factors
+WIDTH_STEP = 1.6
+COST_STEP = 5.0
+#: pairs of rows whose median distance is the unit of gamma
+PAIRS = 4096
+#: kernels of differences of rows, for which a shift of the rows or one common factor is no other scaling
+SHIFT_FREE = ("rbf", "laplacian")
+
+
+@dataclass(frozen=True)
+class Space:
+    """Ranges of the settings: a unit of gamma for each scaling, and the radii of the tube for a regression."""
+
+    units: dict[str, float]
+    tubes: tuple[float | None, ...]
+    #: whether the kernel has a gamma
+    has_width: bool = True
+
+    def settings(self, n: int, seed: int) -> list[Settings]:
+        """Return n settings: a guess for each scaling, then a spread over all ranges."""
+        guesses = [
+            Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0])
+            for scaling, unit in self.units.items()
+        ]
+        spread = qmc.Halton(4, rng=np.random.default_rng(seed)).random(max(n - len(guesses), 0))
+        return [*guesses, *(self._at(place) for place in spread)][:n]
+
+    def neighbours(self, of: Settings) -> list[Settings]:
+        """Return the settings one step away in gamma or C, within the ranges."""
+        low, high = (self.units[of.scaling] * end for end in WIDTHS)
+        widths = [of.gamma * WIDTH_STEP, of.gamma / WIDTH_STEP] if self.has_width else []
+        costs = [of.C * COST_STEP, of.C / COST_STEP]
+        return [
+            *(replace(of, gamma=gamma) for gamma in widths if low <= gamma <= high),
+            *(replace(of, C=C) for C in costs if COSTS[0] <= C <= COSTS[1]),
+        ]
+
+    def _at(self, place: Array) -> Settings:
+        """Return the settings at a place in the unit cube."""
+        scaling = _pick(tuple(self.units), place[0])
+        width = _between(WIDTHS, place[1]) if self.has_width else 1.0
+        return Settings(self.units[scaling] * width, _between(COSTS, place[2]), scaling, _pick(self.tubes, place[3]))
+
+
+def make_space(kernel: Any, X: Matrix, values: Array | None, scalers: dict[str, Any], rng: np.random.Generator) -> Space:
+    """Return the ranges for rows with fitted scalers before the kernel; `values` are the targets of a regression."""
+    units = {name: _unit_of_gamma(kernel, X, scaler, rng) for name, scaler in scalers.items()}
+    tubes = (None,) if values is None else tuple(share * float(np.std(values)) for share in TUBES)
+    return Space(units, tubes, has_width=kernel != "linear")
+
+
+def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]:
+    """Return scalers by name, fitted, without those that make no difference to a kernel: shifts, one common factor."""
+    found: dict[str, Any] = {}
+    stretches: list[Array] = []
+    for name in SPARSE_SCALERS if sparse else DENSE_SCALERS:
+        scaler = scaler_of(name, sparse=sparse)
+        if scaler is not None:
+            scaler.fit(X)
+        stretch = _stretch(scaler, X.shape[1])
+        if kernel in SHIFT_FREE and any(np.allclose(stretch, other) for other in stretches):
+            continue
+        found[name] = scaler
+        stretches.append(stretch)
+    return found
+
+
+def _stretch(scaler: Any, n_features: int) -> Array:
+    """Return how much the scaler stretches each feature, compared with the mean of all."""
+    if scaler is None:
+        return np.ones(n_features)
+    stretch = scaler.scale_ if isinstance(scaler, MinMaxScaler) else 1 / scaler.scale_
+    return stretch / stretch.mean()
+
+
+def _unit_of_gamma(kernel: Any, X: Matrix, scaler: Any, rng: np.random.Generator) -> float:
+    """Return the kernel width around which others are tried."""
+    pairs = rng.integers(X.shape[0], size=(2, PAIRS))
+    first, second = (X[rows] if scaler is None else scaler.transform(X[rows]) for rows in pairs)
+    if kernel != "rbf":
+        return float(resolve_gamma("scale", first))
+    distances = squared_norms(first - second)
+    return 1 / float(np.median(distances[distances > 0])) if distances.any() else 1.0
+
+
+def _between(ends: tuple[float, float], share: float) -> float:
+    """Return the number at a share of the way between two ends, on a logarithmic scale."""
+    return float(ends[0] * (ends[1] / ends[0]) ** share)
+
+
+def _pick(options: tuple[Any, ...], share: float) -> Any:
+    return options[min(int(share * len(options)), len(options) - 1)]

@@ -1,0 +1,180 @@
+"""Successive halving: many settings on few rows, then the best third of them on twice as many, and so on.
+
+Settings next to the best ones join on the way, and trials continue from the points of earlier ones. Time limits shorten
+each stage; they do not change what a stage that was finished has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from .folds import Rows
+from .progress import TuningProgress
+from .settings import Settings
+from .space import Space
+from .trials import Effort, Trial, Trials
+
+#: training rows of the first stage
+FIRST_ROWS = 1500
+#: training rows of the last stage at most
+MOST_ROWS = 12_000
+#: support vectors in trials of the first stage at most
+FIRST_SIZE = 64
+#: L-BFGS steps of the stages; those of the last one are the reducer's own
+STEPS = (15, 20, 30, 50)
+#: settings that are kept from one stage to the next: a third, and at least these
+KEEP = 3
+LEAST_KEPT = 3
+#: the stage in which neighbours of the best settings join, counted from 0, and how many of the best have neighbours
+WIDEN_AT = 1
+CENTRES = 3
+#: the share of the time for the search that is over at the end of each stage
+SHARES = (0.35, 0.65, 0.85, 1.0)
+#: the time of the last fit, in trials with its steps on as many rows: smaller models come first, validation rows last
+LAST_FIT_TRIALS = 5.0
+#: the share of the time limit that is kept for the last fit at most
+MOST_RESERVED = 0.6
+
+
+def efforts(rows: Rows, budget: int) -> list[Effort]:
+    """Return the effort of a trial in each stage; of stages with the same rows and sizes, the one with most steps."""
+    most, stages = min(rows.n_train, MOST_ROWS), len(STEPS)
+    planned = {}
+    for stage, steps in enumerate(STEPS):
+        last = stage == stages - 1
+        n = most if last else min(FIRST_ROWS * 2**stage, most)
+        size = budget if last else min(budget, FIRST_SIZE * 2**stage)
+        folds = 1 if stage == 0 else len(rows.folds)
+        planned[n, size, folds] = Effort(n, steps, folds, size)
+    return list(planned.values())
+
+
+@dataclass
+class Clock:
+    """The time limit of a search, and how long trials take."""
+
+    limit: float | None
+    began: float = field(default_factory=perf_counter)
+    work: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def gone(self) -> float:
+        """Seconds since the search began."""
+        return perf_counter() - self.began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the limit, above 0; None without one."""
+        return None if self.limit is None else max(self.limit - self.gone, 1e-3)
+
+    def add(self, trial: Trial) -> None:
+        """Learn from a trial how long work takes; the last ones count most, since rows and models grow."""
+        self.work = 0.8 * self.work + trial.effort.work
+        self.seconds = 0.8 * self.seconds + trial.seconds
+
+    def seconds_for(self, work: float) -> float:
+        """Return how long some work will take."""
+        return work * self.seconds / self.work if self.work else 0.0
+
+    def reserved(self, last_fit: float) -> float:
+        """Return the seconds that are kept for the last fit."""
+        seconds = self.seconds_for(last_fit)
+        return seconds if self.limit is None else min(seconds, MOST_RESERVED * self.limit)
+
+    def allows(self, work: float, last_fit: float, share: float) -> bool:
+        """Return whether there is time for some work within a share of the time for the search."""
+        if self.limit is None:
+            return True
+        return self.gone + self.seconds_for(work) <= share * (self.limit - self.reserved(last_fit))
+
+
+@dataclass
+class Halving:
+    """A search in stages; `table` collects its trials."""
+
+    trials: Trials
+    space: Space
+    clock: Clock
+    size: int  # support vectors at most
+    last_fit: float  # work of the last fit
+    callback: Callable[[TuningProgress], None]
+    store: Any
+    table: list[Trial] = field(default_factory=list)
+    planned: float = 0.0  # work of the stages that follow
+
+    def search(self, settings: Sequence[Settings], planned: Sequence[Effort]) -> list[Trial]:
+        """Return the trials of the last stage that had time for any, the best first."""
+        best: list[Trial] = []
+        entrants = list(settings)
+        starts: dict[Settings, Trial] = {}
+        shares, widen_at = SHARES[-len(planned) :], min(WIDEN_AT, len(planned) - 1)
+        for number, effort in enumerate(planned):
+            self.planned = sum(
+                each.work * max(len(entrants) // KEEP ** (later + 1), LEAST_KEPT)
+                for later, each in enumerate(planned[number + 1 :])
+            )
+            stage = f"{number + 1} of {len(planned)}"
+            found = self.stage(entrants, effort, stage, shares[number], starts)
+            if number == widen_at and found:
+                parents = {
+                    near: each for each in reversed(found[:CENTRES]) for near in self.space.neighbours(each.settings)
+                }
+                new = [near for near in parents if near not in set(entrants)]
+                starts.update({near: parents[near] for near in new})
+                found = _ranked([*found, *self.stage(new, effort, stage, shares[number], starts)])
+            best = found or best
+            entrants = [trial.settings for trial in best[: max(len(best) // KEEP, LEAST_KEPT)]]
+            starts.update({trial.settings: trial for trial in best})
+        return best
+
+    def stage(
+        self,
+        entrants: Iterable[Settings],
+        effort: Effort,
+        stage: str,
+        share: float,
+        starts: dict[Settings, Trial],
+    ) -> list[Trial]:
+        """Return the trials of a stage that there was time for, the best first."""
+        found: list[Trial] = []
+        entrants = list(entrants)
+        for settings in entrants:
+            trial = self.store.recall(settings, effort)
+            if trial is None:
+                if self.table and not self.clock.allows(effort.work, self.last_fit, share):
+                    break
+                start = starts.get(settings)
+                points = start.points if start is not None and start.effort.size == effort.size else ()
+                trial = self.trials.run(settings, effort, stage, self.clock.left, points)
+                self.clock.add(trial)
+                self.store.keep(trial)
+                self._check_time(trial)
+            found.append(trial)
+            self.table.append(trial)
+            self._tell(stage, len(found), len(entrants), effort, found)
+        return _ranked(found)
+
+    def _check_time(self, trial: Trial) -> None:
+        """Raise TimeoutError where the first trial has used up all the time."""
+        if self.table or self.clock.limit is None or self.clock.gone < self.clock.limit:
+            return
+        needed = self.clock.gone + self.clock.seconds_for(self.last_fit)
+        raise TimeoutError(
+            f"time_limit={self.clock.limit:g} is too short for one trial, which took {trial.seconds:.2g} seconds on "
+            f"{trial.effort.rows:,} rows, and the last fit; give {needed:.2g} seconds at least, better ten times as many"
+        )
+
+    def _tell(self, stage: str, done: int, of: int, effort: Effort, found: Sequence[Trial]) -> None:
+        left = self.clock.seconds_for((of - done) * effort.work + self.planned + self.last_fit)
+        if self.clock.left is not None:
+            left = min(left, self.clock.left)
+        self.callback(TuningProgress(f"stage {stage}", done, of, min(each.error for each in found), self.clock.gone, left))
+
+
+def _ranked(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials by error, the lowest first; equal ones in the order in which they were tried."""
+    return sorted(trials, key=lambda trial: trial.error)

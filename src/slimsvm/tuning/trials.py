@@ -1,0 +1,159 @@
+"""One trial: a small model with some settings, fitted to a subsample of each fold and judged on its validation rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..kernels import Array, Matrix
+from ..limits import Deadline
+from ..model import Expansion, Status, Task
+from ..path import Step
+from ..reducers import Slim
+from ..solvers.point_search import Schedule
+from .folds import Rows
+from .settings import Settings
+
+#: few steps for the choice of initial points, and no more steps for small models than for large ones
+SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
+#: share of a trial's rows on which SlimSVC compares models; a trial has one model only, so this is as small as may be
+VALIDATION = 0.02
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work a trial may do: training rows, L-BFGS steps, folds, and support vectors."""
+
+    rows: int
+    steps: int
+    folds: int
+    size: int
+
+    @property
+    def work(self) -> float:
+        """Its cost in no particular unit, for the prediction of times."""
+        return float(self.folds * self.rows * (self.steps + SETUP_STEPS))
+
+
+#: L-BFGS steps that take as long as the initial points of a trial and their coefficients
+SETUP_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial found. `points` are the models' points, one array for each fold, from which others may start."""
+
+    settings: Settings
+    effort: Effort
+    error: float
+    standard_error: float
+    size: int
+    nbytes: int
+    seconds: float
+    status: Status
+    stage: str
+    points: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class OneSize(Slim):
+    """Slim for a single size, without the smaller models on the way and without further steps on the validation rows.
+
+    With `start`, points of a model with similar settings, the search continues from there.
+    """
+
+    start: Any = None
+    finishes: ClassVar[bool] = False
+
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Any:
+        """Yield one model."""
+        if self.start is None:
+            yield from super().models(task, sizes[-1:], model, deadline)
+        else:
+            yield self._from_start(task), "continued"
+
+    def _from_start(self, task: Task) -> Expansion:
+        outputs = task.targets.shape[1]
+        coef, bias = np.zeros((self.start.shape[0], outputs)), np.zeros(outputs)
+        begin = Expansion(task.rows.kernel, self.start, coef, bias)
+        return self.finished(task, Step(begin, 0.0, "target=label"), None)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs trials on the same rows."""
+
+    template: Any
+    rows: Rows
+    scalers: dict[str, Any]  # fitted to all rows, by name; None for no scaling
+    seed: int
+
+    def run(
+        self, settings: Settings, effort: Effort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
+    ) -> Trial:
+        """Return the trial of some settings within so many seconds; `start` has points for each fold, or nothing."""
+        began, losses, weights, points, ends = perf_counter(), [], [], [], []
+        deadline = Deadline(seconds)
+        model = None
+        for number, fold in enumerate(self.rows.folds[: effort.folds]):
+            first = start[number] if number < len(start) else None
+            estimator = self._fitted(settings, effort, fold.train[: effort.rows], first, deadline)
+            predicted = estimator.predict(self._scaled(settings, fold.validation))
+            losses.append(self.rows.losses(predicted, fold.validation))
+            weights.append(self.rows.weights[fold.validation])
+            model = estimator.model_
+            points.append(model.points)
+            ends.append(estimator.path_.status)
+        assert model is not None
+        error, standard_error = _mean(np.concatenate(losses), np.concatenate(weights))
+        return Trial(
+            settings,
+            effort,
+            error,
+            standard_error,
+            model.size,
+            bytes_of(model, settings),
+            perf_counter() - began,
+            Status.worst(ends),
+            stage,
+            tuple(points),
+        )
+
+    def _fitted(self, settings: Settings, effort: Effort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
+        """Return the estimator with these settings, fitted to some rows."""
+        rows = np.sort(rows)
+        reducer = OneSize(steps=effort.steps, schedule=SCHEDULE, time_limit=deadline.left, start=start)
+        estimator = settings.estimator(self.template, effort.size, reducer, self.seed)
+        estimator.set_params(validation_fraction=VALIDATION)
+        if not self.rows.real:
+            estimator.set_params(calibration=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a trial's status says so
+            return estimator.fit(self._scaled(settings, rows), self.rows.y[rows], self.rows.weights[rows])
+
+    def _scaled(self, settings: Settings, rows: Array) -> Matrix:
+        X, scaler = self.rows.X[rows], self.scalers[settings.scaling]
+        return X if scaler is None else scaler.transform(X)
+
+
+def bytes_of(model: Expansion, settings: Settings) -> int:
+    """Return what a model takes as float32 tables, with two numbers for each feature that is scaled."""
+    return table_bytes(model.size, model.points.shape[1], model.bias.size, settings.scaling)
+
+
+def table_bytes(size: int, features: int, outputs: int, scaling: str) -> int:
+    """Return the bytes of points, coefficients, bias and scaling as float32 tables."""
+    return 4 * (size * (features + outputs) + outputs + (0 if scaling == "none" else 2 * features))
+
+
+def _mean(losses: Array, weights: Array) -> tuple[float, float]:
+    """Return the weighted mean of the losses, and its standard error."""
+    share = weights / weights.sum()
+    mean = float(share @ losses)
+    return mean, float(np.sqrt(np.square(share) @ np.square(losses - mean)))
