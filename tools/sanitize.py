@@ -52,12 +52,14 @@ def runtime_of(name: str) -> str:
 def test(package: Path) -> int:
     """Run the tests of the core with the sanitized build, and those of exported C. Return the worse exit code."""
     paths = os.pathsep.join([str(package), str(ROOT)])
-    env = os.environ | SETTINGS | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"}
-    loaded = env | {"LD_PRELOAD": f"{runtime_of('libasan.so')} {runtime_of('libubsan.so')}"}
+    preload = {"LD_PRELOAD": f"{runtime_of('libasan.so')} {runtime_of('libubsan.so')}", "PYTHONMALLOC": "malloc"}
+    loaded = os.environ | SETTINGS | preload | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     folders = f"pythonpath={package} . tests tests/rows tests/ship"  # in place of the installed package
-    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", folders]
-    core = subprocess.run([*pytest, *CORE_TESTS], cwd=ROOT, env=loaded)
-    exported = subprocess.run([*pytest, *EXPORT_TESTS], cwd=ROOT, env=env)
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    core = subprocess.run([*pytest, "-o", folders, *CORE_TESTS], cwd=ROOT, env=loaded)
+    # with the plain core, since the sanitized one ends a Python that has not loaded the sanitizer first
+    plain = os.environ | {"OMP_NUM_THREADS": "1"}
+    exported = subprocess.run([*pytest, *EXPORT_TESTS], cwd=ROOT, env=plain)
     return max(core.returncode, exported.returncode)
 
 
