@@ -102,7 +102,7 @@ def environment(python: str, folder: Path, wheel: Path) -> Path:
 
 def write_bill(inside: Path, wheel: Path) -> None:
     """Write the CycloneDX bill of materials beside the wheel: what it brings into an empty environment, itself included."""
-    run(inside, "-m", "pip", "uninstall", "--quiet", "--yes", "pip")
+    run(inside, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools", "pip")  # which venv brings
     bill = wheel.with_suffix(".cdx.json")
     tool = ("cyclonedx-py", "environment", "--output-reproducible", "--pyproject", ROOT / "pyproject.toml")
     run(*tool, "--output-file", bill, inside)

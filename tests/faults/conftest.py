@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 #: seconds after which a process of a test is killed and the test fails
-LIMIT = 60
+LIMIT = 180
 
 
 def default_interrupt():

@@ -501,8 +501,9 @@ def test_a_model_is_not_changed_by_later_steps():
         ("kept", [2], [2]),
         ("learned", [1, 4], [4]),
         ("learned", [3], [2]),
+        ("learned", [3, 4], [2, 4]),
     ],
-    ids=["kept 1 3", "kept 2", "learned 1 4", "learned 3"],
+    ids=["kept 1 3", "kept 2", "learned 1 4", "learned 3", "learned 3 4"],
 )
 def test_models_come_at_the_sizes_asked_for_or_one_below_where_two_rows_come_at_once(bias, sizes, made):
     margins = np.array([[0.9], [0.8], [0.7], [0.6]])

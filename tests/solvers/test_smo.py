@@ -487,3 +487,25 @@ def test_a_run_takes_rounds_of_all_rows_where_kernel_rows_come_on_demand(monkeyp
     run = whole(14, 7)
     run.solve(3, silent)
     assert (run.steps, len(run.on_demand.calls), run.status) == (3, 1, Status.MAX_ITER)
+
+
+def test_rounds_of_active_rows_and_of_working_sets_take_turns():
+    class Turns(SmoState):
+        """A run that notes its rounds; some rows are always active."""
+
+        def active(self, *_):
+            return np.arange(5)
+
+        def solve_active(self, *_):
+            self.note("active rows")
+
+        def step(self, _):
+            self.note("working set")
+
+        def note(self, words):
+            self.rounds = [*getattr(self, "rounds", []), words]
+            self.steps += 1
+
+    run = state(40, kind=Turns)
+    run.solve(4, silent)
+    assert run.rounds == ["active rows", "working set"] * 2
