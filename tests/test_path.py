@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Status
-from slimsvm.path import Path, Step, merge, prefer, sizes_up_to
+from slimsvm.path import Path, Step, averaged, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):
@@ -50,12 +50,29 @@ def test_a_printed_path_is_a_short_table():
         "     1  0.4       eta=0.5",
         "    12  0.25",
     ]
+    assert repr(some.keep(some[1])).splitlines()[-1] == "    12  0.25  <- kept"
     assert repr(some[0]) == "Step(size=1, error=0.4, settings='eta=0.5')"
     long = path(*((size, 0.5) for size in range(1, 101)))
     lines = repr(long).splitlines()
     assert len(lines) == 15
     assert lines[8] == "   ...  (88 more)"
     assert [int(line.split()[0]) for line in lines[9:]] == [95, 96, 97, 98, 99, 100]
+
+
+def test_folds_are_averaged_by_size_and_models_are_those_of_the_first():
+    first, second = path((1, 0.4), (4, 0.2)), path((1, 0.2), (3, 0.1))
+    both = averaged([first, second], np.array([0.5, 0.5]))
+    assert both.sizes == [1, 4]
+    assert both.errors == pytest.approx([0.3, 0.15])
+    assert both.models == first.models
+
+
+def test_a_path_finds_steps_by_size():
+    some = path((2, 0.4), (4, 0.2))
+    assert some.at(4) is some[1]
+    assert [some.up_to(size).size for size in (1, 2, 3, 9)] == [2, 2, 2, 4]
+    with pytest.raises(ValueError, match=r"no model of 3 support vectors on this path; it has sizes \[2, 4\]"):
+        some.at(3)
 
 
 @given(errors=steps, budget=st.integers(0, 45))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
+    from .grids import smallest_within
     from .reports.report import report
     from .ship.export import export
     from .ship.runtime import runtime
@@ -34,6 +35,7 @@ __all__ = [
     "report",
     "runtime",
     "save",
+    "smallest_within",
     "tradeoff",
     "trainers",
     "tune",
@@ -51,6 +53,7 @@ HOMES = {
     "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "smallest_within": "grids",
     "tradeoff": "tradeoffs.run",
     "tune": "tuning",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -93,19 +93,60 @@ class Expansion:
         return rows.product(self.points, self.coef) + self.bias
 
 
+#: standard errors of the difference of two errors above which one model is clearly worse; more: fewer smaller models win
+CLEARLY = 2.0
+
+
 @dataclass(frozen=True)
 class Judgement:
-    """How good a model is on validation rows: its mean loss, and the standard error of that mean."""
+    """How good a model is on validation rows: its error, and the standard error of that.
+
+    `deviations` is a vector whose length is the standard error. Judgements on the same rows have comparable vectors: the
+    standard error of the difference of two errors is the length of the difference of their vectors.
+    """
 
     error: float
     standard_error: float
+    deviations: Array | None = field(default=None, compare=False, repr=False)
+    class_errors: Array | None = field(default=None, compare=False, repr=False)  # (k,), NaN for classes without rows
 
     @classmethod
-    def of(cls, losses: Array, weights: Array) -> Judgement:
+    def of(cls, losses: Array, weights: Array, class_errors: Array | None = None) -> Judgement:
         """Return the weighted mean of the rows' losses, with its standard error."""
         total = weights.sum()
         error = float(weights @ losses / total)
-        return cls(error, float(np.sqrt(np.square(weights) @ np.square(losses - error)) / total))
+        deviations = weights * (losses - error) / total
+        return cls(error, float(np.linalg.norm(deviations)), deviations.astype(np.float32), class_errors)
+
+    def worse_than(self, other: Judgement, standard_errors: float) -> bool:
+        """Return whether the error is above another's by more than so many standard errors of the difference.
+
+        Where rows were not the same or are not known, the standard error of the other takes that place.
+        """
+        noise = other.standard_error
+        if self.deviations is not None and other.deviations is not None and self.deviations.size == other.deviations.size:
+            noise = float(np.linalg.norm(self.deviations - other.deviations))
+        return self.error - other.error > standard_errors * noise
+
+    @classmethod
+    def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:
+        """Return one judgement for several sets of validation rows, which have these shares of all; they sum to 1."""
+        error = float(shares @ [each.error for each in judgements])
+        parts = [each.deviations for each in judgements]
+        deviations = None
+        if all(part is not None for part in parts):
+            deviations = np.concatenate([share * part for share, part in zip(shares, parts, strict=True)])
+        norm = float(np.linalg.norm(shares * [each.standard_error for each in judgements]))
+        return cls(error, norm, deviations, _mean_of_classes([each.class_errors for each in judgements]))
+
+
+def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:
+    """Return the mean error of each class over the sets of validation rows that have rows of it."""
+    if any(each is None for each in several):
+        return None
+    table = np.array(several)
+    known = np.isfinite(table)
+    return np.where(known.any(axis=0), np.where(known, table, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
 
 
 #: without validation rows nothing is known
@@ -120,14 +161,26 @@ class Holdout:
     labels: Array  # as the goal takes them
     weights: Array
     goal: Goal
+    scorer: Callable[[Expansion, Array], Judgement] | None = None  # of a model and its outputs, in place of the goal's loss
 
     def losses(self, model: Expansion) -> Array:
         """Return the loss of each row."""
         return self.goal.losses(self.labels, model.on(self.rows))
 
     def judge(self, model: Expansion) -> Judgement:
-        """Return the weighted mean loss, for a classifier the share of rows that it puts into another class."""
-        return Judgement.of(self.losses(model), self.weights)
+        """Return the scorer's judgement, or the weighted mean loss: for a classifier the share of rows in a wrong class."""
+        if self.scorer is not None:
+            return self.scorer(model, model.on(self.rows))
+        losses = self.losses(model)
+        return Judgement.of(losses, self.weights, self._class_errors(losses))
+
+    def _class_errors(self, losses: Array) -> Array | None:
+        """Return the share of the rows of each class that are put into another one; None without classes."""
+        if not self.goal.n_classes:
+            return None
+        rows = np.bincount(self.labels, minlength=self.goal.n_classes)
+        wrong = np.bincount(self.labels, weights=losses, minlength=self.goal.n_classes)
+        return np.where(rows > 0, wrong / np.maximum(rows, 1), np.nan)
 
 
 @dataclass(frozen=True)

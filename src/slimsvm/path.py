@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
 
-from .model import Expansion, Status
+from .costs import microseconds, table_bytes
+from .kernels import Array, Matrix
+from .model import CLEARLY, Expansion, Judgement, Status
 
 #: steps that a printed path shows at its beginning and at its end
 SHOWN = 6
@@ -22,11 +25,27 @@ class Step:
     error: float
     settings: str = ""
     standard_error: float = 0.0  # of the error
+    deviations: Array | None = field(default=None, compare=False)  # as those of a Judgement
+    class_errors: Array | None = field(default=None, compare=False)  # the share of each class's rows in another class
+
+    @classmethod
+    def judged(cls, model: Expansion, settings: str, found: Judgement) -> Step:
+        """Return the step of a model with its judgement."""
+        return cls(model, found.error, settings, found.standard_error, found.deviations, found.class_errors)
+
+    @property
+    def judgement(self) -> Judgement:
+        """The validation error with all that is known of it."""
+        return Judgement(self.error, self.standard_error, self.deviations, self.class_errors)
 
     @property
     def size(self) -> int:
         """The number of support vectors."""
         return self.model.size
+
+    def worse_than(self, other: Step, standard_errors: float = CLEARLY) -> bool:
+        """Return whether the error is above another's by more than so many standard errors of the difference."""
+        return self.judgement.worse_than(other.judgement, standard_errors)
 
     def __repr__(self) -> str:
         return f"Step(size={self.size}, error={self.error:.4g}, settings={self.settings!r})"
@@ -44,7 +63,9 @@ class Path:
     status : Status
         How the reducer ended.
     n_validation : int, default=0
-        The number of validation rows that the errors were counted on.
+        The number of validation rows that the errors were counted on, in all folds.
+    kept : int, default=None
+        The place of the step that was kept.
 
     Examples
     --------
@@ -56,11 +77,14 @@ class Path:
     [1, 2, 3, 4]
     >>> path[-1].size
     4
+    >>> sorted(path.to_dict())
+    ['bytes', 'error', 'kept', 'settings', 'size', 'standard_error']
     """
 
     steps: tuple[Step, ...]
     status: Status
     n_validation: int = 0
+    kept: int | None = None
 
     @property
     def models(self) -> list[Expansion]:
@@ -94,33 +118,95 @@ class Path:
     def __repr__(self) -> str:
         """Return a table of sizes, errors and settings; the middle of a long path is left out."""
         lines = [f"{step.size:>6}  {step.error:<8.4g}  {step.settings}".rstrip() for step in self.steps]
+        if self.kept is not None:
+            lines[self.kept] += "  <- kept"
         if len(lines) > 2 * SHOWN:
             lines[SHOWN:-SHOWN] = [f"   ...  ({len(lines) - 2 * SHOWN} more)"]
         title = f"Path of {len(self)} models on {self.n_validation} validation rows; {self.status.value}"
         return "\n".join([title, "  size  error     settings", *lines])
 
-    def best(self, budget: int) -> Step:
-        """Return the largest step of at most `budget` points whose error is within a standard error of the lowest.
+    def to_dict(self, precision: str = "float32", X: Matrix | None = None) -> dict[str, list[Any]]:
+        """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.
 
-        Differences of a few validation rows are chance, and no reason to use fewer points than the budget allows.
+        Parameters
+        ----------
+        precision : {"float32", "int16", "int8"}, default="float32"
+            Of the exported C tables whose bytes are given, without those of a scaler in front of the model.
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows on which each model is timed here: the column "microseconds" is for all of them in one call.
+
+        Returns
+        -------
+        dict of str to list
+            The columns size, bytes, error, standard_error, settings and kept, and microseconds where X is given.
+        """
+        shapes = [(m.kernel, m.size, m.points.shape[1], m.bias.size) for m in self.models]
+        columns: dict[str, list[Any]] = {
+            "size": self.sizes,
+            "bytes": [table_bytes(*shape, precision) for shape in shapes],
+            "error": self.errors,
+            "standard_error": [step.standard_error for step in self.steps],
+            "settings": [step.settings for step in self.steps],
+            "kept": [place == self.kept for place in range(len(self))],
+        }
+        if X is not None:
+            columns["microseconds"] = [microseconds(partial(model, X)) for model in self.models]
+        return columns
+
+    def keep(self, step: Step) -> Path:
+        """Return the path with a step marked as the one that is kept."""
+        return replace(self, kept=next(place for place, each in enumerate(self.steps) if each is step))
+
+    def at(self, size: int) -> Step:
+        """Return the step of a size; ValueError with the sizes there are where there is none."""
+        for step in self.steps:
+            if step.size == size:
+                return step
+        raise ValueError(f"no model of {size} support vectors on this path; it has sizes {self.sizes}")
+
+    def up_to(self, size: int) -> Step:
+        """Return the largest step of at most that size; the smallest of all where there is none."""
+        return max((step for step in self.steps if step.size <= size), key=lambda s: s.size, default=self.steps[0])
+
+    def best(self, budget: int, standard_errors: float = CLEARLY) -> Step:
+        """Return the largest step of at most `budget` points that is not clearly worse than the one of lowest error.
+
+        It is clearly worse where its error is higher by more than so many standard errors of the difference on the same
+        validation rows. Smaller differences are chance, and no reason to use fewer points than the budget allows.
         """
         affordable = [step for step in self.steps if step.size <= budget]
         if not affordable:
             raise ValueError(f"no model of at most {budget} support vectors; this path has sizes {self.sizes}")
-        errors = np.nan_to_num([step.error for step in affordable])
-        lowest = int(errors.argmin())
-        bound = errors[lowest] + affordable[lowest].standard_error
-        return max((step for step, error in zip(affordable, errors, strict=True) if error <= bound), key=lambda s: s.size)
+        lowest = min(affordable, key=lambda step: np.nan_to_num(step.error))
+        return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
 
-    def within(self, error: float) -> Step | None:
+    def within(self, error: float, allows: Callable[[Judgement], bool] = lambda _: True) -> Step | None:
         """Return the smallest step with at most this error, alone and on average with the next two; None if none has.
 
-        Larger models are rarely worse. Where the next two miss the error, the small one met it by chance.
+        Larger models are rarely worse. Where the next two miss the error, the small one met it by chance. `allows` may
+        refuse judgements, the step's own or that average, for other reasons.
         """
         for number, step in enumerate(self.steps):
-            if step.error <= error and np.mean(self.errors[number : number + 3]) <= error:
+            few = [each.judgement for each in self.steps[number : number + 3]]
+            both = step.judgement, Judgement.mean(few, np.full(len(few), 1 / len(few)))
+            if all(each.error <= error and allows(each) for each in both):
                 return step
         return None
+
+
+def averaged(folds: Sequence[Path], shares: Array) -> Path:
+    """Return the models of the first path with errors averaged over several, one for each fold of the rows.
+
+    `shares` are the folds' shares of all validation rows, with sum 1. A fold without a model of some size counts with its
+    largest smaller one.
+    """
+    if len(folds) == 1:
+        return folds[0]
+    steps = [
+        Step.judged(step.model, step.settings, Judgement.mean([fold.up_to(step.size).judgement for fold in folds], shares))
+        for step in folds[0]
+    ]
+    return Path(tuple(steps), folds[0].status, sum(fold.n_validation for fold in folds))
 
 
 def merge(paths: Iterable[Path], status: Status, n_validation: int = 0) -> Path:

@@ -1,37 +1,54 @@
 """From a full model, or from the labels alone, to a small one.
 
 Part of the rows is kept for validation. The reducer makes models of growing size from the others, and their errors on the
-validation rows decide which one is kept.
+validation rows decide which one is kept. Where rows are few, this is done on several folds, and the errors are averaged.
 """
 
 from __future__ import annotations
 
-import math
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from functools import partial
+from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
 
+from .budgets import Budgets, Costs, size_limit
+from .costs import microseconds
+from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds, split_rows
 from .goals import Goal, OneVsOne
-from .kernels import Array, Kernel, Matrix
+from .kernels import Array, Kernel, Matrix, Precomputed
 from .limits import Deadline
-from .model import Expansion, Fit, Holdout, Status, Task
+from .model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
 from .pairs import PairTargets
 from .path import Path, Step, sizes_up_to
 from .progress import silent
 from .reducers import REDUCERS
 from .rows.homes import open_rows
 from .rows.protocol import Meter, Rows
+from .scoring import Scoring
 
 #: the sizes up to which a tolerance is looked for first; each further search goes four times as far
 FIRST_REACH = 64
-#: endings after which no further work is started
-CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+#: sizes between neighbours are tried until they are this close, as a share of the larger; less: smaller models, more time
+CLOSE = 1 / 8
+#: standard errors by which a smaller model must be better on the first fold for the other folds to be asked
+IN_DOUBT = 1.0
+#: share of a class's validation rows that may be lost under a tolerance, or one row; less: larger models for rare classes
+MOST_RECALL_LOST = 0.05
+#: a perfect fit to itself: the full model's, where the other models are compared with it
+NO_ERROR = Judgement(0.0, 0.0)
+
+
+def itself(estimator: Any) -> Any:
+    """Return the estimator."""
+    return estimator
 
 
 @dataclass(frozen=True)
@@ -51,19 +68,31 @@ class Selection:
     cache_mb: float = 512.0
     meter: Meter = field(default_factory=Meter)
     report: Callable[[str, float], None] = silent
+    budgets: Budgets = field(default_factory=Budgets)
+    scoring: Scoring | None = None  # in place of the goal's own loss
+    estimator: Any = None  # what models are scored and timed in
+    deployed: Callable[[Any], Any] = itself  # from the estimator to what predicts `raw` rows: a Pipeline that ends in it
+    raw: Any = None  # rows before the transformers of a Pipeline; None where they are X
+    scaler_bytes: int = 0  # of the C tables of these transformers
     follow: bool = True  # whether the reducer sees the full model; otherwise it works from the labels alone
 
-    def split(self) -> tuple[Array, Array]:
-        """Return the training rows and the validation rows.
+    @property
+    def strata(self) -> Array:
+        """The class of each row; 0 where there are no classes."""
+        strata = self.goal.strata(self.labels)
+        return np.zeros(self.labels.size, dtype=np.intp) if strata is None else strata
 
-        Where there are too few rows, or rows of a class, to give some to both parts, both are all rows.
-        """
-        everything, fraction = np.arange(self.labels.size), self.validation_fraction
-        needed, strata = math.ceil(1 / min(fraction, 1 - fraction)), self.goal.strata(self.labels)
-        if min(np.unique(strata, return_counts=True)[1] if strata is not None else [everything.size]) < needed:
-            return everything, everything
-        train, validation = train_test_split(everything, test_size=fraction, stratify=strata, random_state=self.seed)
-        return np.sort(train), np.sort(validation)
+    def split(self) -> tuple[Array, Array]:
+        """Return the training rows and the validation rows; rows of a class that has too few are in both."""
+        return split_rows(self.strata, self.validation_fraction, self.seed)
+
+    def folds(self) -> list[Task]:
+        """Return the tasks of the split and, where rows are few, of further folds."""
+        rows = fold_rows(self.strata, self.validation_fraction, self.seed)
+        return [
+            replace(self.task(*each), report=partial(_reported, self.report, number, len(rows)))
+            for number, each in enumerate(rows)
+        ]
 
     def rows(self, index: Array, error: float = np.inf) -> Rows:
         """Return some of the rows in the home of the device, with kernel values to within `error`."""
@@ -104,13 +133,16 @@ class Selection:
 
     def holdout(self, validation: Array) -> Holdout:
         """Return the validation rows with their labels and weights."""
-        return Holdout(self.rows(validation), self.labels[validation], self.weights[validation], self.goal)
+        labels, scorer = self.labels[validation], None
+        if self.scoring is not None:
+            scorer = self.scoring.judge(self.estimator, self.goal, self.X[validation], labels, self.seed)
+        return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
 
-    def validation_error(self, model: Expansion) -> float:
-        """Return the error of a full model on the validation rows."""
+    def judged(self, full: Expansion) -> Judgement:
+        """Return the validation error of a full model, on the validation rows of all folds."""
         if not self.goal.labelled:
-            return 0.0  # the others are compared with this one
-        return self.holdout(self.split()[1]).judge(model).error
+            return self._judged_by_itself(full)
+        return judge_folds(self.folds(), lambda _: full)
 
     def following(self, full: Expansion) -> Selection:
         """Return the selection with the full model's scores as labels, where rows have none of their own."""
@@ -120,98 +152,220 @@ class Selection:
         variance = float(np.cov(scores, aweights=self.weights, ddof=0)) or 1.0
         return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]
 
-    def baseline(self, trainer: Any, error: float) -> tuple[float, Array | None]:
+    def _judged_by_itself(self, full: Expansion) -> Judgement:
+        """Return the full model's judgement where its own scores are the labels."""
+        return NO_ERROR if self.scoring is None else judge_folds(self.following(full).folds(), lambda _: full)
+
+    def baseline(self, trainer: Any, error: float) -> tuple[Judgement | None, Array | None]:
         """Return the full model's validation error, and coefficients from which training on all rows can start.
 
-        The error is that of a model which was trained without the validation rows.
+        The error is that of models which were trained without the validation rows. It is None where the full model on all
+        rows is what the others are compared with.
         """
         if not self.goal.labelled:
-            return 0.0, None  # the full model is what the others are compared with
-        train, validation = self.split()
-        part: Fit = trainer.fit(self.task(train, error=error))
+            return None, None
+        index = fold_rows(self.strata, self.validation_fraction, self.seed)
+        fits: list[Fit] = [trainer.fit(self.task(train, error=error)) for train, _ in index]
         start = None
-        if part.dual is not None:
+        if fits[0].dual is not None:
             start = np.zeros((self.labels.size, self.goal.outputs))
-            start[train] = part.dual
-        return self.holdout(validation).judge(part.model).error, start
+            start[index[0][0]] = fits[0].dual
+        return judge_folds(self.folds(), lambda number: fits[number].model), start
 
-    def select(self, full: Expansion, budget: Any, allowed: float | None) -> tuple[Expansion, Path | None]:
+    def limit(self, full: Expansion | None) -> int | None:
+        """Return the support vectors that the budgets allow; None without budgets, or where the full model is within them.
+
+        Impossible budgets raise ValueError with the nearest that are possible.
+        """
+        costs = Costs(self.kernel, self.X.shape[1], self.goal.outputs, self._time_of_size, self.scaler_bytes)
+        return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
+
+    def select(
+        self, full: Expansion, tolerance: float | None = None, baseline: Judgement | None = None
+    ) -> tuple[Expansion, Path | None]:
         """Return the model to keep and the path it is from.
 
-        With an error `allowed`, that is the smallest model within it and the budget; otherwise the best within the budget.
-        It is the full model, without a path, where that is within the budget or nothing smaller is good enough. After
-        Ctrl-C the status of the path is INTERRUPTED, and the model is the best so far.
+        With a `tolerance`, that is the smallest model within the budgets whose error is at most the `baseline`'s and the
+        tolerance; otherwise the best within the budgets. The baseline is by default the full model's own error. It is the
+        full model, without a path, where that is within the budgets or nothing smaller is good enough. After Ctrl-C the
+        status of the path is INTERRUPTED, and the model is the best so far.
         """
-        limit = resolve_budget(budget, full.size)
-        if (limit is None and allowed is None) or full.size < 2:
+        limit = self.limit(full)
+        if (limit is None and tolerance is None) or full.size < 2:
             return full, None
         full = full.written_out() if self.follow else full  # as reducers take it
         selection = self.following(full)
-        if allowed is None:
+        if tolerance is None:
             return selection.best(limit or 1, full)
-        return selection._smallest(full, limit, allowed)
+        selection._warn_of_rare_classes(tolerance)
+        return selection._smallest(full, limit, tolerance, baseline or self.judged(full))
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
-        """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone."""
-        deadline = Deadline(self.reducer.time_limit)
-        path = self._path(self.reducer, self.task(*self.split()), limit, full)
-        return self._finished(path, path.best(limit), full, deadline)
+        """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone.
 
-    def _smallest(self, full: Expansion, limit: int | None, allowed: float) -> tuple[Expansion, Path | None]:
-        task, end = self.task(*self.split()), limit or full.size - 1
-        reach, deadline = min(FIRST_REACH, end), Deadline(self.reducer.time_limit)
-        while True:
-            path = self._path(replace(self.reducer, time_limit=deadline.left), task, reach, full)
-            step = path.within(allowed)
-            if step is not None:
-                return self._finished(path, step, full, deadline)
-            if reach == end or path.status in CUT_SHORT:
-                break
-            reach = min(4 * reach, end)
-        if path.status is Status.INTERRUPTED:
-            return (full if limit is None else path.best(limit).model), path
-        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
-        warnings.warn(
-            f"no model of at most {reach} support vectors has the validation error allowed, {allowed:.4g}; {kept}. "
-            "Raise tolerance or budget, or try another reducer",
-            UserWarning,
-            stacklevel=2,
-        )
-        return (full, None) if limit is None else self._finished(path, path.best(limit), full, deadline)
+        The largest model is kept unless a smaller one is clearly better. Where that is in doubt after the first fold, all
+        folds decide.
+        """
+        folds = self._on_folds(full)
+        path = self._extended(folds, limit, count=1)
+        if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
+            path = self._extended(folds, limit)
+        return self._finished(path, path.best(limit), folds)
 
-    def _path(self, reducer: Any, task: Task, limit: int, full: Expansion | None) -> Path:
+    def _on_folds(self, full: Expansion | None) -> FoldPaths:
+        check_kernel(self.reducer, self.kernel)
+        seen = full if self.follow else None
+        return FoldPaths(self.reducer, seen, Deadline(self.reducer.time_limit), self.folds())
+
+    def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
-        check_kernel(reducer, self.kernel)
-        path = reducer.path(task, sizes_up_to(limit, reducer.sizes_per_doubling), full if self.follow else None)
+        path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
         if path.status is Status.TIME_LIMIT:
             warnings.warn(
-                f"{type(reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
+                f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
                 f"support vectors; {limit} were asked for",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return path
 
-    def _finished(self, path: Path, step: Step, full: Expansion | None, deadline: Deadline) -> tuple[Expansion, Path]:
+    def _smallest(
+        self, full: Expansion, limit: int | None, tolerance: float, baseline: Judgement
+    ) -> tuple[Expansion, Path | None]:
+        folds, allowed, end = self._on_folds(full), baseline.error + tolerance, limit or full.size - 1
+        allows, reach = self._keeps_classes(baseline, folds.tasks), min(FIRST_REACH, end)
+        while True:
+            folds.paths = []
+            path = self._extended(folds, reach)
+            step = path.within(allowed, allows)
+            if step is not None:
+                path = self._refined(folds, path, allowed, allows)
+                return self._finished(path, path.within(allowed, allows) or step, folds)
+            if reach == end or path.status in CUT_SHORT:
+                break
+            reach = min(4 * reach, end)
+        if path.status is Status.INTERRUPTED:
+            return (full if limit is None else path.best(limit).model), path
+        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        recall = (
+            "" if self._class_rows(folds.tasks) is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
+        )
+        warnings.warn(
+            f"no model of at most {reach} support vectors has the validation error allowed, {allowed:.4g}{recall}; "
+            f"{kept}. Raise tolerance or budget, or try another reducer",
+            UserWarning,
+            stacklevel=2,
+        )
+        return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
+
+    def _refined(self, folds: FoldPaths, path: Path, allowed: float, allows: Callable[[Judgement], bool]) -> Path:
+        """Return the path with models between the smallest that is good enough and its smaller neighbour, by bisection."""
+        while self.reducer.refines and path.status not in CUT_SHORT and not folds.deadline.over:
+            step = path.within(allowed, allows)
+            gap = next(((a, b) for a, b in pairwise(path.sizes) if step is not None and b == step.size), None)
+            if gap is None or gap[1] - gap[0] <= max(1, CLOSE * gap[1]):
+                return path
+            try:
+                path = folds.insert(sum(gap) // 2)
+            except KeyboardInterrupt:
+                return replace(path, status=Status.INTERRUPTED)
+        return path
+
+    def _finished(self, path: Path, step: Step, folds: FoldPaths) -> tuple[Expansion, Path]:
         """Return the model of a step, fitted to all rows by reducers that do so, and the path.
 
-        The fit is skipped after Ctrl-C or a time limit. Ctrl-C during the fit keeps the step's model and marks the path.
+        The fit is skipped after Ctrl-C or a time limit. Ctrl-C during the fit keeps the step's model and marks the path. So
+        does a fit that makes the error on all rows clearly worse.
         """
-        if not self.reducer.finishes or path.status in CUT_SHORT or deadline.over:
+        step = self._quick_enough(path, step)
+        path = path.keep(step)
+        if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
             return step.model, path
-        reducer = replace(self.reducer, time_limit=deadline.left)
+        reducer = replace(self.reducer, time_limit=folds.deadline.left)
         try:
-            return reducer.finished(self.whole(), step, full if self.follow else None), path
+            finished = reducer.finished(self.whole(), step, folds.full)
+            all_rows = self.holdout(np.arange(self.labels.size))
+            worse = all_rows.judge(finished).worse_than(all_rows.judge(step.model), CLEARLY)
+            return (step.model if worse else finished), path
         except KeyboardInterrupt:
             return step.model, replace(path, status=Status.INTERRUPTED)
 
+    # Classes that are rare.
 
-def check_selection(validation_fraction: Any, tolerance: Any) -> None:
-    """Raise ValueError unless both are shares of rows."""
+    def _class_rows(self, tasks: list[Task]) -> Array | None:
+        """Return the number of validation rows of each class; None without classes, or where a scorer judges."""
+        if not self.goal.n_classes or self.scoring is not None:
+            return None
+        labels = np.concatenate([task.holdout.labels for task in tasks if task.holdout])
+        return np.bincount(labels, minlength=self.goal.n_classes)
+
+    def _keeps_classes(self, baseline: Judgement, tasks: list[Task]) -> Callable[[Judgement], bool]:
+        """Return whether a model loses few rows of every class that the full model gets right, or one row."""
+        rows, before = self._class_rows(tasks), baseline.class_errors
+
+        def keeps(found: Judgement) -> bool:
+            if rows is None or before is None or found.class_errors is None:
+                return True
+            lost = rows * np.nan_to_num(found.class_errors - before)
+            return bool((lost <= np.maximum(MOST_RECALL_LOST * rows, 1.0) + 1e-9).all())
+
+        return keeps
+
+    def _warn_of_rare_classes(self, tolerance: float) -> None:
+        """Warn where a tolerance would allow most rows of a rare class to be lost."""
+        if not self.goal.n_classes or self.scoring is not None:
+            return
+        shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
+        share = float(shares[shares > 0].min())
+        if share <= 2 * tolerance and share < 0.5 / self.goal.n_classes:
+            warnings.warn(
+                f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
+                f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
+                "scoring='balanced_accuracy'",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    # Time.
+
+    def _time(self, model: Expansion) -> float:
+        """Return the microseconds that a batch takes with a model, transformers included."""
+        fitted = copy.copy(self.estimator)
+        fitted.model_, fitted.goal_ = model, self.goal
+        rows = self.X if self.raw is None else self.raw
+        batch = _safe_indexing(rows, np.arange(self.budgets.batch_size) % rows.shape[0])
+        return microseconds(partial(self.deployed(fitted).predict, batch))
+
+    def _time_of_size(self, size: int) -> float:
+        """Return the microseconds that a batch takes with a model of that size."""
+        some = np.arange(size) % self.X.shape[0]
+        points = self.ids[some][:, None] if isinstance(self.kernel, Precomputed) else self.X[some]
+        return self._time(Expansion(self.kernel, points, np.ones((size, self.goal.outputs)), np.zeros(self.goal.outputs)))
+
+    def _quick_enough(self, path: Path, step: Step) -> Step:
+        """Return the step, or the next smaller one that predicts within the time allowed."""
+        if self.budgets.microseconds is None:
+            return step
+        smaller = [each for each in path if each.size <= step.size]
+        quick = (each for each in reversed(smaller) if self._time(each.model) <= float(self.budgets.microseconds or 0.0))
+        return next(quick, smaller[0])
+
+
+def _reported(report: Callable[[str, float], None], number: int, count: int, phase: str, done: float) -> None:
+    """Report the progress of one of several folds as that of all."""
+    report(phase, (number + done) / count)
+
+
+def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = None) -> None:
+    """Raise ValueError unless both are shares of rows; with a scoring, a tolerance is in units of the score."""
     if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
         raise ValueError(f"validation_fraction must be a share of the rows between 0 and 1, not {validation_fraction!r}")
-    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < 1):
-        raise ValueError(f"tolerance must be a share of errors from 0 up to 1, such as 0.005, not {tolerance!r}")
+    most, what = (
+        (1.0, "a share of errors from 0 up to 1") if scoring is None else (np.inf, "a difference of scores, 0 or more")
+    )
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < most):
+        raise ValueError(f"tolerance must be {what}, such as 0.005, not {tolerance!r}")
+    Scoring.of(scoring)
 
 
 def names_where(able: Callable[[Any], bool]) -> list[str]:
@@ -226,18 +380,3 @@ def check_kernel(reducer: Any, kernel: Kernel) -> None:
             f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
             f"{names_where(lambda kind: kind.takes(kernel))}"
         )
-
-
-def resolve_budget(budget: Any, full_size: int) -> int | None:
-    """Return the budget as a number of support vectors; None, with a warning, where the full model is within it."""
-    if budget is None:
-        return None
-    limit = int(budget) if isinstance(budget, Integral) else max(1, round(budget * full_size))
-    if limit < full_size:
-        return limit
-    warnings.warn(
-        f"budget={budget} is not below the {full_size} support vectors of the full model, which is returned",
-        UserWarning,
-        stacklevel=2,
-    )
-    return None

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
+from slimsvm.goals.values import Novelty
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Judgement, Status
@@ -75,17 +76,23 @@ def test_from_labels_alone_it_is_the_label_target(moons):
     [({}, ["label", "slant"]), ({"target": "slant"}, ["slant"]), ({"target": "label", "decay": 0.0}, ["label"])],
 )
 def test_settings_leave_what_is_tried(settings, targets, moons):
-    objectives = Slim(**settings)._objectives(moons[1])
+    task, full = moons
+    objectives = Slim(**settings)._objectives(task, full)
     assert [objective.target for objective in objectives] == targets
-    assert [objective.target for objective in Slim(**settings)._objectives(None)] == [t for t in targets if t == "label"]
+    from_labels = Slim(**settings)._objectives(task, None)
+    assert [objective.target for objective in from_labels] == [t for t in targets if t == "label"]
+    [novelty] = Slim(**settings)._objectives(replace(task, goal=Novelty()), full)
+    assert novelty.target == "slant"
 
 
-def test_regularisation_grows_with_the_points_unless_it_is_given():
+def test_regularisation_grows_with_the_points_unless_it_is_given(moons):
     label, slant, given = Objective("label", None, None), Objective("slant", None, None), Slim(decay=0.3)
     schedule = Schedule(least_decay=0.2, full_decay_at=40)
-    assert [label.decay_at(size, schedule) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
-    assert {slant.decay_at(size, schedule) for size in (1, 16, 500)} == {0.2}
-    assert {objective.decay_at(size, schedule) for objective in given._objectives(None) for size in (1, 500)} == {0.3}
+    assert [label.decay_at(size, schedule, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
+    assert {slant.decay_at(size, schedule, real=False) for size in (1, 16, 500)} == {0.2}
+    assert {slant.decay_at(size, schedule, real=True) for size in (1, 16, 500)} == {0.0}
+    [objective] = given._objectives(moons[0], None)
+    assert {objective.decay_at(size, schedule, real) for size in (1, 500) for real in (True, False)} == {0.3}
 
 
 @pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 90], [90])])
@@ -111,7 +118,7 @@ def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moo
     """Two standard errors of 0.03 are wanted."""
     task, full = moons
     task = judged(task, make_task)
-    objectives = Slim()._objectives(full)
+    objectives = Slim()._objectives(task, full)
     search = PointSearch(task, objectives[0], 1.0, Schedule(), Deadline())
     search.grow(4, 5, all_rows=True, last=False)
     found = iter(errors)

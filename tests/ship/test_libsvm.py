@@ -138,7 +138,7 @@ def test_sparse_points_stay_sparse_and_rows_may_be_wider(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("c_svc", "epsilon_svr"), "epsilon_svr"),
+        (("c_svc", "c_svr"), "c_svr"),
         (("kernel_type rbf", "kernel_type precomputed"), "precomputed"),
         (("nr_sv 1 1", "nr_sv 1 2"), "nr_sv"),
         (("label 1 -1\n", ""), "no 'label'"),

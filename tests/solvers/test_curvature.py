@@ -30,7 +30,7 @@ def test_a_line_search_ends_at_the_least_value(seed):
     rng = np.random.default_rng(seed)
     low, change = rng.normal(size=(2, 30))
     high = low + np.where(rng.random(30) < 0.5, np.inf, rng.random(30))
-    line = Line(low, high, change, rng.normal(), rng.uniform(0.1, 2.0))
+    line = Line(low, high, np.zeros(30), change, np.ones(30), rng.normal(), rng.uniform(0.1, 2.0))
 
     def value(t):
         distance = np.clip(t * change, low, high) - t * change

@@ -195,13 +195,14 @@ def test_no_other_step_on_a_line_is_better(seed, start):
     high = low + rng.exponential(size=50)
     low[:10], high[5:20] = -np.inf, np.inf
     linear, quadratic = rng.normal(), rng.exponential()
+    outputs, root = rng.normal(size=50), 0.5 + rng.random(50)
 
     def value(t):
         outside = np.maximum(0, low - t * change) + np.maximum(0, t * change - high)
         return quadratic * t**2 + 2 * linear * t + np.square(outside).sum()
 
     best = minimize_scalar(value, tol=1e-12)
-    line = Line(low, high, change, linear, quadratic)
+    line = Line(low / root + outputs, high / root + outputs, outputs, change / root, root**2, linear, quadratic)
     t = line.minimum(start)
     assert line.gain(t) == pytest.approx(value(0.0) - value(t))
     assert value(t) <= best.fun + 1e-10 * abs(best.fun)
@@ -209,10 +210,27 @@ def test_no_other_step_on_a_line_is_better(seed, start):
 
 
 def test_a_line_that_changes_nothing_keeps_its_start():
-    assert Line(np.ones(3), np.full(3, np.inf), np.zeros(3), 0.0, 0.0).minimum(1.0) == 1.0
+    nothing = np.zeros(3)
+    assert Line(np.ones(3), np.full(3, np.inf), nothing, nothing, np.ones(3), 0.0, 0.0).minimum(1.0) == 1.0
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_is_no_number_is_refused_not_waited_for(wrong):
     with pytest.raises(ValueError, match="scale the features"):
         solve_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.ones(2))
+
+
+def test_threads_over_outputs_change_nothing(monkeypatch):
+    K, targets, margin_targets, weights, R = squared_problem(3)
+    alone = fitted(K, targets, margin_targets, weights, R)
+    monkeypatch.setattr(newton, "WORTH_THREADS", 0)
+    np.testing.assert_array_equal(fitted(K, targets, margin_targets, weights, R).theta, alone.theta)
+
+
+def test_intervals_of_one_point_are_least_squares_in_one_step():
+    K, _, _, weights = problem(1)
+    values = np.random.default_rng(0).normal(size=(80, 2))
+    R = 0.1 * np.eye(7)
+    found = IntervalSquares(Demands(values, values), weights).fit(handle(K), R, NewtonSettings(steps=1))
+    A = np.column_stack([np.ones(80), K])
+    np.testing.assert_allclose(found.theta, np.linalg.solve(A.T * weights @ A + R, A.T * weights @ values), rtol=1e-6)

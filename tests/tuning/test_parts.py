@@ -88,6 +88,12 @@ def test_a_class_of_one_row_is_no_error():
     assert make_rows(np.zeros((51, 1)), y, np.ones(51), 0, real=False).n_classes == 2
 
 
+def test_values_have_folds_of_equal_size():
+    rows = make_rows(np.zeros((30, 1)), np.linspace(0, 1, 30), np.ones(30), 0, real=True)
+    assert [fold.validation.size for fold in rows.folds] == [10, 10, 10]
+    assert rows.n_classes == 0
+
+
 def test_many_rows_have_one_fold():
     assert len(rows_of(SMALL + 1).folds) == 1
 

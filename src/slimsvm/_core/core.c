@@ -15,10 +15,12 @@
                              double, double *);                                                                        \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
                             const double *, ptrdiff_t, const double *, double *);                                      \
+    double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
+    double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     static const Build build_##suffix = {                                                                              \
         #suffix,           rbf_tail_##suffix, rbf_tail_dot_##suffix, sparse_dot_##suffix, \
         sum_rows_##suffix, rbf_row_##suffix,  smo_float_##suffix,    smo_double_##suffix, \
-        expansion_##suffix};
+        expansion_##suffix, line_minimum_##suffix, line_move_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

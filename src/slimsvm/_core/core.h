@@ -24,6 +24,12 @@ typedef struct {
     float *space;
 } RbfSource;
 
+/* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
+typedef struct {
+    const double *low, *high, *outputs, *change, *weights;
+    double linear, quadratic;
+} Line;
+
 typedef struct {
     const char *name;
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
@@ -40,6 +46,8 @@ typedef struct {
                        double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       ptrdiff_t, const double *, double *);
+    double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
+    double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
 } Build;
 
 const Build *best_build(void);

@@ -85,3 +85,24 @@ def expansion(
     bias: NDArray[float64],
     out: NDArray[float64],
 ) -> None: ...
+def line_minimum(
+    low: NDArray[float64],
+    high: NDArray[float64],
+    outputs: NDArray[float64],
+    change: NDArray[float64],
+    weights: NDArray[float64],
+    linear: float,
+    quadratic: float,
+    start: float,
+    precision: float,
+    steps: int,
+) -> float: ...
+def line_move(
+    low: NDArray[float64],
+    high: NDArray[float64],
+    change: NDArray[float64],
+    weights: NDArray[float64],
+    t: float,
+    outputs: NDArray[float64],
+    residual: NDArray[float64],
+) -> tuple[float, int]: ...

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""The compiled part: passes over float tiles, the inner SMO loop, merging, and expansions of a few rows.
+"""The compiled part: tiles, the inner SMO loop, line searches, merging, and expansions of a few rows.
 
 Each function checks shapes, releases the interpreter lock and calls the C build chosen at import.
 """
@@ -31,6 +31,14 @@ cdef extern from "core.h" nogil:
         const float *points
         const float *norms
         float *space
+    ctypedef struct Line:
+        const double *low
+        const double *high
+        const double *outputs
+        const double *change
+        const double *weights
+        double linear
+        double quadratic
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
@@ -48,6 +56,8 @@ cdef extern from "core.h" nogil:
                            ptrdiff_t, double, double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, ptrdiff_t, const double *, double *) noexcept nogil
+        double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
+        double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
     const int LANES
     const Build *best_build()
 
@@ -487,3 +497,41 @@ def expansion(int form, double gamma, double coef0, int64_t degree, X, points, c
         while held:
             held -= 1
             PyBuffer_Release(views + held)
+
+
+def line_minimum(const double[::1] low, const double[::1] high, const double[::1] outputs, const double[::1] change,
+                 const double[::1] weights, double linear, double quadratic, double start, double precision,
+                 int64_t steps):
+    """The t with the least value of quadratic t^2 + 2 linear t + sum_i w_i dist(f_i + t df_i, [low_i, high_i])^2.
+
+    Newton steps from `start` until one is within `precision` of t, `steps` at most.
+    """
+    cdef Py_ssize_t n = low.shape[0]
+    cdef double t = start
+    for size in (high.shape[0], outputs.shape[0], change.shape[0], weights.shape[0]):
+        same(size, n)
+    if n == 0:
+        return -linear / quadratic if quadratic > 0 else start
+    cdef Line line = Line(&low[0], &high[0], &outputs[0], &change[0], &weights[0], linear, quadratic)
+    with nogil:
+        t = build.line_minimum(&line, n, start, precision, steps)
+    return t
+
+
+def line_move(const double[::1] low, const double[::1] high, const double[::1] change, const double[::1] weights,
+              double t, double[::1] outputs, double[::1] residual):
+    """outputs += t change, residual <- what brings the outputs into [low, high].
+
+    Returns sum_i w_i residual_i^2 and the number of rows that entered or left their interval.
+    """
+    cdef Py_ssize_t n = low.shape[0]
+    cdef ptrdiff_t switched = 0
+    cdef double total = 0
+    for size in (high.shape[0], change.shape[0], weights.shape[0], outputs.shape[0], residual.shape[0]):
+        same(size, n)
+    if n == 0:
+        return 0.0, 0
+    cdef Line line = Line(&low[0], &high[0], NULL, &change[0], &weights[0], 0, 0)
+    with nogil:
+        total = build.line_move(&line, n, t, &outputs[0], &residual[0], &switched)
+    return total, switched

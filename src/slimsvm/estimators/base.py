@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
+from ..budgets import Budgets
 from ..goals import Goal
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
@@ -18,6 +20,7 @@ from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
+from ..scoring import Scoring
 from ..selection import Selection
 from .calibrating import keep_calibration
 from .fitted import FittedModel, rows_equal_to
@@ -63,7 +66,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     def _outputs(self, X: Matrix) -> Array:
         """Return the outputs of each row, (n, q)."""
-        return self._outputs_of(prediction_rows(self, X))
+        return self._read(X, lambda outputs: outputs)
 
     def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
         """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
@@ -81,6 +84,35 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
 
+    def at(self, size: int) -> Any:
+        """Return a fitted estimator with the model of another size on `path_`.
+
+        It can be saved, exported and used like any other. The models of the path were fitted to the training rows only,
+        without the validation rows. A calibration belongs to the model that was kept, so others have no probabilities.
+
+        Parameters
+        ----------
+        size : int
+            The number of support vectors; `path_.sizes` lists those there are.
+
+        Returns
+        -------
+        estimator
+            A copy of this estimator with budget=size.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        if size == self.model_.size:
+            return other
+        if self.path_ is None:
+            raise ValueError(f"there is no path: the only model has {self.model_.size} support vectors, not {size}")
+        other.path_ = self.path_.keep(self.path_.at(size))
+        other.model_, other._support = self.path_.at(size).model, None
+        other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
+        if hasattr(other, "calibration"):
+            other.calibration = other.calibration_ = None
+        return other
+
 
 def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
     """Do the work of `fit`, and call report(phase, share done) on the way."""
@@ -90,20 +122,19 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
     error = np.inf
     if trainer is None:
-        fitted.model_, fitted.path_ = selection.best(int(estimator.budget or 0), None)
+        fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         # how far off kernel values may be for a solution to `tol`
         C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
         error = tol / (C * float(selection.weights.max()))
-        allowed, start = None, None
+        baseline, start = None, None
         if estimator.tolerance is not None:
             baseline, start = selection.baseline(trainer, error)
-            allowed = baseline + estimator.tolerance
         fit = trainer.fit(selection.training(trainer, error), start)
-        done = keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget
-        budget = None if done else estimator.budget
-        fitted.model_, fitted.path_ = selection.select(fit.model, budget, allowed)
+        if keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget:
+            selection = replace(selection, budgets=replace(selection.budgets, count=None))
+        fitted.model_, fitted.path_ = selection.select(fit.model, estimator.tolerance, baseline)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
@@ -141,7 +172,8 @@ def _selection(
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     kernel.check_rows(given)
     # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
-    whole = estimator.budget is None and estimator.tolerance is None and trainer is not None and not trainer.shared
+    budgets = Budgets.of(estimator)
+    whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     own = finite_cost(estimator.C)
@@ -160,4 +192,7 @@ def _selection(
         estimator.device,
         estimator.cache_mb,
         report=report,
+        budgets=budgets,
+        scoring=Scoring.of(estimator.scoring),
+        estimator=estimator,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..progress import silent
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
 from .shrink import Shrinking
+from .surroundings import Surroundings, ending_in
 
 
 def compress(
@@ -26,6 +28,11 @@ def compress(
     *,
     budget: int | float | None = None,
     tolerance: float | None = None,
+    scoring: Any = None,
+    budget_bytes: int | None = None,
+    budget_precision: str = "float32",
+    budget_us: float | None = None,
+    budget_batch_size: int = 1,
     reducer: Any = "slim",
     multiclass: str | None = None,
     sample_weight: Any = None,
@@ -57,6 +64,11 @@ def compress(
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. With neither budget nor
         tolerance the full model is returned as an estimator of ours.
+    scoring : str, callable or None, default=None
+        How models are compared, as in `SlimSVC`.
+    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
+        Limits on the bytes of C tables and on the time of `predict`, as in `SlimSVC`. Those of a Pipeline include its
+        scalers.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, as in `SlimSVC`.
     multiclass : {"ovr", "ovo", "dag"}, default=None
@@ -110,6 +122,8 @@ def compress(
     """
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
     settings |= {"multiclass": multiclass, "calibration": calibration}
+    settings |= {"scoring": scoring, "budget_bytes": budget_bytes, "budget_precision": budget_precision}
+    settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size}
     return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent, **settings)
 
 
@@ -125,9 +139,8 @@ def compress_reporting(
     report: Report,
     multiclass: str | None = None,
     sample_weight: Any = None,
-    validation_fraction: float = 0.2,
     calibration: str | None = None,
-    device: str = "cpu",
+    **more: Any,
 ) -> Any:
     """Do the work of `compress`, and call report(phase, share done) on the way."""
     if X is None and (y is not None or sample_weight is not None):
@@ -135,9 +148,8 @@ def compress_reporting(
     if multiclass not in (None, *CLASSIFIERS):
         raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
-    settings |= {"validation_fraction": validation_fraction, "device": device}
-    settings |= {} if calibration is None else {"calibration": calibration}
-    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, report))
+    settings |= more if calibration is None else {**more, "calibration": calibration}
+    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(report=report)))
     if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)
     return small
@@ -168,11 +180,9 @@ def _best_of(search: Any) -> Any:
 def _shrunk_pipeline(model: Pipeline, X: Matrix | None, y: Any, machine: Shrinking) -> Pipeline:
     """Return a Pipeline with its last step shrunk; the transformers are shared, fitted as they are."""
     check_is_fitted(model)
-    last, final = model.steps[-1]
     rows = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
-    pipeline = copy.copy(model)
-    pipeline.steps = [*model.steps[:-1], (last, _shrunk(final, rows, y, machine))]
-    return pipeline
+    around = machine.around if X is None else machine.around.within(model, X)
+    return ending_in(model, _shrunk(model.steps[-1][1], rows, y, replace(machine, around=around)))
 
 
 def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine: Shrinking) -> Any:

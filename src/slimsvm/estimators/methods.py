@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..budgets import Budgets
 from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal
 from ..kernels import Array, Kernel
@@ -73,11 +74,11 @@ def keeps_budget(trainer: Any, budget: Any) -> bool:
 def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, goal: Goal, weights: Array) -> None:
     """Raise ValueError where trainer or reducer cannot do what is asked, before either begins."""
     if trainer is None:
-        check_no_model(reducer, estimator.budget, estimator.tolerance, goal)
+        check_no_model(reducer, Budgets.of(estimator), estimator.tolerance, goal)
     else:
         check_weights(trainer, weights)
         check_goal(trainer, TRAINERS, goal)
-    reduces = estimator.budget is not None and not keeps_budget(trainer, estimator.budget)
+    reduces = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
     if reduces or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
@@ -100,7 +101,7 @@ def check_weights(trainer: Any, weights: Array) -> None:
         )
 
 
-def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> None:
+def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -> None:
     """Raise ValueError where the reducer, the budget or the tolerance needs the full model that trainer=None leaves out."""
     if not goal.labelled:
         raise ValueError(
@@ -117,10 +118,10 @@ def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> Non
             f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give a budget "
             "alone, or a trainer"
         )
-    if not isinstance(budget, Integral):
+    if not budgets.given or not isinstance(budgets.count, Integral | None):
         raise ValueError(
             f"trainer=None has no full model to keep whole or to take a fraction of, and needs a number of support "
-            f"vectors; budget is {budget!r}. Give budget=16, say, or a trainer"
+            f"vectors; budget is {budgets.count!r}. Give budget=16, say, or a trainer"
         )
 
 

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from ..budgets import Budgets
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
+from ..scoring import Scoring
 from ..selection import Selection, names_where
-from .base import KernelMachine, Report
+from .base import KernelMachine
 from .calibrating import keep_calibration
 from .imported import imported
 from .machines import unfitted
 from .methods import check_goal, finite_cost, make_reducer
 from .stand_ins import stand_in_rows
+from .surroundings import Surroundings
 from .validation import (
     check_classes,
     check_costs,
@@ -40,7 +43,7 @@ class Shrinking:
     settings: dict[str, Any]  # parameters of the estimator that is returned
     multiclass: str | None
     sample_weight: Any
-    report: Report
+    around: Surroundings  # progress, and the Pipeline that the model is in
 
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
         """Return the small model of a kernel machine, an estimator of ours."""
@@ -54,17 +57,17 @@ class Shrinking:
         small.n_features_in_ = source.n_features
         if hasattr(model, "feature_names_in_"):
             small.feature_names_in_ = model.feature_names_in_
+        if source.goal.n_classes:
+            small.classes_ = source.classes
         selection = self._selection(small, source, X, y)
-        allowed = None
-        if small.tolerance is not None:
-            judged = replace(selection, goal=source.goal) if source.goal.n_classes else selection
-            allowed = judged.validation_error(source.model) + small.tolerance
-        small.model_, small.path_ = selection.select(source.model, small.budget, allowed)
+        baseline = None
+        if small.tolerance is not None and source.goal.n_classes:
+            baseline = replace(selection, goal=source.goal).judged(source.model)
+        small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         # a full model that is kept has its own outputs, and without targets the goal of the search is another one
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            small.classes_ = source.classes
             keep_calibration(small, replace(selection, goal=small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
@@ -103,7 +106,13 @@ class Shrinking:
             small.validation_fraction,
             small.device,
             small.cache_mb,
-            report=self.report,
+            report=self.around.report,
+            budgets=Budgets.of(small),
+            scoring=Scoring.of(small.scoring),
+            estimator=small,
+            deployed=self.around.deployed,
+            raw=self.around.raw,
+            scaler_bytes=self.around.scaler_bytes,
             # the outputs of pairs are no outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
         )

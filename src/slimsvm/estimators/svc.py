@@ -44,11 +44,26 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Support vectors at most, in all, shared by the classes: a count, or a fraction of those of the model that is shrunk.
         For three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
         model of `SVC`; `compress` takes fractions of the model it is given.
-        The largest model within the budget is kept whose validation error is within a standard error of the lowest.
-        None: no limit.
+        The largest model within the budget is kept, unless a smaller one is clearly better on the validation rows. None: no
+        limit.
     tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point).
-        With `budget` too, the smallest within both. With neither, the full model is kept.
+        Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point), and
+        which loses no more than 5 % of the validation rows of any class, or one. With `budget` too, the smallest within
+        both. With neither, the full model is kept.
+    scoring : str, callable or None, default=None
+        How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
+        `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
+        `tolerance` is in units of the score. sample_weight and class_weight do not enter. None: the share of rows in a
+        wrong class.
+    budget_bytes : int, default=None
+        Bytes at most of the tables that `slimsvm.export` writes to C, in `budget_precision`. A budget that contradicts
+        another one is refused, and so is one that a single support vector exceeds.
+    budget_precision : {"float32", "int16", "int8"}, default="float32"
+        The precision of these tables.
+    budget_us : float, default=None
+        Microseconds at most for a call of `predict` with `budget_batch_size` rows, as measured here at the end of `fit`.
+    budget_batch_size : int, default=1
+        Rows in such a call.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
         matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
@@ -88,8 +103,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
-        The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. Where
-        a class has too few rows to spare some, all rows are used for both.
+        The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. A
+        class with too few rows to spare some has all of them in both parts. Where these are fewer than 1,000 rows, errors
+        are averaged over several such folds: always for a tolerance, and for a budget where the first fold leaves it in
+        doubt whether a smaller model is better.
     calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
         How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
@@ -132,8 +149,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     calibration_ : Calibration
         The map from scores to probabilities; None without `calibration`.
     path_ : Path
-        The models of growing size with their validation errors; None for the full model. The model kept may have been
-        fitted to the validation rows as well afterwards.
+        The models of growing size with their validation errors; None for the full model. `path_[i]` is one of them, `at`
+        returns an estimator with it, and `path_.to_dict()` has columns for a table. They were fitted to the training rows
+        of the first fold. The one that is kept is then fitted to the validation rows as well by reducers that do so, unless
+        that makes its error on all rows clearly worse. Its validation error remains the estimate.
     n_kernel_evals_ : int
         Kernel values computed.
     n_iter_ : int
@@ -186,6 +205,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         budget: int | float | None = None,
         *,
         tolerance: float | None = None,
+        scoring: str | Callable[..., float] | None = None,
+        budget_bytes: int | None = None,
+        budget_precision: str = "float32",
+        budget_us: float | None = None,
+        budget_batch_size: int = 1,
         kernel: str | Callable[..., Array] = "rbf",
         gamma: str | float = "scale",
         C: float = 1.0,
@@ -208,6 +232,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     ) -> None:
         self.budget = budget
         self.tolerance = tolerance
+        self.scoring = scoring
+        self.budget_bytes = budget_bytes
+        self.budget_precision = budget_precision
+        self.budget_us = budget_us
+        self.budget_batch_size = budget_batch_size
         self.kernel = kernel
         self.gamma = gamma
         self.C = C
@@ -311,7 +340,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             )
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return self.classes_[self._classes(X)]
+        numbers = self._classes(X)  # before `classes_`, so that an estimator without a model says so
+        return self.classes_[numbers]
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:

@@ -29,6 +29,19 @@ class SlimSVR(RegressorMixin, KernelMachine):
         Keep the smallest model whose validation error is within this much of the full one's. The error is 1 - R^2, the
         mean squared error as a share of the variance of the targets, so 0.01 keeps R^2 to within 0.01. With `budget` too,
         the smallest within both. With neither, the full model is kept.
+    scoring : str, callable or None, default=None
+        How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
+        `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
+        `tolerance` is in units of the score. sample_weight does not enter. None: 1 - R^2.
+    budget_bytes : int, default=None
+        Bytes at most of the tables that `slimsvm.export` writes to C, in `budget_precision`. A budget that contradicts
+        another one is refused, and so is one that a single support vector exceeds.
+    budget_precision : {"float32", "int16", "int8"}, default="float32"
+        The precision of these tables.
+    budget_us : float, default=None
+        Microseconds at most for a call of `predict` with `budget_batch_size` rows, as measured here at the end of `fit`.
+    budget_batch_size : int, default=1
+        Rows in such a call.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         As in `SlimSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -100,6 +113,11 @@ class SlimSVR(RegressorMixin, KernelMachine):
         budget: int | float | None = None,
         *,
         tolerance: float | None = None,
+        scoring: str | Callable[..., float] | None = None,
+        budget_bytes: int | None = None,
+        budget_precision: str = "float32",
+        budget_us: float | None = None,
+        budget_batch_size: int = 1,
         kernel: str | Callable[..., Array] = "rbf",
         gamma: str | float = "scale",
         C: float = 1.0,
@@ -118,6 +136,11 @@ class SlimSVR(RegressorMixin, KernelMachine):
     ) -> None:
         self.budget = budget
         self.tolerance = tolerance
+        self.scoring = scoring
+        self.budget_bytes = budget_bytes
+        self.budget_precision = budget_precision
+        self.budget_us = budget_us
+        self.budget_batch_size = budget_batch_size
         self.kernel = kernel
         self.gamma = gamma
         self.C = C

@@ -12,8 +12,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..budgets import Budgets
 from ..calibration import check_calibration
-from ..checks import check_at_least, check_budget, check_cost, check_positive
+from ..checks import check_at_least, check_cost, check_positive
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
 from ..selection import check_selection
@@ -33,8 +34,8 @@ def check_settings(estimator: Any) -> None:
     check_at_least("degree", estimator.degree, 0)
     if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
-    check_budget(estimator.budget)
-    check_selection(estimator.validation_fraction, estimator.tolerance)
+    Budgets.of(estimator)
+    check_selection(estimator.validation_fraction, estimator.tolerance, estimator.scoring)
     resolve_device(estimator.device)
     check_calibration(getattr(estimator, "calibration", None))
     shape = getattr(estimator, "decision_function_shape", "ovr")
@@ -88,7 +89,7 @@ def _checked(X: Matrix) -> Matrix:
 def _in_range(X: Matrix) -> bool:
     """Return whether all features are finite and have squares that can be summed."""
     values = X.data if issparse(X) else X
-    return not values.size or bool(values.max() <= LARGEST_FEATURE and values.min() >= -LARGEST_FEATURE)
+    return not values.size or bool(float(values.max()) <= LARGEST_FEATURE and float(values.min()) >= -LARGEST_FEATURE)
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:

@@ -56,6 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
+    "calibration": CALIBRATIONS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,

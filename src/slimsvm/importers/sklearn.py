@@ -20,13 +20,11 @@ from ..pairs import PairCoefficients
 from .imported import NO_CLASSES, Imported
 
 KINDS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
-#: parameters of an SVC that its small model has no place for, with what to do instead
-LOST = {
-    ("probability", True): "probability=True is not kept, and the small model has no predict_proba; put it into "
-    "CalibratedClassifierCV, or calibrate it in another way",
-    ("decision_function_shape", "ovo"): "decision_function_shape='ovo' is not kept, and decision_function has a column for "
-    "each class; with multiclass='ovo', model_(X) are the outputs of the pairs",
-}
+#: what a small model has no place for, and what to do instead
+UNCALIBRATED = (
+    "probability=True is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or fit a "
+    "SlimSVC with a budget and calibration='sigmoid'"
+)
 
 
 def is_svm(model: Any) -> bool:
@@ -44,8 +42,9 @@ def import_svm(svm: Any) -> Imported:
     if isinstance(kernel, Laplacian | Chi2):
         params |= {"kernel": kernel.name, "gamma": kernel.gamma}
     model = Expansion(kernel, _points(svm), coef, bias)
+    lost = (UNCALIBRATED,) if svm.probability is True and hasattr(svm, "classes_") else ()
     classes = svm.classes_ if isinstance(svm, SVC | NuSVC) else NO_CLASSES
-    return Imported(model, _goal(svm), classes, svm.shape_fit_[1], params | _costs(svm), _lost(svm))
+    return Imported(model, _goal(svm), classes, svm.shape_fit_[1], params | _costs(svm), lost)
 
 
 def _goal(svm: Any) -> Goal:
@@ -63,18 +62,13 @@ def _costs(svm: Any) -> dict[str, Any]:
     if isinstance(svm, SVR | NuSVR):
         return {"C": svm.C, "epsilon": _epsilon(svm)}
     # a NuSVC has a C of 0
-    return {"C": svm.C or 1.0, "class_weight": svm.class_weight, "break_ties": svm.break_ties}
+    kept = {name: getattr(svm, name) for name in ("class_weight", "break_ties", "decision_function_shape")}
+    return {"C": svm.C or 1.0} | kept
 
 
 def _epsilon(svr: Any) -> float:
     """Return the radius of the tube; a NuSVR finds it while it trains, and does not keep it."""
     return float(svr.epsilon) if isinstance(svr, SVR) else 0.0
-
-
-def _lost(svm: Any) -> tuple[str, ...]:
-    two = getattr(svm, "classes_", NO_CLASSES).size == 2
-    names = ["probability"] if two else ["probability", "decision_function_shape"]
-    return tuple(words for (name, value), words in LOST.items() if name in names and getattr(svm, name, None) == value)
 
 
 def _kernel(svm: Any) -> Kernel:

@@ -52,6 +52,8 @@ class Reducer:
     sizes_per_doubling: ClassVar[int] = 4
     #: whether the chosen model is refined on all rows, validation rows included, by `finished`
     finishes: ClassVar[bool] = False
+    #: whether `between` makes models of sizes that the path has not
+    refines: ClassVar[bool] = False
     #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
 
@@ -82,6 +84,10 @@ class Reducer:
         """Return the chosen step's model, refined on all rows; called where `finishes` is true."""
         raise NotImplementedError
 
+    def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
+        """Return a model of the given size that is grown from a smaller step; called where `refines` is true."""
+        raise NotImplementedError
+
     def used_model(self, step: Step) -> bool:
         """Return whether a step of the path owes anything to the full model, or to the labels alone."""
         return self.needs_model
@@ -100,8 +106,7 @@ class Reducer:
 
         def collect(made: tuple[Expansion, str]) -> None:
             small, settings = made
-            judged = task.judge(small)
-            found.append(Step(small, judged.error, settings, judged.standard_error))
+            found.append(Step.judged(small, settings, task.judge(small)))
             if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
 

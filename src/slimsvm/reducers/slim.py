@@ -32,8 +32,10 @@ class Slim(Reducer):
     h = min(1, y f), and rows that it gets wrong have none: the slant loss of Cotter et al. 2013, squared. Target "auto" is
     "label" unless "slant" has a clearly lower validation error at 64 points, as where rows are few and the full model has
     seen many. `decay` is the share of the SVM's own regularisation that is kept. None stands for 0.1 with the slant target
-    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on. Where rows have
-    no labels of their own, the outputs of the full model are the target and the decay is 0: they have no noise.
+    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on.
+
+    In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
+    without decay. In novelty detection, where rows have no labels, the target is always the full model.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -55,6 +57,7 @@ class Slim(Reducer):
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1
     finishes: ClassVar[bool] = True
+    refines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +84,7 @@ class Slim(Reducer):
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             all_rows = last and not compare
-            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size)
+            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size, task.goal.outputs)
             search.grow(size, steps, all_rows=all_rows, last=last)
             if compare:
                 search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
@@ -93,21 +96,34 @@ class Slim(Reducer):
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        search = self._search(task, step.size, objective, Deadline(self.time_limit))
-        search.refine(step.model, self._last_steps(*step.model.points.shape))
+        return self._continued(task, step, step.size, model, self._last_steps(*step.model.points.shape)).model
+
+    def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
+        """Return a model of the given size, grown from a smaller one of the path."""
+        search = self._continued(task, step, size, model, 0)
+        search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
         return search.model
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
         return step.settings != Objective("label", None, None).name
 
+    def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
+        """Return the search for a model of the given size after some steps from a step of the path on all rows."""
+        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
+        search = self._search(task, size, objective, Deadline(self.time_limit))
+        search.refine(step.model, steps)
+        return search
+
     def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
         return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
 
-    def _steps(self, size: int) -> int:
-        """Return the steps for a size on the way: half as many for one or two points, where there is little to find."""
-        return self.steps if size > 2 else -(-self.steps // 2)
+    def _steps(self, size: int, outputs: int) -> int:
+        """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
+
+        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        """
+        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
 
     def _last_steps(self, size: int, features: int) -> int:
         """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
@@ -115,10 +131,9 @@ class Slim(Reducer):
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
-        if not task.goal.labelled:
-            return [Objective("slant", 0.0 if self.decay is None else self.decay, model)]
-        return [
-            Objective(target, self.decay, model if target == "slant" else None)
-            for target in TARGETS
-            if self.target in ("auto", target) and (model is not None or target == "label")
-        ]
+        if model is not None and not task.goal.labelled:
+            wanted = ["slant"]
+        else:
+            possible = TARGETS if model is not None else ("label",)
+            wanted = [target for target in possible if self.target in ("auto", target)]
+        return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]

@@ -109,7 +109,7 @@ class HostAgainst:
         if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
             self.memory = np.empty(n * m, tiles.dtype)
         self.K = K = self.memory[: n * m].reshape(n, m)
-        products, weights = np.empty((n, V.shape[1])), V.astype(self._sum_dtype)
+        products, weights = np.empty((n, V.shape[1]), order="F"), V.astype(self._sum_dtype)
 
         def work(strip: slice) -> None:
             values = kernel_values(tiles, strip, K[strip])
@@ -135,7 +135,7 @@ class HostAgainst:
 
     def times(self, V: Array) -> Array:
         """Return K @ V, (n, q)."""
-        products, weights = np.empty((self.rows.n, V.shape[1])), V.astype(self._sum_dtype)
+        products, weights = np.empty((self.rows.n, V.shape[1]), order="F"), V.astype(self._sum_dtype)
 
         def work(strip: slice) -> None:
             products[strip] = self.K[strip] @ weights
@@ -170,7 +170,7 @@ class HostAgainst:
         single = weights[:, 0] if W.shape[1] == 1 else weights.T
 
         def sums(some: slice) -> Array:
-            return single[..., some] @ self.K[some if rows is None else rows[some]]
+            return single[..., some] @ (self.K[some] if rows is None else self.K.take(rows[some], axis=0))
 
         shape = (self.size,) if W.shape[1] == 1 else (W.shape[1], self.size)
         return self._summed(W.shape[0], self.size, sums, shape, cost=2 * self.size).reshape(W.shape[1], self.size).T
@@ -178,19 +178,25 @@ class HostAgainst:
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
         """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
         m, dtype = self.size, self._sum_dtype
+        if not rows.size:
+            return np.zeros((m + 1, m + 1 - since))
+        weights = weights[rows]
         alike = bool(np.ptp(weights) == 0)
-        roots = np.empty(0) if alike else np.sqrt(weights)[:, None].astype(dtype)
+        roots = np.broadcast_to(dtype.type(1), rows.size) if alike else np.sqrt(weights).astype(dtype)
 
         def sums(some: slice) -> Array:
-            part = rows[some]
-            A = np.empty((part.size, m + 1), dtype)
-            A[:, 0], A[:, 1:] = 1.0, self.K[part]
+            A, ones = self.K.take(rows[some], axis=0).astype(dtype, copy=False), np.ascontiguousarray(roots[some])
             if not alike:
-                A *= roots[part]
-            return A.T @ A[:, since:] if since else A.T @ A
+                A *= ones[:, None]
+            if since:
+                return np.vstack([ones @ A[:, since - 1 :], A.T @ A[:, since - 1 :]])
+            total = np.empty((m + 1, m + 1), dtype)
+            total[0, 0], total[0, 1:], total[1:, 1:] = ones @ ones, ones @ A, A.T @ A
+            total[1:, 0] = total[0, 1:]
+            return total
 
         total = self._summed(rows.size, m, sums, (m + 1, m + 1 - since), cost=m * (2 + m // 16))
-        return total * weights[:1] if alike else total
+        return total * weights[0] if alike else total
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""

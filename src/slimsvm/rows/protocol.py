@@ -139,6 +139,10 @@ class Against(Protocol):
     """K = K(rows, points), held where the rows are; all answers are on the host in float64."""
 
     @property
+    def rows(self) -> Rows:
+        """The rows."""
+
+    @property
     def size(self) -> int:
         """The number of points m."""
 

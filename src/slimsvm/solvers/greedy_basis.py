@@ -106,14 +106,13 @@ class GreedyBasis:
         columns = self.task.rows.against(self.task.rows.take(candidates.rows))
         linear = candidates.links.T @ self.theta[1:] / self.C
         quadratic = self.diagonal[candidates.rows] / self.C
-        root = np.sqrt(self.task.weights)
-        demands = self.problem.demands
-        lows, highs = root * (demands.low - self.outputs).T, root * (demands.high - self.outputs).T
+        demands, weights = self.problem.demands, self.problem.weights
+        lines = list(zip(demands.low.T, demands.high.T, np.ascontiguousarray(self.outputs.T), strict=True))
         steps, gains = np.empty_like(linear), np.empty_like(linear)
         for number in range(candidates.rows.size):
-            change = root * columns.column(number)
-            for output, (low, high) in enumerate(zip(lows, highs, strict=True)):
-                line = Line(low, high, change, linear[number, output], quadratic[number])
+            change = columns.column(number)
+            for output, (low, high, outputs) in enumerate(lines):
+                line = Line(low, high, outputs, change, weights, linear[number, output], quadratic[number])
                 steps[number, output] = line.minimum()
                 gains[number, output] = line.gain(steps[number, output])
         return steps, gains.sum(axis=1)

@@ -11,11 +11,13 @@ Newton's method solves it in a few steps. With the demands of labels it is the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Against
@@ -27,6 +29,12 @@ RIDGE = 1e-7
 FEW_ROWS = 512
 #: steps of a line search
 LINE_STEPS = 30
+#: outputs from which on their gradients are one product with all rows; more: products of few rows for each output
+MANY_OUTPUTS = 3
+#: work of all outputs, as so many numbers to read, from which on it is shared out to threads; more: one thread for longer
+WORTH_THREADS = 1 << 19
+#: what rounding may leave to gain after a step to the minimum of a quadratic, as a share of what that step gained
+QUADRATIC_REST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -63,10 +71,16 @@ class Fitted:
 
 
 class IntervalSquares:
-    """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call."""
+    """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call.
+
+    Outputs are fitted side by side in threads, so the numbers of each output lie together in memory (order "F").
+    """
 
     def __init__(self, demands: Demands, weights: Array) -> None:
-        self.demands, self.weights = demands, weights[:, None]
+        self.demands = Demands(np.asfortranarray(demands.low, np.float64), np.asfortranarray(demands.high, np.float64))
+        self.weights = np.ascontiguousarray(weights, np.float64)
+        #: intervals of a single point make the loss quadratic, and one step ends at its minimum
+        self.quadratic = np.bool_((self.demands.low == self.demands.high).all())
 
     def fit(
         self,
@@ -84,16 +98,16 @@ class IntervalSquares:
         """
         theta = np.zeros((R.shape[0], self.demands.shape[1])) if start is None else start.copy()
         with one_blas_thread():  # many small products
-            outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs.copy()
-            return self._descend(against, R, settings, theta, outputs, curvatures)
+            outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs
+            return self._descend(against, R, settings, theta, np.array(outputs, np.float64, order="F"), curvatures)
 
     def objective(self, residual: Array, theta: Array, R: Array) -> Array:
         """Return the objective of each output."""
-        return (self.weights * np.square(residual)).sum(axis=0) + (theta * (R @ theta)).sum(axis=0)
+        return self.weights @ np.square(residual) + (theta * (R @ theta)).sum(axis=0)
 
     def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
-        return -2 * self.weights * self.demands.residual(outputs)
+        return -2 * self.weights[:, None] * self.demands.residual(outputs)
 
     def _descend(
         self,
@@ -104,23 +118,17 @@ class IntervalSquares:
         outputs: Array,
         curvatures: list[RunningCurvature] | None,
     ) -> Fitted:
-        residual = self.demands.residual(outputs)
+        residual = np.asfortranarray(self.demands.residual(outputs))
         losses = self.objective(residual, theta, R)
         curvatures = curvatures or [RunningCurvature() for _ in losses]
         going = np.arange(losses.size)  # outputs that still gain
         for _ in range(settings.steps):
-            some = slice(None) if going.size == losses.size else going  # a slice copies nothing
-            part = Demands(self.demands.low[:, some], self.demands.high[:, some])
             step = self._steps(against, R, theta, residual, curvatures, going)
-            change = against.times(step[1:]) + step[0]
-            lengths = self._lengths(part, outputs[:, some], change, theta[:, some], step, R, settings.line_precision)
-            theta[:, some] += lengths * step
-            outputs[:, some] += lengths * change
-            residual[:, some] = part.residual(outputs[:, some])
-            before = losses[some].copy()
-            losses[some] = self.objective(residual[:, some], theta[:, some], R)
-            share = losses.mean() if settings.shared else losses[some]
-            going = going[before - losses[some] > settings.precision * share]
+            change = np.asfortranarray(against.times(step[1:]) + step[0])
+            before = losses[going]
+            switched = self._move(against, R, theta, outputs, residual, losses, going, step, change, settings)
+            still = np.where((switched > 0) | ~self.quadratic, 1.0, QUADRATIC_REST) * (before - losses[going])
+            going = going[still > settings.precision * (losses.mean() if settings.shared else losses[going])]
             if not going.size:
                 break
         return Fitted(theta, outputs, float(losses.sum()))
@@ -137,26 +145,63 @@ class IntervalSquares:
         """Return the Newton step of each of some outputs."""
         pull = R @ theta
         steps = np.empty((pull.shape[0], going.size))
-        for number, column in enumerate(going):
+        missing = (self.weights * residual.T[going]).T
+        together = going.size >= MANY_OUTPUTS  # then one product with all rows is faster than one with a few for each
+        sums = against.back(missing) if together else np.empty((pull.shape[0] - 1, going.size))
+
+        def solve(number: int) -> None:
+            column = going[number]
             active = residual[:, column] != 0
             rows = np.flatnonzero(active)
-            missing = self.weights[rows, 0] * residual[rows, column]
-            H = curvatures[column].at(against, active, rows, self.weights[:, 0]) + R
-            gradient = np.concatenate([[missing.sum()], against.back(missing[:, None], rows)[:, 0]])
+            if not together:
+                sums[:, number] = against.back(missing[rows, number : number + 1], rows)[:, 0]
+            H = curvatures[column].at(against, active, rows, self.weights) + R
+            gradient = np.concatenate([[missing[:, number].sum()], sums[:, number]])
             steps[:, number] = solve_definite(H, gradient - pull[:, column])
+
+        _each(against, solve, going.size, R.shape[0] * (residual.shape[0] + R.size // 3))
         return steps
 
-    def _lengths(
-        self, demands: Demands, outputs: Array, change: Array, theta: Array, step: Array, R: Array, precision: float
+    def _move(
+        self,
+        against: Against,
+        R: Array,
+        theta: Array,
+        outputs: Array,
+        residual: Array,
+        losses: Array,
+        going: Array,
+        step: Array,
+        change: Array,
+        settings: NewtonSettings,
     ) -> Array:
-        """Return how far each output goes along its step: to the least loss."""
-        root = np.sqrt(self.weights)
+        """Take each output's step as far as the loss falls; return how many rows entered or left their interval."""
         pull = R @ step
-        linear, quadratic = (theta * pull).sum(axis=0), (step * pull).sum(axis=0)
-        low, high = root * (demands.low - outputs), root * (demands.high - outputs)
-        change = root * change
-        lines = [Line(low[:, c], high[:, c], change[:, c], linear[c], quadratic[c]) for c in range(linear.size)]
-        return np.array([line.minimum(start=1.0, precision=precision) for line in lines])
+        linear, quadratic = (theta[:, going] * pull).sum(axis=0), (step * pull).sum(axis=0)
+        squared_norm = (theta[:, going] * (R @ theta[:, going])).sum(axis=0)
+        low, high, switched = self.demands.low, self.demands.high, np.zeros(going.size, dtype=np.intp)
+
+        def move(number: int) -> None:
+            c, d = going[number], change[:, number]
+            line = Line(low[:, c], high[:, c], outputs[:, c], d, self.weights, linear[number], quadratic[number])
+            t = line.minimum(1.0, settings.line_precision)
+            loss, switched[number] = core.line_move(
+                low[:, c], high[:, c], d, self.weights, t, outputs[:, c], residual[:, c]
+            )
+            theta[:, c] += t * step[:, number]
+            losses[c] = loss + squared_norm[number] + t * (2 * linear[number] + t * quadratic[number])
+
+        _each(against, move, going.size, 16 * residual.shape[0])
+        return switched
+
+
+def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
+    """Call work(k) for each k in range(count), each about as long a work as reading `cost` numbers; in threads if long."""
+    if count > 1 and count * cost >= WORTH_THREADS:
+        against.rows.share_out(work, count)
+    else:
+        for number in range(count):
+            work(number)
 
 
 class RunningCurvature:
@@ -193,42 +238,43 @@ def tie_ridge(against: Against, weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """quadratic t^2 + 2 linear t + sum_i dist(t change_i, [low_i, high_i])^2 as a function of t."""
+    """quadratic t^2 + 2 linear t + sum_i w_i dist(f_i + t change_i, [low_i, high_i])^2 as a function of t."""
 
     low: Array
     high: Array
+    outputs: Array
     change: Array
+    weights: Array
     linear: float
     quadratic: float
 
     def minimum(self, start: float = 0.0, precision: float = 1e-9) -> float:
-        """Return the t with the least value.
+        """Return the t with the least value, by Newton steps from `start` until one is within `precision` of t."""
+        return core.line_minimum(
+            self.low,
+            self.high,
+            self.outputs,
+            self.change,
+            self.weights,
+            self.linear,
+            self.quadratic,
+            start,
+            precision,
+            LINE_STEPS,
+        )
 
-        The derivative is piecewise linear and grows, so Newton's method ends at the root after a few pieces; it is kept to
-        the interval that the signs seen so far leave.
+    def move(self, t: float, residual: Array) -> tuple[float, int]:
+        """Move the outputs along the line and set their residual, both in place.
+
+        Returns the sum over rows at t, and how many rows entered or left their interval.
         """
-        lowest, highest, t = -np.inf, np.inf, start
-        squares, moved, rest = np.square(self.change), np.empty_like(self.change), np.empty_like(self.change)
-        for _ in range(LINE_STEPS):
-            np.multiply(self.change, t, out=moved)
-            np.clip(moved, self.low, self.high, out=rest)
-            rest -= moved
-            slope = self.quadratic * t + self.linear - self.change @ rest
-            curvature = self.quadratic + squares @ (rest != 0)
-            lowest, highest = (lowest, t) if slope > 0 else (t, highest)
-            if not curvature > 0 or abs(slope) <= 1e-12 * curvature * abs(t):
-                break
-            new = t - slope / curvature
-            t, before = float(new if lowest < new < highest else (lowest + highest) / 2), t
-            if abs(t - before) <= precision * abs(t):
-                break
-        return t
+        return core.line_move(self.low, self.high, self.change, self.weights, t, self.outputs, residual)
 
     def gain(self, t: float) -> float:
         """Return by how much the value at t is below that at 0."""
-        moved = t * self.change
-        before, after = (np.clip(at, self.low, self.high) - at for at in (np.zeros_like(moved), moved))
-        return float(before @ before - after @ after - t * (self.quadratic * t + 2 * self.linear))
+        moved = self.outputs + t * self.change
+        before, after = (np.square(np.clip(at, self.low, self.high) - at) for at in (self.outputs, moved))
+        return float(self.weights @ (before - after) - t * (self.quadratic * t + 2 * self.linear))
 
 
 def solve_definite(H: Array, gradient: Array) -> Array:
@@ -238,7 +284,7 @@ def solve_definite(H: Array, gradient: Array) -> Array:
     while np.isfinite(jitter):
         shifted = H.copy()
         shifted[diagonal, diagonal] += jitter
-        _, found, failed = dposv(shifted, gradient, overwrite_a=True)  # LAPACK itself: H is often small
+        _, found, failed = dposv(shifted.T, gradient, overwrite_a=True)  # LAPACK itself: H is often small
         if not failed:
             return found
         jitter *= 100

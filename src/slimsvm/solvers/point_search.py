@@ -31,7 +31,8 @@ class Schedule:
         validation rows, so slant's score is optimistic.
     least_decay, full_decay_at : float, int
         With labels, decay grows from `least_decay` to 1 at `full_decay_at` points; few points regularise by themselves.
-        The slant target keeps `least_decay` at every size.
+        The slant target keeps `least_decay` at every size, and has no decay where targets are real: the full model's
+        outputs are smooth already.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
     towards_mean : tuple of float
@@ -109,12 +110,12 @@ class Objective:
         """Its settings in words."""
         return f"target={self.target}"
 
-    def decay_at(self, size: int, schedule: Schedule) -> float:
-        """Return the share of the SVM's own regularisation for a model of that size."""
+    def decay_at(self, size: int, schedule: Schedule, real: bool) -> float:
+        """Return the share of the SVM's own regularisation for a model of that size; `real` for real targets."""
         if self.decay is not None:
             return self.decay
         if self.target == "slant":
-            return schedule.least_decay
+            return 0.0 if real else schedule.least_decay
         return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, 1.0))
 
 
@@ -178,7 +179,7 @@ class PointSearch:
 
     def _set_decay(self, size: int) -> None:
         """Set the decay for this size."""
-        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule)
+        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule, self.task.goal.real)
         self.subsample_loss.decay = self.loss.decay * self._weight_share(self.subsample)
 
     def _weight_share(self, rows: Array) -> float:

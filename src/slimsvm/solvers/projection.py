@@ -20,6 +20,9 @@ from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
 
 #: Newton's method between two moves of the points: a start that is nearly right makes few steps enough
 ROUGH = NewtonSettings(steps=8, precision=1e-4, line_precision=0.01, shared=True)
+#: the same with several outputs, whose errors come in part from different rows; a finer precision takes longer and its
+#: models are no better
+ROUGH_TOGETHER = replace(ROUGH, precision=1e-3)
 #: steps where the points have settled
 SETTLED_STEPS = 20
 
@@ -36,10 +39,11 @@ class ProjectedLoss:
         demands: Demands,
         weights: Array,
         decay: float,
-        newton: NewtonSettings = ROUGH,
+        newton: NewtonSettings | None = None,
         ridge: float = RIDGE,
     ) -> None:
-        self.rows, self.decay, self.newton, self.ridge = rows, decay, newton, ridge
+        self.rows, self.decay, self.ridge = rows, decay, ridge
+        self.newton = newton or (ROUGH if demands.shape[1] == 1 else ROUGH_TOGETHER)
         self.problem = IntervalSquares(demands, weights)
         self.total_weight = float(weights.sum())
         self.against = rows.moving(np.zeros((0, rows.d)))

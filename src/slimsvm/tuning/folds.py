@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 
 from ..kernels import Array, Matrix
 
@@ -60,10 +59,7 @@ class Rows:
 def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> Rows:
     """Return the rows with folds that are stratified by class, in an order that starts with rows of every class."""
     rng = np.random.default_rng(seed)
-    smallest = y.size if real else int(np.unique(y, return_counts=True)[1].min())
-    # rows of a class with a single row cannot be in two folds; StratifiedKFold would warn of them
-    splitter: Any = StratifiedKFold if smallest >= FOLDS else KFold
-    splits = splitter(FOLDS, shuffle=True, random_state=seed).split(np.zeros((y.size, 1)), None if real else y)
+    splits = StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(np.zeros((y.size, 1)), _strata(y, real))
     folds = [
         Fold(_every_class_first(rng.permutation(train), y, real), np.sort(rng.permutation(validation)[:MOST_VALIDATION]))
         for train, validation in splits
@@ -71,6 +67,14 @@ def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> 
     if y.size > SMALL:
         folds = folds[:1]
     return Rows(X, y, weights, real, tuple(folds))
+
+
+def _strata(y: Array, real: bool) -> Array:
+    """Return the classes by which folds are made; one with fewer rows than folds counts as part of the largest."""
+    if real:
+        return np.zeros(y.size, dtype=np.intp)
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.where(counts[codes] < FOLDS, counts.argmax(), codes)
 
 
 def _every_class_first(order: Array, y: Array, real: bool) -> Array:

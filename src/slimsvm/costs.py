@@ -1,0 +1,50 @@
+"""What a model costs where it is used: bytes of exported tables, microseconds for a call of predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from .kernels import Kernel
+from .kernels.spec import SPECS
+
+#: bits of an entry in the tables of a C export, by precision
+BITS = {"float32": 32, "int16": 16, "int8": 8}
+#: coefficients for each coordinate of a point up to which integer exports keep coefficients in 16 bits
+CHEAP_COEFFICIENTS = 1 / 8
+#: calls of which the fastest counts, and the seconds after which no more are made
+CALLS, SECONDS = 200, 0.05
+
+
+def table_bytes(kernel: Kernel, points: int, features: int, outputs: int, precision: str = "float32") -> int:
+    """Return the bytes of the tables that the C export writes for a model of this shape, without those of a scaler.
+
+    The points of a linear kernel are added up to one for each output.
+    """
+    bits, points = BITS[precision], max(points, 1)
+    if kernel.name == "linear":
+        points = min(points, outputs)
+    cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
+    return points * (features * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+
+
+def check_exportable(kernel: Kernel, precision: str) -> None:
+    """Raise ValueError where the C export has no tables of this precision for the kernel."""
+    if kernel.name not in SPECS:
+        raise ValueError(f"budget_bytes is for C tables, and the C export has no {kernel.name!r} kernel; it has {[*SPECS]}")
+    if precision != "float32" and not SPECS[kernel.name].total.integer:
+        raise ValueError(f"the {kernel.name} kernel has no {precision} tables; give budget_precision='float32'")
+
+
+def microseconds(call: Callable[[], Any]) -> float:
+    """Return the time of the fastest of many calls."""
+    best, end = float("inf"), perf_counter() + SECONDS
+    for _ in range(CALLS):
+        start = perf_counter()
+        call()
+        now = perf_counter()
+        best = min(best, now - start)
+        if now > end:
+            break
+    return 1e6 * best

@@ -1,0 +1,124 @@
+"""Training and validation rows: one split where rows are many, several folds where they are few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from .kernels import Array
+from .limits import Deadline
+from .model import Expansion, Judgement, Status, Task
+from .path import Path, Step, averaged, merge
+
+#: validation rows above which more folds are not worth their time, and folds at most; more: less noise, more time
+ENOUGH_ROWS, MOST_FOLDS = 1000, 3
+#: endings after which no further work is started
+CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+
+def split_rows(strata: Array, fraction: float, seed: int) -> tuple[Array, Array]:
+    """Return the training rows and the validation rows, with the same share of each stratum.
+
+    A stratum with too few rows to give some to both parts is in both of them.
+    """
+    scarce = scarce_rows(strata, fraction)
+    ample = np.flatnonzero(~scarce)
+    if not ample.size:
+        return np.arange(strata.size), np.arange(strata.size)
+    train, validation = train_test_split(ample, test_size=fraction, stratify=strata[ample], random_state=seed)
+    both = np.flatnonzero(scarce)
+    return np.sort(np.concatenate([train, both])), np.sort(np.concatenate([validation, both]))
+
+
+def scarce_rows(strata: Array, fraction: float) -> Array:
+    """Return which rows are in strata of too few rows to give some to the training and to the validation part."""
+    _, places, counts = np.unique(strata, return_inverse=True, return_counts=True)
+    return counts[places] < math.ceil(1 / min(fraction, 1 - fraction))
+
+
+def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Array]]:
+    """Return pairs of training and validation rows: the split, and as many more folds as make validation rows enough.
+
+    The validation rows of all folds are different ones, apart from strata that are too small to be split.
+    """
+    train, validation = split_rows(strata, fraction, seed)
+    most = int(1 / fraction + 1e-9)
+    count = min(most, MOST_FOLDS, math.ceil(ENOUGH_ROWS / validation.size))
+    both = np.intersect1d(train, validation)
+    rest = np.setdiff1d(train, both)
+    if count < 2 or not rest.size:
+        return [(train, validation)]
+    shuffled = np.random.default_rng(seed).permutation(rest)
+    dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]  # class after class, so that folds share each evenly
+    folds = [(train, validation)]
+    for fold in range(count - 1):
+        chosen = dealt[fold :: most - 1]
+        folds.append((np.setdiff1d(np.arange(strata.size), chosen), np.union1d(chosen, both)))
+    return folds
+
+
+@dataclass
+class FoldPaths:
+    """The paths of one reducer on several folds of the rows, and their average."""
+
+    reducer: Any
+    full: Expansion | None
+    deadline: Deadline
+    tasks: list[Task]
+    paths: list[Path] = field(default_factory=list)
+    status: Status = Status.CONVERGED
+
+    def extend(self, sizes: list[int], count: int | None = None) -> Path:
+        """Run the reducer on the folds that have no path yet, on the first `count` of them, and return the average.
+
+        The first path decides how the run ended. A later one that Ctrl-C or the time limit cut short does not count.
+        """
+        for task in self.tasks[len(self.paths) : count]:
+            reducer, first = replace(self.reducer, time_limit=self.deadline.left), not self.paths
+            try:
+                path = reducer.path(task, sizes, self.full)
+            except (KeyboardInterrupt, TimeoutError) as stop:
+                if first:
+                    raise
+                self.status = Status.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else self.status
+                break
+            self.status = path.status if first or path.status is Status.INTERRUPTED else self.status
+            if first or path.status not in CUT_SHORT:
+                self.paths.append(path)
+            if path.status in CUT_SHORT:
+                break
+        return self.average
+
+    def insert(self, size: int) -> Path:
+        """Add a model of one more size to each path, grown from the next smaller one, and return the average."""
+        reducer = replace(self.reducer, time_limit=self.deadline.left)
+
+        def added(task: Task, path: Path) -> Path:
+            lower = path.up_to(size)
+            model = reducer.between(task, lower, size, self.full)
+            step = Step.judged(model, lower.settings, task.judge(model))
+            return merge([path, Path((step,), path.status)], path.status, path.n_validation)
+
+        self.paths = [added(task, path) for task, path in zip(self.tasks, self.paths, strict=False)]
+        return self.average
+
+    @property
+    def average(self) -> Path:
+        """The models of the first fold with the errors of all folds that have a path."""
+        return replace(averaged(self.paths, shares_of(self.tasks[: len(self.paths)])), status=self.status)
+
+
+def shares_of(tasks: list[Task]) -> Array:
+    """Return the share of each task's validation rows, by weight."""
+    totals = np.array([task.holdout.weights.sum() if task.holdout else 0.0 for task in tasks])
+    return totals / totals.sum()
+
+
+def judge_folds(tasks: list[Task], model_of: Callable[[int], Expansion]) -> Judgement:
+    """Return the average judgement of the models of the folds."""
+    return Judgement.mean([task.judge(model_of(number)) for number, task in enumerate(tasks)], shares_of(tasks))

@@ -1,0 +1,87 @@
+"""Models judged by scikit-learn's scorers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from .goals import Goal
+from .kernels import Array, Matrix
+from .model import Expansion, Judgement
+
+#: resamples of the validation rows from which the standard error of a score is computed; more: less noise in it, more time
+RESAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A scorer for the models of one estimator.
+
+    The error of a model is `perfect` less its score. The standard error comes from a bootstrap: scores on rows drawn with
+    replacement from the validation rows, within each class. The rows drawn are the same for every model.
+    """
+
+    name: str
+    scorer: Callable[[Any, Any, Array], float]
+    perfect: float  # the best score there is
+    sees_rows: bool  # whether the scorer may look at the rows themselves; otherwise their numbers are enough
+
+    @classmethod
+    def of(cls, given: Any) -> Scoring | None:
+        """Return the scoring for a name, a callable or None."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            check_scorer_name(given)
+            return cls(given, get_scorer(given), 0.0 if given.startswith("neg_") else 1.0, sees_rows=False)
+        if callable(given):
+            return cls(getattr(given, "__name__", repr(given)), given, 0.0, sees_rows=True)
+        raise ValueError(f"scoring must be the name of a scorer, a callable(estimator, X, y) or None, not {given!r}")
+
+    def judge(self, estimator: Any, goal: Goal, X: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
+        """Return a function that judges a model by its outputs on the rows X, in the hands of the estimator."""
+        numbers = np.arange(labels.size)
+        rows = X if self.sees_rows else numbers[:, None]
+        y = estimator.classes_[labels] if goal.n_classes else goal.decode(labels[:, None])
+        strata = goal.strata(labels)
+        samples = list(resamples(numbers if strata is None else strata, strata is None, np.random.default_rng(seed)))
+
+        def judged(model: Expansion, outputs: Array) -> Judgement:
+            score = self._score(estimator, goal, model, outputs, rows, y)
+            if not np.isfinite(score):
+                raise ValueError(f"scoring={self.name!r} gave {score} on {labels.size} validation rows; use another scorer")
+            drawn = [self._score(estimator, goal, model, outputs[some], rows[some], y[some]) for some in samples]
+            deviations = np.nan_to_num(np.array(drawn) - np.nanmean(drawn)) / np.sqrt(len(samples) - 1)
+            return Judgement(self.perfect - score, float(np.linalg.norm(deviations)), -deviations.astype(np.float32))
+
+        return judged
+
+    def _score(self, estimator: Any, goal: Goal, model: Expansion, outputs: Array, rows: Any, y: Array) -> float:
+        """Return the score of the estimator with that model, whose outputs on the rows are known."""
+        fitted = copy.copy(estimator)
+        fitted.model_, fitted.goal_ = model, goal
+        if hasattr(fitted, "calibration"):  # probabilities come after the choice of a model
+            fitted.calibration = fitted.calibration_ = None
+        fitted._read = lambda X, read: read(outputs) if X is rows else type(estimator)._read(fitted, X, read)
+        return float(self.scorer(fitted, rows, y))
+
+
+def check_scorer_name(name: str) -> None:
+    """Raise ValueError for a name that scikit-learn does not know."""
+    names = get_scorer_names()
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}? There" if near else "there"
+        raise ValueError(f"unknown scoring {name!r}; {hint} are {', '.join(names)}")
+
+
+def resamples(strata: Array, alike: bool, rng: np.random.Generator) -> list[Array]:
+    """Return row numbers drawn with replacement, as many of each stratum as there are; of all rows where they are alike."""
+    groups = [np.arange(strata.size)] if alike else [np.flatnonzero(strata == each) for each in np.unique(strata)]
+    return [np.concatenate([rng.choice(group, group.size) for group in groups]) for _ in range(RESAMPLES)]
