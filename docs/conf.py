@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "parallel": os.cpu_count() or 1,
     "backreferences_dir": "api/examples",
     "doc_module": ("slimsvm",),
+    "capture_repr": (),  # only what is printed
     "show_memory": False,
     "min_reported_time": 1e9,  # times of a busy machine say nothing
     "show_signature": False,

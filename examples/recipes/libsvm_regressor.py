@@ -57,9 +57,11 @@ for budget in budgets:
 # Compare them in the units of the score, on rows that had no part in the shrinking.
 
 for name, values in errors.items():
-    plt.loglog(budgets, values, "o-", label=name)
+    plt.semilogx(budgets, values, "o-", label=name)
 plt.axhline(float(np.std(wanted)), ls="--", color="0.5", label="standard deviation of the score")
 plt.xticks(budgets, [str(budget) for budget in budgets])
+plt.minorticks_off()
+plt.ylim(bottom=0)
 plt.xlabel("support vectors")
 plt.ylabel("root mean squared difference")
 plt.legend()
