@@ -2,13 +2,11 @@
 
 import os
 import sys
-import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples run side by side
-warnings.filterwarnings("error", module="slimsvm")
 
 project = "slimsvm"
 author = copyright = "The slimsvm developers"  # noqa: A001
@@ -22,7 +20,7 @@ extensions = [
     "plain_docstrings",
     "mathml",
 ]
-exclude_patterns = ["_templates", "llms.txt"]
+exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 suppress_warnings = ["myst.header"]  # notes on reliability may begin at any level
 
@@ -48,12 +46,12 @@ sphinx_gallery_conf = {
     "parallel": os.cpu_count() or 1,
     "backreferences_dir": "api/examples",
     "doc_module": ("slimsvm",),
+    "capture_repr": (),  # only what is printed
     "show_memory": False,
     "min_reported_time": 1e9,  # times of a busy machine say nothing
     "show_signature": False,
     "remove_config_comments": True,
     "write_computation_times": False,
-    "plot_gallery": "True",
 }
 
 # The pages.

@@ -7,6 +7,9 @@ quality score BRISQUE. You can shrink such a model without its training rows, or
 page makes a regressor of its own and a file of it, so that it runs anywhere; put the name of your file in its place.
 """
 
+from pathlib import Path
+from tempfile import mkdtemp
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_friedman1
@@ -15,7 +18,8 @@ from sklearn.svm import NuSVR
 import slimsvm
 
 X, y = make_friedman1(1_000, noise=1.0, random_state=0)
-slimsvm.export(NuSVR(C=20).fit(X, y), "score.libsvm")
+file = Path(mkdtemp(), "score.libsvm")
+slimsvm.export(NuSVR(C=20).fit(X, y), file)
 
 # %%
 # Read the file
@@ -24,7 +28,7 @@ slimsvm.export(NuSVR(C=20).fit(X, y), "score.libsvm")
 # `slimsvm.files.models.read_libsvm(path, n_features)`. It also reads a model that stands as text in another file, and its
 # documentation shows how to add the scaling that such programs do themselves.
 
-regressor = slimsvm.load("score.libsvm")
+regressor = slimsvm.load(file)
 print(type(regressor).__name__, len(regressor.support_vectors_), "support vectors")
 
 # %%
@@ -45,7 +49,7 @@ for budget in budgets:
         "with rows": slimsvm.compress(regressor, rows, budget=budget, random_state=0),
     }
     for name, model in models.items():
-        errors[name].append(np.sqrt(np.mean((model.predict(new_rows) - wanted) ** 2)))
+        errors[name].append(float(np.sqrt(np.mean((model.predict(new_rows) - wanted) ** 2))))
 
 # %%
 # How far is the small score from the full one?
@@ -53,9 +57,11 @@ for budget in budgets:
 # Compare them in the units of the score, on rows that had no part in the shrinking.
 
 for name, values in errors.items():
-    plt.loglog(budgets, values, "o-", label=name)
+    plt.semilogx(budgets, values, "o-", label=name)
 plt.axhline(float(np.std(wanted)), ls="--", color="0.5", label="standard deviation of the score")
 plt.xticks(budgets, [str(budget) for budget in budgets])
+plt.minorticks_off()
+plt.ylim(bottom=0)
 plt.xlabel("support vectors")
 plt.ylabel("root mean squared difference")
 plt.legend()
@@ -66,4 +72,4 @@ plt.show()
 # -------------
 # The program that has the large model can read the small one.
 
-print(*slimsvm.export(model, "score_small.libsvm"))
+slimsvm.export(model, file.with_name("score_small.libsvm"))

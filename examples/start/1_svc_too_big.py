@@ -6,6 +6,9 @@ An `SVC` keeps hundreds or thousands of training rows as support vectors. Every 
 of them. :func:`slimsvm.compress` makes a small model of a trained one: same kernel, same labels, far fewer support vectors.
 """
 
+from pathlib import Path
+from tempfile import mkdtemp
+
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -60,6 +63,7 @@ plt.show()
 # -------
 # A `.slim` file holds numbers and names only. Loading one runs no code, unlike a pickle.
 
-slimsvm.save(small, "odd.slim")
-again = slimsvm.load("odd.slim")
+file = Path(mkdtemp(), "odd.slim")
+slimsvm.save(small, file)
+again = slimsvm.load(file)
 print((again.predict(X_test) == small.predict(X_test)).all())

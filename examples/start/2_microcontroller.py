@@ -9,6 +9,7 @@ I need it on a microcontroller
 import ctypes
 import subprocess
 from pathlib import Path
+from tempfile import mkdtemp
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,9 +30,10 @@ print("test accuracy", round(model.score(X_test, y_test), 3))
 # With `precision="int8"` the tables have one byte for each number. `rows` are rows like those to predict. They set the
 # range of the integers; a feature beyond it is clipped.
 
-files = slimsvm.export(model, "digits.c", precision="int8", rows=X)
-print(*files)
-print(Path("digits.c").read_text().partition("*/")[0])
+folder = Path(mkdtemp())
+files = slimsvm.export(model, folder / "digits.c", precision="int8", rows=X)
+print(*(file.name for file in files))
+print((folder / "digits.c").read_text().partition("*/")[0])
 
 # %%
 # The firmware calls one function. It returns the number of the class; the header has an enum of all classes.
@@ -48,8 +50,8 @@ print(Path("digits.c").read_text().partition("*/")[0])
 # Compile the file on your computer and compare it with Python on test rows. The tests of slimsvm do this too, with emulated
 # Arm processors.
 
-subprocess.run(["cc", "-O2", "-shared", "-fPIC", "digits.c", "-o", "digits.so", "-lm"], check=True)
-library = ctypes.CDLL("./digits.so")
+subprocess.run(["cc", "-O2", "-shared", "-fPIC", "digits.c", "-o", "digits.so", "-lm"], cwd=folder, check=True)
+library = ctypes.CDLL(str(folder / "digits.so"))
 rows = np.ascontiguousarray(X_test, dtype=np.float32)
 answers = [library.digits_predict(row.ctypes.data_as(ctypes.POINTER(ctypes.c_float))) for row in rows]
 same = np.mean(model.classes_[answers] == model.predict(X_test))

@@ -6,6 +6,7 @@ The JavaScript export is one ES module without dependencies. Rows are classified
 """
 
 from pathlib import Path
+from tempfile import mkdtemp
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -22,8 +23,8 @@ print("test accuracy", round(model.score(X_test, y_test), 3))
 # Write the module
 # ----------------
 
-(module,) = slimsvm.export(model, "digits.mjs")
-print(module, Path(module).stat().st_size, "bytes")
+(module,) = slimsvm.export(model, Path(mkdtemp(), "digits.mjs"))
+print(module.name, module.stat().st_size, "bytes")
 
 # %%
 # Use it in a page

@@ -6,6 +6,9 @@ I want to predict a number
 support vectors.
 """
 
+from pathlib import Path
+from tempfile import mkdtemp
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_friedman1
@@ -44,6 +47,6 @@ plt.show()
 # -------
 # A regressor is exported like a classifier. The scaler is folded in.
 
-print(*slimsvm.export(small, "friedman.c"))
+print(*(file.name for file in slimsvm.export(small, Path(mkdtemp(), "friedman.c"))))
 run = slimsvm.runtime(small)
 print(run(X_test[0]), small.predict(X_test[:1])[0])

@@ -78,6 +78,10 @@ def test_every_page_is_in_llms_txt():
     assert written <= NAMES
 
 
+def test_examples_leave_no_files_beside_them():
+    assert {file.suffix for file in ROOT.glob("examples/*/*") if file.is_file()} == {".py", ".rst"}
+
+
 @pytest.fixture(scope="module")
 def plain():
     sys.path.insert(0, str(DOCS / "_ext"))
