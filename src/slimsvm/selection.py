@@ -279,7 +279,8 @@ class Selection:
         """
         step = self._quick_enough(path, step)
         path = path.keep(step)
-        self.report("shrink", 1.0)  # folds that were not needed are done too
+        if path.status not in CUT_SHORT:
+            self.report("shrink", 1.0)  # folds that were not needed are done too
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
             return step.model, path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)
