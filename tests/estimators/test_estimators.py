@@ -56,7 +56,8 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [SlimSVC(), SlimSVC(budget=5), SlimSVC(budget=5, reducer="slant-aggressive")], expected_failed_checks=expected_failures
+    [SlimSVC(), SlimSVC(budget=5), SlimSVC(budget=5, reducer="slant-aggressive")],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
     check(estimator)

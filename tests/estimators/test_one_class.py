@@ -25,7 +25,7 @@ BY_ROUNDING = dict.fromkeys(
 
 @fits_the_budget
 @parametrize_with_checks(
-    [SlimOneClassSVM(), SlimOneClassSVM(budget=4)],
+    [SlimOneClassSVM(), SlimOneClassSVM(budget=4, reducer="spsvm")],
     expected_failed_checks=lambda estimator: BY_ROUNDING,  # noqa: ARG005
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
