@@ -29,7 +29,7 @@ def test_the_examples_print_what_the_readme_shows():
     assert [bool(shown) for _, shown in examples] == [True, False, True, True]
     for code, shown in examples:
         # an example that prints nothing is run on fewer rows, where no small model may be within the tolerance
-        scope = names if shown else names | {name: names[name][:300] for name in ("X", "y")}
+        scope = names if shown else names | {name: names[name][:150] for name in ("X", "y")}
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             if not shown:

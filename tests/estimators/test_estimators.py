@@ -56,7 +56,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [SlimSVC(), SlimSVC(budget=5), SlimSVC(budget=5, reducer="slant-aggressive")],
+    [SlimSVC(), SlimSVC(budget=2), SlimSVC(budget=5, reducer="slant-aggressive")],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
@@ -586,7 +586,7 @@ def test_three_rows_are_enough(settings):
 
 
 @pytest.mark.filterwarnings("ignore:.*rarest class:UserWarning")
-@pytest.mark.parametrize("rare", range(1, 7))
+@pytest.mark.parametrize("rare", [1, 3, 6])
 def test_a_class_of_few_rows_can_be_held_out_from(rare, moons):
     X, y = moons
     some = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:rare]])

@@ -19,7 +19,7 @@ from .interrupted import was_interrupted
 
 #: up to this many rows, scores come from models of FOLDS folds; with more, from the one split into training and validation.
 #: Small models take longer to make than full ones, so they go by folds with fewer rows only
-FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 2000, 400, 5
+FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 20_000, 400, 4
 
 
 def keep_calibration(
