@@ -47,6 +47,11 @@ class Status(Enum):
         return Status, (self.value,)
 
 
+#: rows up to which one product with the coefficients of all pairs, zeros included, takes less time than one for each class,
+#: and the coefficients that may be written out for it, 8 MiB
+FEW_ROWS, MOST_WRITTEN = 8, 1 << 20
+
+
 @dataclass(frozen=True)
 class Expansion:
     """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs."""
@@ -80,9 +85,11 @@ class Expansion:
         if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.points.shape[1]:
             raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
         meter = meter or Meter()
-        if isinstance(self.coef, PairCoefficients):
-            return self.on(prediction_rows(self.kernel, X, self.weights, meter))
-        return kernel_product(self.kernel, X, self.points, self.coef, meter) + self.bias
+        if not isinstance(self.coef, PairCoefficients):
+            return kernel_product(self.kernel, X, self.points, self.coef, meter) + self.bias
+        if X.shape[0] <= FEW_ROWS and self.size * self.bias.size <= MOST_WRITTEN:
+            return kernel_product(self.kernel, X, self.points, self.coef.written, meter) + self.bias
+        return self.on(prediction_rows(self.kernel, X, self.weights, meter))
 
     def on(self, rows: Rows) -> Array:
         """Return the outputs for rows in their home, (n, q)."""

@@ -83,6 +83,15 @@ class PairCoefficients:
         """The coefficients written out, one row per pair."""
         return np.asarray(self).T
 
+    @cached_property
+    def written(self) -> Array:
+        """The coefficients written out, (m, q), kept for the next row to predict."""
+        return np.asarray(self)
+
+    def __getstate__(self) -> dict[str, Array]:
+        """Return the fields alone: what is written out can be written out again."""
+        return {"against": self.against, "counts": self.counts}
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Write the coefficients out, (m, q)."""
         written = np.zeros(self.shape, dtype or self.against.dtype)

@@ -35,7 +35,7 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
     """Return K(X, points), for products of some of its rows with some columns of V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2):
+    if isinstance(kernel, Chi2 | Poly):
         kernel.check_rows(X)
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
