@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..budgets import Budgets
 from ..goals import Goal
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
-from ..model import Fit, Status
+from ..model import Expansion, Fit, Status
 from ..progress import silent
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import kernel_error
@@ -114,8 +114,19 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return other
 
 
-def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
-    """Do the work of `fit`, and call report(phase, share done) on the way."""
+def fit_reporting(
+    estimator: Any,
+    X: Matrix,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    report: Report = silent,
+    when_trained: Callable[[Any], None] | None = None,
+) -> Any:
+    """Do the work of `fit`, and call report(phase, share done) on the way.
+
+    `when_trained` is called with an estimator that holds the full model, before that is shrunk.
+    """
     check_settings(estimator)
     fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
@@ -134,6 +145,8 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
         fit = trainer.fit(selection.training(trainer, error), start)
         if keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
+        if when_trained is not None:
+            when_trained(_holding(fitted, fit.model, selection))
         fitted.model_, fitted.path_ = selection.select(fit.model, estimator.tolerance, baseline)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
@@ -149,6 +162,15 @@ def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any =
     if interrupted:
         raise Interrupted(estimator)
     return estimator
+
+
+def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
+    """Return a copy of an estimator with a model in it, without probabilities."""
+    other = copy.copy(estimator)
+    other.model_, other.goal_, other.path_ = model, selection.goal, None
+    if hasattr(other, "calibration"):
+        other.calibration = other.calibration_ = None
+    return other
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
