@@ -215,3 +215,16 @@ def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost(mon
         svc = SlimSVC(C=1e12, trainer="sbp", random_state=0).fit(X, y)
     assert svc.n_iter_ == 300
     assert np.isfinite(svc.decision_function(X)).all()
+
+
+def test_batches_are_steady(make_task):
+    """The error after twice the rounds is not much higher: the result averages the iterates, which jump."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] ** 2 + rng.normal(size=600) > 0.5, 1.0, -1.0)
+    tests, wanted = X[300:], y[300:]
+    errors = []
+    for rounds in (40, 60, 80, 120, 160, 240, 320):
+        fit = SBP(max_iter=rounds).fit(make_task(RBF(0.1), X[:300], y[:300]))
+        errors.append(np.mean(np.sign(fit.model(tests)[:, 0]) != wanted))
+    assert max(np.diff(errors)) <= 0.02
