@@ -143,7 +143,13 @@ def claims(rows: list[Row]) -> list[Claim]:
     late = [error.get(("a9a", "perceptron", m), np.nan) for m in (MULTIPLES[-1], *LATE)]
     overfits = bool(max(late[1:]) > late[0]) if np.isfinite(late).all() else None
     figures = f"{' / '.join(f'{value:.2f}' for value in late)} % after {MULTIPLES[-1]:,}, {LATE[0]:,} and {LATE[1]:,} n"
-    out.append(Claim.of("On Adult the perceptron overfits after the first pass.", overfits, figures))
+    words = "On Adult the perceptron overfits after the first pass."
+    if overfits is False:
+        out.append(
+            Claim(words, "differs, because ours returns the average of its iterates, which hardly overfits", figures)
+        )
+    else:
+        out.append(Claim.of(words, overfits, figures))
     return out
 
 
@@ -167,8 +173,8 @@ EXPERIMENT = Experiment(
     "batch_perceptron",
     "Cotter, Shalev-Shwartz & Srebro 2012, figure 2: error against kernel evaluations",
     "On the paper's terms: one row a step, nu from the optimum, n evaluations charged for each step of SBP, Pegasos and "
-    "SDCA, no bias, lambda = 1 / n. On ours: the default `sbp`, with a bias and C. Means of three seeds. 2 sigma^2 is 25 on "
-    "MNIST and 0.5 on Reuters, as in the paper's table 2, and 20 on Adult, where our text of the paper has lost it. The "
+    "SDCA, no bias, lambda = 1 / n. On ours: the default `sbp`, with a bias and C. Means of three seeds. 2 sigma^2 is 25 "
+    "on MNIST and 0.5 on Reuters, as in the paper's table 2, and 20 on Adult, where our text of the paper has lost it. The "
     "wall-clock paragraph: `python -m benchmarks speed`.",
     ("data", "trainer", "seed", "multiple", "evaluations", "steps", "test_error"),
     cells,
