@@ -97,12 +97,19 @@ def line_minimum(
     precision: float,
     steps: int,
 ) -> float: ...
-def line_move(
+def line_moves(
     low: NDArray[float64],
     high: NDArray[float64],
-    change: NDArray[float64],
     weights: NDArray[float64],
-    t: float,
+    change: NDArray[float64],
+    going: NDArray[intp],
+    linear: NDArray[float64],
+    quadratic: NDArray[float64],
+    precision: float,
+    steps: int,
     outputs: NDArray[float64],
     residual: NDArray[float64],
-) -> tuple[float, int]: ...
+    lengths: NDArray[float64],
+    sums: NDArray[float64],
+    switched: NDArray[intp],
+) -> None: ...

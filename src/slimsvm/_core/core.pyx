@@ -518,20 +518,36 @@ def line_minimum(const double[::1] low, const double[::1] high, const double[::1
     return t
 
 
-def line_move(const double[::1] low, const double[::1] high, const double[::1] change, const double[::1] weights,
-              double t, double[::1] outputs, double[::1] residual):
-    """outputs += t change, residual <- what brings the outputs into [low, high].
+def line_moves(const double[:, ::1] low, const double[:, ::1] high, const double[::1] weights,
+               const double[:, ::1] change, const Py_ssize_t[::1] going, const double[::1] linear,
+               const double[::1] quadratic, double precision, int64_t steps,
+               double[:, ::1] outputs, double[:, ::1] residual, double[::1] lengths, double[::1] sums,
+               ptrdiff_t[::1] switched):
+    """Move the outputs `going`, each along its own line of `change` to the least value; `residual` follows.
 
-    Returns sum_i w_i residual_i^2 and the number of rows that entered or left their interval.
+    Written for each: its step length (`line_minimum` from 1), sum_i w_i residual_i^2, and how many rows entered or left
+    their interval.
     """
-    cdef Py_ssize_t n = low.shape[0]
-    cdef ptrdiff_t switched = 0
-    cdef double total = 0
-    for size in (high.shape[0], change.shape[0], weights.shape[0], outputs.shape[0], residual.shape[0]):
+    cdef Py_ssize_t n = low.shape[1], q = low.shape[0], k
+    cdef Line line
+    for size in (high.shape[1], weights.shape[0], change.shape[1], outputs.shape[1], residual.shape[1]):
         same(size, n)
+    for size in (high.shape[0], outputs.shape[0], residual.shape[0]):
+        same(size, q)
+    for size in (change.shape[0], linear.shape[0], quadratic.shape[0], lengths.shape[0], sums.shape[0], switched.shape[0]):
+        same(size, going.shape[0])
+    for k in range(going.shape[0]):
+        if not 0 <= going[k] < q:
+            raise ValueError(f"output {going[k]} of {q}")
     if n == 0:
-        return 0.0, 0
-    cdef Line line = Line(&low[0], &high[0], NULL, &change[0], &weights[0], 0, 0)
+        for k in range(going.shape[0]):
+            lengths[k] = -linear[k] / quadratic[k] if quadratic[k] > 0 else 1.0
+            sums[k] = 0.0
+            switched[k] = 0
+        return
     with nogil:
-        total = build.line_move(&line, n, t, &outputs[0], &residual[0], &switched)
-    return total, switched
+        for k in range(going.shape[0]):
+            line = Line(&low[going[k], 0], &high[going[k], 0], &outputs[going[k], 0], &change[k, 0], &weights[0],
+                        linear[k], quadratic[k])
+            lengths[k] = build.line_minimum(&line, n, 1.0, precision, steps)
+            sums[k] = build.line_move(&line, n, lengths[k], &outputs[going[k], 0], &residual[going[k], 0], &switched[k])

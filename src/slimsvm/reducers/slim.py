@@ -84,19 +84,19 @@ class Slim(Reducer):
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             all_rows = last and not compare
-            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size, task.goal.outputs)
+            steps = self._last_steps(task, size) if all_rows else self._steps(size, task.goal.outputs)
             search.grow(size, steps, all_rows=all_rows, last=last)
             if compare:
                 search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
             if compare and last:
-                search.refine(search.model, self._last_steps(size, task.rows.d))
+                search.refine(search.model, self._last_steps(task, size))
             yield search.model, search.objective.name
             if deadline.over or search.model.size < size:
                 return
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        return self._continued(task, step, step.size, model, self._last_steps(*step.model.points.shape)).model
+        return self._continued(task, step, step.size, model, self._last_steps(task, step.size)).model
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
@@ -121,13 +121,18 @@ class Slim(Reducer):
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
 
-        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        With several outputs there are fewer: a step takes long, and the last size is found as well without them.
         """
-        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
+        share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
+        return -(-self.steps // share)
 
-    def _last_steps(self, size: int, features: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
-        return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
+    def _last_steps(self, task: Task, size: int) -> int:
+        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+
+        With several outputs many points need no more: they settle within the steps of a few.
+        """
+        often = max(self.schedule.few_numbers // (size * task.rows.d), size // 128 if task.goal.outputs == 1 else 1)
+        return self.steps * int(np.clip(often, 1, 3))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""

@@ -32,6 +32,8 @@ WRITTEN_OUT = 1 << 33
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
 
+    outputs_at_once = 1 << 20  # all of them: a device has one queue
+
     def __init__(
         self,
         backend: Backend,

@@ -26,6 +26,8 @@ class HostRows(GivenRows):
     kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default).
     """
 
+    outputs_at_once = 16
+
     def __init__(
         self,
         kernel: Kernel,

@@ -42,6 +42,8 @@ class Rows(Protocol):
     meter: Meter
     #: numbers of the rows in the training set, by which a precomputed kernel knows them
     ids: Array
+    #: outputs that are fitted together, in one product; other outputs are work for other threads (`share_out`)
+    outputs_at_once: int
 
     @property
     def n(self) -> int:

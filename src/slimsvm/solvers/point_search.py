@@ -144,7 +144,7 @@ class PointSearch:
         self._set_decay(size)
         start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
-        if 1 < size <= self.schedule.several_starts_up_to:
+        if 1 < size <= self.schedule.several_starts_up_to and (last or self.demands.shape[1] == 1):
             trial_steps = self.schedule.trial_steps if last else self.schedule.early_trial_steps
             trials = [self._after_trial(points, trial_steps) for points in (start, *self._fresh_starts(size))]
             _, start, theta = min(trials, key=lambda trial: trial[0])
