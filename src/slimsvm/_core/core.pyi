@@ -70,6 +70,14 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+def bounds(
+    alpha: NDArray[float64],
+    cap: NDArray[float64],
+    y: NDArray[float64],
+    v: NDArray[float64],
+    grow: NDArray[float64],
+    shrink: NDArray[float64],
+) -> None: ...
 
 class RbfRows:
     def __init__(self, scale: float, X: NDArray[float32], norms: NDArray[float32]) -> None: ...

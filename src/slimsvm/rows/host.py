@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
@@ -14,7 +15,7 @@ from .boxes import LazyBoxes
 from .cache import RowCache
 from .host_against import HostAgainst
 from .on_demand import on_demand
-from .precision import FLOAT32_ERROR, Given, Prepared, plain_rows, prepare, value_dtype
+from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare, value_dtype
 from .protocol import Meter, OnDemand
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
@@ -66,6 +67,20 @@ class HostRows(GivenRows):
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
         part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
         return part
+
+    def main_features(self, most: int) -> Array | None:
+        """Return the features with most of the squared length of sparse rows, ascending; None if there are no more."""
+        values = self.prepared.values
+        if not self.prepared.sparse or values.shape[1] <= most or not isinstance(self.kernel, InnerKernel):
+            return None
+        lengths = np.bincount(values.indices, weights=np.square(values.data, dtype=np.float64), minlength=values.shape[1])
+        return np.sort(np.argsort(-lengths, kind="stable")[:most])
+
+    def on_features(self, features: Array) -> NarrowRows:
+        """Return the rows, which must be sparse, for points that have these features alone."""
+        if not self.prepared.sparse:
+            raise ValueError("points of some features alone need sparse rows, and these are dense")
+        return NarrowRows(self, features)
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
         """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""
@@ -154,6 +169,29 @@ class HostRows(GivenRows):
             core.sum_rows(self.cache.rows, slots, weight, strip.start, strip.stop, total)
         else:
             total[strip] += weight @ self.cache.rows[slots, strip]
+
+
+class NarrowRows(HostRows):
+    """Sparse rows for points that have only some of the features, as arrays of these features alone.
+
+    <x, z> needs no others, and x keeps the norm that it has with all of them, so kernel values with such points are exact.
+    """
+
+    def __init__(self, whole: HostRows, features: Array) -> None:
+        self.__dict__.update(vars(whole))
+        self.features, self.width = features, whole.d
+        self.given = Given(csr_array(whole.given.rows())[:, features])
+        self.prepared = Prepared(narrow(whole.prepared.values[:, features]), whole.prepared.norms, None)
+        self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+
+    def inward(self, points: Matrix) -> Array:
+        """Return points without the other features."""
+        return super().inward(points if points.shape[1] == self.features.size else points[:, self.features])
+
+    def outward(self, placed: Array) -> Matrix:
+        """Return points with all features, as CSR."""
+        rows, places = np.nonzero(placed)
+        return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
 
 
 def linear_rows(values: Array, like: HostRows) -> HostRows:

@@ -129,9 +129,10 @@ class PanelTiles(InnerTiles):
 
     def inner(self, rows: slice, cols: slice) -> Array:
         """Return the inner products of a tile, in scratch memory."""
-        panel, A = self.panels[cols.start // self.shape[1]], self.A.values
-        G = self.scratch(rows.stop - rows.start, panel[1].shape[0] * core.SPARSE_LANES)
-        core.sparse_panel(A.data, A.indices, A.indptr[rows.start : rows.stop + 1], *panel, G)
+        A, (place, lines, starts, points, values) = self.A.values, self.panels[cols.start // self.shape[1]]
+        G = self.scratch(rows.stop - rows.start, lines.shape[0] * core.SPARSE_LANES)
+        own = A.indptr[rows.start : rows.stop + 1]
+        core.sparse_panel(A.data, A.indices, own, place, lines, starts, points, values, G)
         width = cols.stop - cols.start
         return G if width == G.shape[1] else np.ascontiguousarray(G[:, :width])
 
