@@ -13,6 +13,37 @@ def rbf_tail_dot(
     v: NDArray[float32],
     out: NDArray[float64],
 ) -> None: ...
+def rbf_tail_double(scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64]) -> None: ...
+def rbf_tail_mixed(
+    scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64], K: NDArray[float32]
+) -> None: ...
+def rbf_tail_dot_mixed(
+    scale: float,
+    G: NDArray[float64],
+    a: NDArray[float64],
+    b: NDArray[float64],
+    v: NDArray[float64],
+    out: NDArray[float64],
+) -> None: ...
+def near_box(
+    low: NDArray[float64],
+    high: NDArray[float64],
+    Zt: NDArray[float64],
+    reach: float,
+    scratch: NDArray[float64],
+    found: NDArray[intp],
+) -> int: ...
+def sparse_panel(
+    data: NDArray[float32],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    place: NDArray[int32],
+    lines: NDArray[float32],
+    post_starts: NDArray[int32],
+    post_points: NDArray[int32],
+    post_values: NDArray[float32],
+    G: NDArray[float32],
+) -> None: ...
 def sparse_dot(
     data: NDArray[float32],
     features: NDArray[int32],
@@ -39,6 +70,14 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+def bounds(
+    alpha: NDArray[float64],
+    cap: NDArray[float64],
+    y: NDArray[float64],
+    v: NDArray[float64],
+    grow: NDArray[float64],
+    shrink: NDArray[float64],
+) -> None: ...
 
 class RbfRows:
     def __init__(self, scale: float, X: NDArray[float32], norms: NDArray[float32]) -> None: ...

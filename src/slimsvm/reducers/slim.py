@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
+from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..path import Step
@@ -36,6 +38,8 @@ class Slim(Reducer):
 
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
+
+    Points of sparse rows with many features have the main ones alone (`Schedule.most_features`), as CSR.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -111,12 +115,15 @@ class Slim(Reducer):
     def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
         """Return the search for a model of the given size after some steps from a step of the path on all rows."""
         objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        search = self._search(task, size, objective, Deadline(self.time_limit))
+        search = self._search(task, size, objective, Deadline(self.time_limit), _features(step.model, task))
         search.refine(step.model, steps)
         return search
 
-    def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
-        return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
+    def _search(
+        self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
+    ) -> PointSearch:
+        part = self.schedule.affordable(task, size)
+        return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
 
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
@@ -142,3 +149,10 @@ class Slim(Reducer):
             possible = TARGETS if model is not None else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
+
+
+def _features(model: Expansion, task: Task) -> Array | None:
+    """Return the features that the points of a small model have, if they are few of those of sparse rows."""
+    if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
+        return None
+    return np.unique(model.points.indices)
