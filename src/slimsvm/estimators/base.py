@@ -13,22 +13,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..budgets import Budgets
+from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
-from ..progress import silent
+from ..progress import History, silent
+from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
 from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
 from ..scoring import Scoring
-from ..selection import Selection
-from .calibrating import keep_calibration
+from ..selection import CUT_SHORT, Selection
+from ..trainers import TRAINERS
+from .calibrating import calibration_models, keep_calibration
+from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+from .warm import keep_start, warm_start
 from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
@@ -114,41 +119,93 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return other
 
 
-def fit_reporting(estimator: Any, X: Matrix, y: Any = None, sample_weight: Any = None, *, report: Report = silent) -> Any:
-    """Do the work of `fit`, and call report(phase, share done) on the way."""
+def fit_reporting(
+    estimator: Any,
+    X: Matrix,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    report: Report = silent,
+    history: History | None = None,
+    finish: Callable[[], None] = lambda: None,
+) -> Any:
+    """Do the work of `fit`, and call report(phase, share done) on the way.
+
+    `history` records how good the model was after how many seconds. `finish` does what must be done before a checkpoint
+    is deleted, such as saving the model.
+    """
     check_settings(estimator)
-    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
+    fitted, history = copy.copy(estimator), history or History()  # the copy replaces the state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-    selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
+    checkpoint = _checkpoint(fitted, selection)
+    if checkpoint is None:
+        _fit(fitted, selection, trainer)
+    else:
+        with checkpoint.kept():
+            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer)
+    fitted.history_ = history.entries
+    estimator.__dict__ = fitted.__dict__
+    if was_interrupted(estimator.path_):
+        raise Interrupted(estimator)
+    finish()
+    if checkpoint is not None and _complete(estimator):
+        checkpoint.remove()
+    return estimator
+
+
+def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
+    """Return the checkpoint of a fit, if it has one."""
+    if estimator.checkpoint is None:
+        return None
+    identity = identity_of(estimator, selection.X, selection.labels, selection.weights)
+    return Checkpoint.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
+
+
+def _complete(estimator: Any) -> bool:
+    """Return whether a fit needs no more time."""
+    path = estimator.path_
+    return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
+
+
+def _fit(fitted: Any, selection: Selection, trainer: Any) -> None:
+    """Train, shrink and calibrate, and give the estimator what fit leaves in it."""
+    whole = Deadline(fitted.time_limit)
+    selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
     error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         # how far off kernel values may be for a solution to `tol`
-        C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
+        C, tol = getattr(trainer, "C", finite_cost(fitted.C)), getattr(trainer, "tol", fitted.tol)
         error = tol / (C * float(selection.weights.max()))
-        baseline, start = None, None
-        if estimator.tolerance is not None:
-            baseline, start = selection.baseline(trainer, error)
-        fit = trainer.fit(selection.training(trainer, error), start)
-        if keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget:
+        training = replace(selection, deadline=selection.deadline.share(0.5)) if _shrinks(fitted, trainer) else selection
+        baseline, start = None, warm_start(fitted, trainer, selection)
+        if fitted.tolerance is not None:
+            baseline, found = training.baseline(trainer, error)
+            start = found if start is None else start
+        fit = trainer.fit(training.training(trainer, error), start)
+        keep_start(fitted, fit)
+        if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
-        fitted.model_, fitted.path_ = selection.select(fit.model, estimator.tolerance, baseline)
+        fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
-            warnings.warn(words, ConvergenceWarning, stacklevel=3)
+            warnings.warn(words, ConvergenceWarning, stacklevel=4)
     fitted.goal_ = selection.goal
     fitted._support = _support(fitted, fit, selection)
-    keep_calibration(fitted, selection, trainer, error)
+    keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)
     fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
-    estimator.__dict__ = fitted.__dict__
-    if interrupted:
-        raise Interrupted(estimator)
-    return estimator
+
+
+def _shrinks(estimator: Any, trainer: Any) -> bool:
+    """Return whether a full model is shrunk after training."""
+    given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
+    return given or estimator.tolerance is not None
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
@@ -176,6 +233,9 @@ def _selection(
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
+    methods = [("trainer", trainer, TRAINERS)] if trainer is not None else []
+    methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
+    check_checkpoint(estimator, methods)
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..budgets import Budgets
 from ..calibration import check_calibration
 from ..checks import check_at_least, check_cost, check_positive
+from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
 from ..selection import check_selection
@@ -31,6 +32,7 @@ def check_settings(estimator: Any) -> None:
     for name in ("tol", "cache_mb"):
         check_positive(name, getattr(estimator, name))
     check_at_least("max_iter", estimator.max_iter, -1)
+    check_time_limit(estimator.time_limit)
     check_at_least("degree", estimator.degree, 0)
     if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
