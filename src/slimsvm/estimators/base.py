@@ -20,6 +20,7 @@ from ..model import Fit, Status
 from ..progress import History, silent
 from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
+from ..rows.memory import is_mapped
 from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
 from ..scoring import Scoring
@@ -38,6 +39,8 @@ from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
 MOST_OUTPUTS = 1 << 24
+#: rows of a file that are predicted at a time; more: more memory
+MAPPED_ROWS = 1 << 17
 
 Report = Callable[[str, float], None]
 
@@ -77,6 +80,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
+        count = min(count, MAPPED_ROWS) if is_mapped(X) else count
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])

@@ -18,6 +18,9 @@ from ..checks import check_at_least, check_cost, check_positive
 from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.homes import resolve_device
+from ..rows.memory import check_mapped, empty_like_rows, is_mapped
+from ..rows.precision import BLOCK_ROWS
+from ..rows.threads import blocks
 from ..selection import check_selection
 
 #: rows keep the precision they come in
@@ -55,6 +58,7 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
 
     Where an estimator takes no labels, they are zeros.
     """
+    X = mapped_rows(X)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
         X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
@@ -67,12 +71,29 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     return _checked(X), y
 
 
+def mapped_rows(X: Any) -> Any:
+    """Return rows that are a file as numbers of DTYPES, converted a block at a time; anything else as it is.
+
+    scikit-learn's checks read such rows without a copy, unless they have to convert them.
+    """
+    if not isinstance(X, np.ndarray) or not is_mapped(X):
+        return X
+    check_mapped(X)
+    if X.ndim != 2 or X.dtype in DTYPES or X.dtype.kind not in "biuf":
+        return X
+    dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
+    values = empty_like_rows(X, X.shape, dtype)
+    for some in blocks(X.shape[0], BLOCK_ROWS):
+        values[some] = X[some]
+    return values
+
+
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
     """Return rows to predict, checked against what the estimator was fitted to."""
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
-    return _checked(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
+    return _checked(validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
 def _checked(X: Matrix) -> Matrix:

@@ -444,5 +444,7 @@ def _variance(X: Matrix, weights: Array | None) -> float:
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
-        spread = np.var(X, axis=1, dtype=np.float64) + (row_mean - mean) ** 2  # no digits are lost to large means
+        # a block at a time, for the copy that var makes; no digits are lost to large means
+        parts = [np.var(X[some : some + 4096], axis=1, dtype=np.float64) for some in range(0, X.shape[0], 4096)]
+        spread = np.concatenate(parts) + (row_mean - mean) ** 2
     return float(np.average(spread, weights=weights))
