@@ -65,11 +65,11 @@ FITS = {
     "sbp": (SlimSVC(trainer=SBP(max_iter=60), random_state=0), X, y, (1, 30)),
     "sbp, paper's steps": (SlimSVC(trainer=SBP(max_iter=40, batch=1), random_state=0), X, y, (20,)),
     "sbp, early stopping": (SlimSVC(trainer=SBP(max_iter=90, early_stopping=True), random_state=0), X, y, (70,)),
-    "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 5, 7)),
-    "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 3, 6)),
+    "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 6)),
+    "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
     "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
-    "slim, regression": (SlimSVR(6, reducer=SMALL, random_state=0), X3[:150], X3[:150, 0], (4,)),
+    "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
     "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
 }
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..budgets import Budgets
 from ..clock import Deadline
 from ..goals import Goal
-from ..kernels import Array, Matrix, make_kernel, resolve_gamma
+from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Fit, Status
 from ..progress import History, silent
 from ..reducers import REDUCERS
@@ -59,6 +59,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
+    #: the home of rows in place of `device`
+    _home: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
@@ -67,6 +69,20 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel == "chi2"
         return tags
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, Array, Array]:
+        """Return all rows, those of positive weight, and their labels, weights and numbers; learn the width and names."""
+        given, y = training_rows(self, X, y, least=2)
+        self.shape_fit_ = given.shape
+        return given, *weighted_rows(given, y, sample_weight)
+
+    def _width(self, X: Any, weights: Array | None) -> float:
+        """Return the number that gamma stands for."""
+        return resolve_gamma(self.gamma, X, weights)
+
+    def _check_rows(self, kernel: Kernel, X: Any) -> None:
+        """Raise ValueError where the kernel is not defined for a row."""
+        kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
         """Return the goal and the labels for y; `whole` where the full model is kept as it is."""
@@ -216,7 +232,7 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None where they are not rows."""
     if estimator.model_ is fit.model and fit.support is not None:
         return selection.ids[fit.support]
-    if estimator.path_ is not None and not selection.reducer.selects:
+    if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
         return None
     rows = rows_equal_to(estimator.model_.points, selection.X)
     return None if rows is None else selection.ids[rows]
@@ -226,12 +242,10 @@ def _selection(
     estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
 ) -> Selection:
     """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
-    given, y = training_rows(estimator, X, y, least=2)
-    estimator.shape_fit_ = given.shape
-    X, y, weights, kept = weighted_rows(given, y, sample_weight)
-    gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
+    given, X, y, weights, kept = estimator._data(X, y, sample_weight)
+    gamma = estimator._width(X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
-    kernel.check_rows(given)
+    estimator._check_rows(kernel, given)
     # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
     budgets = Budgets.of(estimator)
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
@@ -253,7 +267,7 @@ def _selection(
         seed_of(estimator.random_state),
         kept,
         estimator.validation_fraction,
-        estimator.device,
+        estimator._home or estimator.device,
         estimator.cache_mb,
         report=report,
         budgets=budgets,

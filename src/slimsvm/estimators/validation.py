@@ -142,8 +142,7 @@ def check_classes(classes: Array) -> None:
 def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Array, Array, Array]:
     """Return rows, labels, weights and numbers of the rows of positive weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any():
-        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+    _check_no_negative(weights)
     kept = np.flatnonzero(weights > 0)
     if not kept.size:
         raise ValueError(
@@ -152,6 +151,18 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     if kept.size == weights.size:
         return X, y, weights, kept
     return X[kept], y[kept], weights[kept], kept
+
+
+def _check_no_negative(weights: Array) -> None:
+    if (weights < 0).any():
+        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+
+
+def check_positive_weights(weights: Array) -> None:
+    """Raise ValueError unless all weights are above 0, for rows that cannot be left out."""
+    _check_no_negative(weights)
+    if (weights == 0).any():
+        raise ValueError("rows of weight 0 count as absent; leave them out of X, y and sample_weight")
 
 
 def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:

@@ -165,7 +165,7 @@ class CsrFile:
         """Return all rows: a mapped CSR array, or written out in a mapped file where few entries are zero."""
         starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts), dtype=np.int64)])
         shape, nonzeros = (starts.size - 1, n_features or self.width), int(starts[-1])
-        parts = []
+        parts: list[Any] = []
         for file, dtype in zip(self.files, (np.float64, np.int32), strict=True):
             file.flush()  # the mapping goes on when the file is closed
             parts.append(np.asarray(np.memmap(file, dtype=dtype, mode="r", shape=(nonzeros,))) if nonzeros else [])

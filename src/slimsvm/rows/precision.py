@@ -96,7 +96,7 @@ class Prepared:
         if self.sparse:
             values = self.values.astype(np.float64)
             return Prepared(values, squared_norms(values), self.centre)
-        return Prepared(*_copied(Given(self.values), np.dtype(np.float64), None), self.centre)
+        return Prepared(*copied_rows(Given(self.values), np.dtype(np.float64), None), self.centre)
 
 
 def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
@@ -106,11 +106,11 @@ def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
     elif given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
         values = np.ascontiguousarray(X, dtype=dtype)
     else:
-        return Prepared(*_copied(given, dtype, centre), centre)
+        return Prepared(*copied_rows(given, dtype, centre), centre)
     return Prepared(values, squared_norms(values), centre)
 
 
-def _copied(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
+def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
     """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
     values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
     for some, rows in given.blocks():  # the differences are float64, one block of them at a time
