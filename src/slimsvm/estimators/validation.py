@@ -15,9 +15,13 @@ from sklearn.utils.validation import _check_n_features, _check_sample_weight, ch
 from ..budgets import Budgets
 from ..calibration import check_calibration
 from ..checks import check_at_least, check_cost, check_positive
+from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.array import OnDevice
 from ..rows.homes import is_device_array, resolve_device, rows_on_device
+from ..rows.memory import check_mapped, empty_like_rows, is_mapped
+from ..rows.precision import BLOCK_ROWS
+from ..rows.threads import blocks
 from ..selection import check_selection
 
 #: rows keep the precision they come in
@@ -32,6 +36,7 @@ def check_settings(estimator: Any) -> None:
     for name in ("tol", "cache_mb"):
         check_positive(name, getattr(estimator, name))
     check_at_least("max_iter", estimator.max_iter, -1)
+    check_time_limit(estimator.time_limit)
     check_at_least("degree", estimator.degree, 0)
     if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
@@ -56,6 +61,7 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     """
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_training_rows(estimator, X, y, reset=reset, least=least)
+    X = mapped_rows(X)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
         X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
@@ -101,6 +107,23 @@ def _device_rows(estimator: Any, X: Any, *, reset: bool) -> OnDevice:
     return rows
 
 
+def mapped_rows(X: Any) -> Any:
+    """Return rows that are a file as numbers of DTYPES, converted a block at a time; anything else as it is.
+
+    scikit-learn's checks read such rows without a copy, unless they have to convert them.
+    """
+    if not isinstance(X, np.ndarray) or not is_mapped(X):
+        return X
+    check_mapped(X)
+    if X.ndim != 2 or X.dtype in DTYPES or X.dtype.kind not in "biuf":
+        return X
+    dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
+    values = empty_like_rows(X, X.shape, dtype)
+    for some in blocks(X.shape[0], BLOCK_ROWS):
+        values[some] = X[some]
+    return values
+
+
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
     """Return rows to predict, checked against what the estimator was fitted to."""
     if _is_plainly_valid(estimator, X):
@@ -108,7 +131,7 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     check_is_fitted(estimator)
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_rows(estimator, X, reset=False)
-    return _checked(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
+    return _checked(validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
 def _checked(X: Matrix) -> Matrix:
@@ -157,8 +180,7 @@ def check_classes(classes: Array) -> None:
 def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Array, Array, Array]:
     """Return rows, labels, weights and numbers of the rows of positive weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any():
-        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+    _check_no_negative(weights)
     kept = np.flatnonzero(weights > 0)
     if not kept.size:
         raise ValueError(
@@ -167,6 +189,18 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     if kept.size == weights.size:
         return X, y, weights, kept
     return X[kept], y[kept], weights[kept], kept
+
+
+def _check_no_negative(weights: Array) -> None:
+    if (weights < 0).any():
+        raise ValueError(f"sample weights must be 0 or more; the smallest is {weights.min():.6g}")
+
+
+def check_positive_weights(weights: Array) -> None:
+    """Raise ValueError unless all weights are above 0, for rows that cannot be left out."""
+    _check_no_negative(weights)
+    if (weights == 0).any():
+        raise ValueError("rows of weight 0 count as absent; leave them out of X, y and sample_weight")
 
 
 def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ..keeping import PartKeeper, Saved
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
@@ -62,6 +63,7 @@ class Slim(Reducer):
     sizes_per_doubling: ClassVar[int] = 1
     finishes: ClassVar[bool] = True
     refines: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,29 +84,26 @@ class Slim(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
-        objectives, schedule = self._objectives(task, model), self.schedule
-        search = self._search(task, sizes[-1], objectives[0], deadline)
-        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
-        for size in sizes:
-            compare, last = size >= compare_at, size == sizes[-1]
-            all_rows = last and not compare
-            steps = self._last_steps(task, size) if all_rows else self._steps(size, task.goal.outputs)
-            search.grow(size, steps, all_rows=all_rows, last=last)
-            if compare:
-                search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
-            if compare and last:
-                search.refine(search.model, self._last_steps(task, size))
-            yield search.model, search.objective.name
-            if deadline.over or search.model.size < size:
-                return
+        run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
+        yield from run.made
+        while not run.ended:
+            yield run.grow()
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        return self._continued(task, step, step.size, model, self._last_steps(task, step.size)).model
+        search = self._searching_from(task, step, step.size, model)
+        keeper = task.keeper.within(f"finish {step.size}")
+        search.keeper, saved = keeper, keeper.saved()
+        if saved is None:
+            search.refine(step.model, self._last_steps(task, step.size))
+        else:
+            search.resume_rounds(Saved(saved))
+        return search.model
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
-        search = self._continued(task, step, size, model, 0)
+        search = self._searching_from(task, step, size, model)
+        search.refine(step.model, 0)
         search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
         return search.model
 
@@ -112,12 +111,11 @@ class Slim(Reducer):
         """Return whether the step follows the full model's margins."""
         return step.settings != Objective("label", None, None).name
 
-    def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
-        """Return the search for a model of the given size after some steps from a step of the path on all rows."""
+    def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
+        """Return a search for a model of the given size, with the objective of a step of the path."""
         objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        search = self._search(task, size, objective, Deadline(self.time_limit), _features(step.model, task))
-        search.refine(step.model, steps)
-        return search
+        deadline = task.deadline.within(self.time_limit)
+        return self._search(task, size, objective, deadline, _features(step.model, task))
 
     def _search(
         self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
@@ -156,3 +154,80 @@ def _features(model: Expansion, task: Task) -> Array | None:
     if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
         return None
     return np.unique(model.points.indices)
+
+
+class _PathRun:
+    """One path: the search, the models made so far, and the state from which another run can go on."""
+
+    def __init__(
+        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline
+    ) -> None:
+        self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
+        self.search = slim._search(task, sizes[-1], objectives[0], deadline)
+        self.keeper = task.keeper.within(f"path to {sizes[-1]}")
+        self.made: list[tuple[Expansion, str]] = []
+        self.inside = Saved(None)  # the state of a round on all rows
+        compares = len(objectives) > 1 and task.n_validation > 0
+        self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
+        saved = self.keeper.saved()
+        if saved is not None:
+            self._restore(Saved(saved))
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is no further size to make, or no time for it."""
+        count = len(self.made)
+        smaller = count > 0 and self.made[-1][0].size < self.sizes[count - 1]  # no point could be added
+        return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
+
+    def grow(self) -> tuple[Expansion, str]:
+        """Return the model of the next size; at one size the other target is tried too, and the better one goes on."""
+        size, task, slim = self.sizes[len(self.made)], self.task, self.slim
+        compare, last = size >= self.compare_at, size == self.sizes[-1]
+        all_rows, last_steps = last and not compare, slim._last_steps(task, size)
+        if last:
+            self._keep_rounds()
+        if self.inside.state:
+            self.search.resume_rounds(self.inside)
+        else:
+            steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
+            self.search.grow(size, steps, all_rows=all_rows, last=last)
+        self.inside = Saved(None)
+        if compare:
+            self.search, self.compare_at = self.search.best_objective(self.objectives, slim.steps // 2), np.inf
+        if compare and last:
+            self._keep_rounds()
+            self.search.refine(self.search.model, last_steps)
+        self.made.append((self.search.model, self.search.objective.name))
+        if not self.deadline.over:  # a search that was cut short is made again by a run with more time
+            self.keeper.keep(self._state())
+        return self.made[-1]
+
+    def _keep_rounds(self) -> None:
+        """Let the search keep the state of its rounds on all rows."""
+        self.search.keeper = PartKeeper(self.keeper, lambda rounds: self._state() | {"inside": rounds})
+
+    def _state(self) -> dict[str, Any]:
+        made = [
+            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": name}
+            for m, name in self.made
+        ]
+        return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.rows.d
+        self.search = self.search.under(self._objective(search))
+        self.search.restore(search)
+        for each in saved.parts("made"):
+            points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
+            model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
+            self.made.append((model, self._objective(each).name))
+        self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
+        self.inside = Saved(saved.state.get("inside"))
+
+    def _objective(self, saved: Saved) -> Objective:
+        name = saved.value("objective", str)
+        for objective in self.objectives:
+            if objective.name == name:
+                return objective
+        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")

@@ -25,7 +25,8 @@ class HostRows(GivenRows):
     """Rows in host memory. Dense rows are held once, in the precision of the tiles; the caller's array is only referred to.
 
     `index` picks rows of X without a copy of them. `error` is how far off a kernel value may be, `cache_mb` the memory for
-    kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default).
+    kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default). `prepared` are the same rows in
+    the form of tiles, where they have it already.
     """
 
     outputs_at_once = 16
@@ -41,9 +42,10 @@ class HostRows(GivenRows):
         *,
         index: Array | None = None,
         crew: Crew | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids)
-        self.prepared = prepare(kernel, self.given, self.n, error)
+        self.prepared = prepare(kernel, self.given, self.n, error) if prepared is None else prepared
         self.dtype = value_dtype(kernel, self.prepared, self.n, error)
         self.boxes = LazyBoxes(kernel, error)
         self.crew = crew or Crew()

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, squared_norms
+from .memory import empty_like_rows, gathered, is_mapped
 from .threads import blocks
 
 #: the error of a kernel value that float32 tiles may have where the caller asks for no less
@@ -50,7 +51,9 @@ class Given:
 
     def rows(self) -> Matrix:
         """Return the rows themselves, copied where they are not all of the array."""
-        return self.X if self.index is None else self.X[self.index]
+        if self.index is None:
+            return self.X
+        return self.X[self.index] if issparse(self.X) else gathered(self.X, self.index)
 
     def nonzeros(self) -> int:
         """Return the number of stored entries of sparse rows."""
@@ -87,25 +90,35 @@ class Prepared:
 
     def take(self, index: Array) -> Prepared:
         """Return a few of the rows."""
-        return Prepared(self.values[index], self.norms[index] if self.norms.size else self.norms, self.centre)
+        values = self.values[index] if self.sparse else gathered(self.values, index)
+        return Prepared(values, self.norms[index] if self.norms.size else self.norms, self.centre)
 
     def doubled(self) -> Prepared:
         """Return the rows in float64, with the norms of their values."""
-        values = self.values.astype(np.float64)
-        return Prepared(values, squared_norms(values), self.centre)
+        if self.sparse:
+            values = self.values.astype(np.float64)
+            return Prepared(values, squared_norms(values), self.centre)
+        return Prepared(*copied_rows(Given(self.values), np.dtype(np.float64), None), self.centre)
 
 
 def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
     X = given.X
     if issparse(X):
         values = narrow(csr_array(given.rows(), dtype=dtype))
-    elif given.index is None and centre is None:
+    elif given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
         values = np.ascontiguousarray(X, dtype=dtype)
     else:
-        values = np.empty((given.n, given.d), dtype)
-        for some, rows in given.blocks():  # the differences are float64, one block of them at a time
-            values[some] = rows if centre is None else rows - centre
+        return Prepared(*copied_rows(given, dtype, centre), centre)
     return Prepared(values, squared_norms(values), centre)
+
+
+def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
+    """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
+    values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
+    for some, rows in given.blocks():  # the differences are float64, one block of them at a time
+        values[some] = rows if centre is None else rows - centre
+        norms[some] = squared_norms(values[some])
+    return values, norms
 
 
 def narrow(X: csr_array) -> csr_array:

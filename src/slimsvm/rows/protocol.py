@@ -29,6 +29,10 @@ class Meter:
         self.evaluations = 0
         self.lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[Meter], tuple[()]]:
+        """Begin another count: what is evaluated in another process is counted there."""
+        return Meter, ()
+
     def add(self, evaluations: int) -> None:
         """Count some more."""
         with self.lock:

@@ -77,11 +77,6 @@ class LimitedState(SmoState):
         self.alpha /= excess
         self.responses.values /= excess
 
-    def violation(self) -> float:
-        """Return the largest violation of the optimality conditions with this mu."""
-        grow, shrink = self.bounds(self.v)
-        return float(max(grow.max() - shrink.min(), 0.0))
-
     def part(self, rows: Array) -> LimitedState:
         """Return the problem of some of the rows; their sum is limited to what the other rows leave."""
         left = self.feasible.total - (self.alpha.sum() - self.alpha[rows].sum())

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._core import core
 from ..goals.demands import Demands
+from ..keeping import Saved
 from ..kernels import Array
 from ..rows.protocol import Against
 from ..rows.threads import blocks, one_blas_thread
@@ -57,6 +59,18 @@ class Fitted:
     theta: Array
     outputs: Array
     loss: float
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit as a keeper takes it."""
+        fortran = bool(np.isfortran(self.outputs))
+        return {"theta": self.theta.copy(), "outputs": self.outputs.copy(), "fortran": fortran, "loss": self.loss}
+
+    @classmethod
+    def restored(cls, saved: Saved, n: int, q: int) -> Fitted:
+        """Return the fit of n rows that a keeper has; sums over outputs depend on their order in memory."""
+        outputs = saved.array("outputs", n, q)
+        outputs = np.asfortranarray(outputs) if saved.value("fortran", bool) else outputs
+        return cls(saved.array("theta", None, q), outputs, saved.number("loss"))
 
     @property
     def bias(self) -> Array:

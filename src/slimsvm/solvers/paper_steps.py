@@ -25,7 +25,7 @@ FLAT = 1e-12
 
 
 def paper_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
-    """Run pair steps until none gains any more, or `limit` of them."""
+    """Run pair steps until none gains any more, or `limit` of them, or to the run's deadline."""
     row, diag = kernel_rows(run), run.rows.diagonal()
     run.status = Status.MAX_ITER
     while run.steps < limit:
@@ -37,6 +37,9 @@ def paper_steps(run: LimitedState, limit: float, report: Callable[[float], None]
         run.steps += 1
         if run.steps % 1000 == 0:
             report(0.5)
+        if run.deadline.over:
+            run.status = Status.TIME_LIMIT
+            break
     measure_gap(run)
     report(1.0)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from ..kernels import Array
+from ..keeping import Keeper, Saved, restore_rng, rng_state
+from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.responses import largest
@@ -149,6 +151,42 @@ class PointSearch:
         self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
+        self.keeper = Keeper()  # of the rounds on all rows
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the next size depends on, as a keeper takes it."""
+        return {
+            "objective": self.objective.name,
+            "points": self.points.copy(),
+            "found": self.found.state(),
+            "subsample": self.subsample,
+            "rng": rng_state(self.rng),
+            "task_rng": rng_state(self.task.rng),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has."""
+        n, q = self.demands.shape
+        self.points, self.found = saved.array("points", None, self.rows.d), Fitted.restored(saved.part("found"), n, q)
+        self.subsample = saved.places("subsample", n)
+        self.subsample_loss = self._loss_on_subsample(self.subsample)
+        restore_rng(self.rng, saved.part("rng"))
+        restore_rng(self.task.rng, saved.part("task_rng"))
+
+    def written(self, points: Matrix) -> Array:
+        """Return the points of a model as an array to keep; of those with some of the features, these alone."""
+        return points if self.features is None else self.rows.inward(points)
+
+    def read(self, written: Array) -> Matrix:
+        """Return the points of a model that `written` made an array of."""
+        return written if self.features is None else self.rows.outward(written)
+
+    def resume_rounds(self, saved: Saved) -> None:
+        """Go on with rounds on all rows from the state of one that a keeper has."""
+        points = saved.array("points", None, self.rows.d)
+        self._set_decay(points.shape[0])
+        found = Fitted.restored(saved.part("found"), *self.demands.shape)
+        self.points, self.found = self._rounds(points, found, int(saved.number("steps")))
 
     @property
     def model(self) -> Expansion:
@@ -188,11 +226,15 @@ class PointSearch:
         judged = [self.task.judge(trial.model) for trial in trials]
         errors, margin = [each.error for each in judged], self.schedule.target_margin * judged[0].standard_error
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
-        search = self
-        if best.objective.name != self.objective.name:
-            search = PointSearch(self.task, best.objective, self.unit, self.schedule, self.deadline, self.features)
+        search = self.under(best.objective)
         search.refine(best.model, 0)
         return search
+
+    def under(self, objective: Objective) -> PointSearch:
+        """Return this search, or a new one on the same rows where the objective is another one."""
+        if objective.name == self.objective.name:
+            return self
+        return PointSearch(self.task, objective, self.unit, self.schedule, self.deadline, self.features)
 
     # Losses on some of the rows.
 
@@ -247,9 +289,12 @@ class PointSearch:
     def _descend_on_all(self, points: Array, theta: Array, steps: int) -> tuple[Array, Fitted]:
         """Return points and coefficients after so many steps; most rows are looked at only between rounds."""
         self.loss.theta = theta
-        found = self.loss.settle(points)
+        return self._rounds(points, self.loss.settle(points), steps)
+
+    def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
         round_steps = self.schedule.round_steps
         while steps > 0 and not self.deadline.over:
+            self.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps})
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))

@@ -10,14 +10,17 @@ the change to the responses of all rows in one product. The optimum and the mean
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._core import core
+from ..clock import Deadline
+from ..keeping import Keeper, PartKeeper, Saved
 from ..kernels import Array
 from ..model import Status
-from ..progress import GapProgress, no_progress
+from ..progress import GapProgress, no_progress, not_recorded
 from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
 
@@ -46,6 +49,32 @@ class Rounds(Protocol):
     @property
     def working_set(self) -> int | None:
         """The number of rows in a working set; None for what suits the home of the rows."""
+
+
+@dataclass
+class RoundCount:
+    """What the next round depends on besides the coefficients and responses."""
+
+    limit: float  # pair steps at most
+    best: float  # the highest objective so far
+    progress: GapProgress
+    idle: int = -1  # rounds without a higher objective; the first round meets its own objective again
+    fresh: bool = True  # whether the last round was one of all rows
+    active: Array | None = None  # the rows of a problem of active rows that is being solved
+    inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
+
+    def state(self) -> dict[str, Any]:
+        """Return the count as a keeper takes it."""
+        progress = {"largest": self.progress.largest, "rounds": self.progress.rounds}
+        return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **progress}
+
+    @classmethod
+    def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
+        """Return the count that a keeper has, of a problem of n rows."""
+        progress = GapProgress(tol, saved.number("largest"), int(saved.number("rounds")))
+        counts = int(saved.number("idle")), saved.value("fresh", bool)
+        inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
+        return cls(saved.number("limit"), saved.number("best"), progress, *counts, *inner)
 
 
 class SmoState:
@@ -87,6 +116,9 @@ class SmoState:
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
+        self.deadline, self.keeper = Deadline(), Keeper()
+        self.record: Callable[..., None] = not_recorded
+        self.rounds: RoundCount | None = None
 
     @property
     def signed(self) -> Array:
@@ -122,34 +154,54 @@ class SmoState:
         """
         if limit == np.inf:
             limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
-        progress, fresh = GapProgress(self.tol), True
-        best, idle = self.objective(), -1  # the first round meets its own objective again
-        while True:
+        restored, self.rounds = self.rounds, None
+        rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
+        if rounds.active is not None:
+            self.solve_active(rounds.active, rounds.limit, rounds, report)
+        while self.status is not Status.TIME_LIMIT:
+            self.keeper.offer(lambda: self.state(rounds))
             v = self.v
             grow, shrink = self.bounds(v)
-            self.gap = float(max(grow.max() - shrink.min(), 0.0))
-            report(progress.update(self.gap))
+            self.gap = _violation(grow, shrink)
+            self.record(gap=self.gap)
+            report(rounds.progress.update(self.gap))
             if self.gap <= self.tol:
                 return
-            if self.steps >= limit:
+            if self.steps >= rounds.limit:
                 self.status = Status.MAX_ITER
                 return
+            if self.steps and self.deadline.over:
+                self.status = Status.TIME_LIMIT
+                self.keeper.keep(self.state(rounds), now=True)
+                return
             objective = self.objective(v)
-            idle = 0 if objective > best + 1e-12 * abs(best) else idle + 1
-            best = max(best, objective)
-            if idle >= PATIENCE:
+            rounds.idle = 0 if objective > rounds.best + 1e-12 * abs(rounds.best) else rounds.idle + 1
+            rounds.best = max(rounds.best, objective)
+            if rounds.idle >= PATIENCE:
                 self.status = Status.STALLED
                 return
-            active = self.active(grow, shrink) if fresh else None
-            fresh = active is None
+            active = self.active(grow, shrink) if rounds.fresh else None
+            rounds.fresh = active is None
             if active is not None:
-                self.solve_active(active, limit)
+                self.solve_active(active, rounds.limit, rounds, report)
             else:
                 self.choose(grow, shrink)
                 if self.on_demand is None:
-                    self.step(limit, v)
+                    self.step(rounds.limit, v)
                 else:
-                    self.step_whole(self.on_demand, limit, v)
+                    self.step_whole(self.on_demand, rounds.limit, v)
+
+    def state(self, rounds: RoundCount) -> dict[str, Any]:
+        """Return all that the next round depends on, as a keeper takes it."""
+        vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
+        return vectors | {"steps": self.steps} | rounds.state()
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has; `solve` then takes the same steps as the run that left it."""
+        n = self.rows.n
+        self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
+        self.working, self.steps = saved.places("working", n), int(saved.number("steps"))
+        self.rounds = RoundCount.restored(saved, self.tol, n)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
@@ -162,16 +214,33 @@ class SmoState:
         active = np.flatnonzero(~settled)
         return active if active.size < SHRINK_BELOW * self.rows.n else None
 
-    def solve_active(self, active: Array, limit: float) -> None:
-        """Solve for the active rows with the others fixed, then update the responses of all rows."""
+    def solve_active(
+        self,
+        active: Array,
+        limit: float,
+        rounds: RoundCount | None = None,
+        report: Callable[[float], None] = no_progress,
+    ) -> None:
+        """Solve for the active rows with the others fixed, then update the responses of all rows.
+
+        The inner problem ends at the deadline too, and has then kept the state of both.
+        """
+        rounds = rounds or RoundCount(limit, 0.0, GapProgress(self.tol))
         part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
-        part.solve(limit - self.steps, no_progress)
+        part.deadline, part.record = self.deadline, lambda **gaps: self.record(active_gap=max(gaps.values()))
+        part.keeper = PartKeeper(self.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner})
+        if rounds.active is not None:
+            part.restore(rounds.inner)
+            rounds.active = None
+        part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
         change = (part.alpha - self.alpha[active]) * self.y[active]
         self.alpha[active] = part.alpha
         self.steps += part.steps
         self.responses.add_rows(active[change != 0], change[change != 0, None])
+        if part.status is Status.TIME_LIMIT:
+            self.status, self.gap = part.status, self.violation()
 
     def part(self, rows: Array) -> SmoState:
         """Return the problem of some of the rows."""
@@ -194,6 +263,10 @@ class SmoState:
         self.alpha = np.clip(signed * self.y + self.shift, 0.0, self.cap)
         support = np.flatnonzero(signed)
         self.responses.add_rows(support, signed[support, None])
+
+    def violation(self) -> float:
+        """Return the largest violation of the optimality conditions."""
+        return _violation(*self.bounds(self.v))
 
     def objective(self, v: Array | None = None) -> float:
         """Return the dual objective, with v where the caller has it."""
@@ -260,3 +333,7 @@ class SmoState:
     ) -> tuple[int, float]:
         """Run compiled pair steps on the block; return their number and the violation that is left."""
         return core.smo(block, y, cap, alpha, v, goal, limit)
+
+
+def _violation(grow: Array, shrink: Array) -> float:
+    return float(max(grow.max() - shrink.min(), 0.0))
