@@ -168,8 +168,8 @@ EXPERIMENT = Experiment(
     "Cotter, Shalev-Shwartz & Srebro 2012, figure 2: error against kernel evaluations",
     "On the paper's terms: one row a step, nu from the optimum, n evaluations charged for each step of SBP, Pegasos and "
     "SDCA, no bias, lambda = 1 / n. On ours: the default `sbp`, with a bias and C. Means of three seeds. 2 sigma^2 is "
-    "25 on MNIST and 0.5 on Reuters, as in the paper's table 2, and 20 on Adult, where our text of the paper has lost it. The "
-    "wall-clock paragraph: `python -m benchmarks speed`.",
+    "25 on MNIST and 0.5 on Reuters, as in the paper's table 2, and 20 on Adult, where our text of the paper has lost it. "
+    "The wall-clock paragraph: `python -m benchmarks speed`.",
     ("data", "trainer", "seed", "multiple", "evaluations", "steps", "test_error"),
     cells,
     run,

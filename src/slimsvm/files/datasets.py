@@ -1,4 +1,4 @@
-"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings. "-" is the standard input."""
+"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input."""
 
 from __future__ import annotations
 

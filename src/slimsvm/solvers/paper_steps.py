@@ -62,7 +62,7 @@ def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
 
 def worthwhile_steps(run: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
     """Yield steps (i, j, t) that gain enough: i by violation, the largest first, each with the j that gains most."""
-    grow, shrink = SmoState.bounds(run)
+    grow, shrink = SmoState.bounds(run, run.v)
     longest = StepLengths(run)
     for i in np.argsort(-grow):
         slope = np.maximum(grow[i] - shrink, 0.0)
