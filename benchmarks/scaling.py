@@ -1,18 +1,23 @@
 """Measure how seconds grow with rows: training, and the path to 64 support vectors with SlimSVC's default settings.
 
 The exponent is the slope of log seconds against log rows. A second part sets SlimSVC(16, trainer=None), which trains no
-full model, against SVC.fit.
+full model, against SVC.fit. `python -m benchmarks scaling --workers` measures fits on Dask clusters of one and two worker
+processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 
+from benchmarks.memory import made_rows, peak
 from benchmarks.problems import Problem, problem, shortened
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC, compress
@@ -66,8 +71,92 @@ def straight(name: str, budget: int = 16) -> None:
         )
 
 
+class Traffic:
+    """Counts the bytes of arrays that go to the workers of a cluster and come back."""
+
+    def __init__(self) -> None:
+        self.sent = self.received = self.rounds = 0
+
+    def watch(self, kind: Any) -> None:
+        """Count what a class of partitions sends and receives."""
+        gathered, each = kind.gathered, kind.each
+
+        def all_parts(rows: Any, held: Any, work: Any, *arguments: Any) -> Any:
+            found = gathered(rows, held, work, *arguments)
+            self.sent += len(held) * bytes_in(arguments)
+            self.received += bytes_in(found)
+            self.rounds += work.__name__ == "product"
+            return found
+
+        def own_parts(rows: Any, held: Any, work: Any, arguments: Any) -> Any:
+            found = each(rows, held, work, arguments)
+            self.sent, self.received = self.sent + bytes_in(arguments), self.received + bytes_in(found)
+            return found
+
+        kind.gathered, kind.each = all_parts, own_parts
+
+
+def memory_mb() -> int:
+    """Return the peak memory of this process in MiB."""
+    return int(peak())
+
+
+def bytes_in(values: Any) -> int:
+    """Return the bytes of all arrays in lists and tuples."""
+    if isinstance(values, np.ndarray):
+        return values.nbytes
+    return sum(map(bytes_in, values)) if isinstance(values, list | tuple) else 0
+
+
+#: rows of a fit on a cluster, its rows in a part, the working set, and pair steps at most
+CLUSTER_ROWS, PART, WORKING_SET, STEPS = (50_000, 100_000), 25_000, 2048, 20_000
+
+
+def workers() -> None:
+    """Measure the same fits with one worker process and with two."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    from slimsvm.dask import DaskSlimSVC
+    from slimsvm.dask.partitions import Partitions
+    from slimsvm.trainers.smo import SMO
+
+    warnings.simplefilter("ignore")  # few steps are all that is wanted
+    traffic, seconds = Traffic(), dict[tuple[int, int], float]()
+    traffic.watch(Partitions)
+    for count in (1, 2):
+        made = LocalCluster(count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+        with made as cluster, Client(cluster) as client:
+            for rows in CLUSTER_ROWS:
+                X, y = made_rows(rows, 50)
+                X = da.from_array(X.astype(np.float32), chunks=(PART, 50)).persist()
+                svc = DaskSlimSVC(gamma=0.02, C=1.0, max_iter=STEPS, trainer=SMO(working_set=WORKING_SET))
+                svc.fit(X, y)  # what is imported and set up once
+                traffic.__init__()  # type: ignore[misc]
+                began = perf_counter()
+                svc.fit(X, y)
+                seconds[rows, count] = perf_counter() - began
+                line(
+                    benchmark="scaling",
+                    part="cluster",
+                    rows=rows,
+                    workers=count,
+                    rounds=traffic.rounds,
+                    seconds=seconds[rows, count],
+                    sent_per_round=traffic.sent // max(traffic.rounds, 1),
+                    received_per_round=traffic.received // max(traffic.rounds, 1),
+                    bound_per_round=8 * rows + WORKING_SET * (4 * 50 + 8) * (1 + -(-rows // PART)),
+                    worker_mb=sorted(client.run(memory_mb).values()),
+                )
+    for rows in CLUSTER_ROWS:
+        line(benchmark="scaling", part="cluster", rows=rows, two_against_one=seconds[rows, 1] / seconds[rows, 2])
+
+
 def main() -> None:
-    """Run ijcnn1 and covtype; then a8a without a full model."""
+    """Run ijcnn1 and covtype; then a8a without a full model; with --workers, clusters."""
+    if "--workers" in sys.argv:
+        workers()
+        return
     for name in ("ijcnn1", "covtype"):
         scaling(name)
     straight("a8a")

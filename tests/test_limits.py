@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slimsvm import limits as module
+from slimsvm import clock as module
 from slimsvm.limits import Deadline, Limits
 from slimsvm.model import Status
 

@@ -1,34 +1,11 @@
-"""Limits on the work of a run, and the clock that measures it."""
+"""Limits on the work of a run, and how much of them it has used."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 
+from .clock import Deadline, check_time_limit
 from .model import Status
-
-
-def check_time_limit(seconds: float | None) -> None:
-    """Raise ValueError unless a time limit is a number of seconds or None."""
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"time_limit must be a number of seconds above 0, or None, not {seconds!r}")
-
-
-class Deadline:
-    """A point in time, so many seconds from now; None means never."""
-
-    def __init__(self, seconds: float | None = None) -> None:
-        self.end = float("inf") if seconds is None else perf_counter() + seconds
-
-    @property
-    def left(self) -> float | None:
-        """The seconds that remain, always above 0; None without a deadline."""
-        return None if self.end == float("inf") else max(self.end - perf_counter(), 1e-9)
-
-    @property
-    def over(self) -> bool:
-        """Whether the deadline has passed."""
-        return perf_counter() >= self.end
 
 
 @dataclass(frozen=True)
@@ -46,16 +23,16 @@ class Limits:
         """The most iterations, infinity without a limit."""
         return float("inf") if self.max_iter < 0 else self.max_iter
 
-    def start(self) -> Effort:
-        """Return the effort of a run that begins now."""
-        return Effort(self)
+    def start(self, deadline: Deadline | None = None) -> Effort:
+        """Return the effort of a run that begins now; it ends at the deadline if that is earlier than the time limit."""
+        return Effort(self, (deadline or Deadline()).within(self.time_limit))
 
 
 class Effort:
     """The work that a run has done so far: the run counts its iterations in `spent`, the clock counts the seconds."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits, self.deadline = limits, Deadline(limits.time_limit)
+    def __init__(self, limits: Limits, deadline: Deadline) -> None:
+        self.limits, self.deadline = limits, deadline
         self.spent = 0
 
     @property
@@ -66,9 +43,7 @@ class Effort:
     @property
     def share(self) -> float:
         """The share of the iterations or of the time that is used up, whichever is larger."""
-        seconds = self.deadline.left
-        time_share = 0.0 if seconds is None else 1 - seconds / (self.limits.time_limit or 1.0)
-        return max(self.spent / max(self.limits.iterations, 1), time_share)
+        return max(self.spent / max(self.limits.iterations, 1), self.deadline.used)
 
     def reached(self) -> Status | None:
         """Return the limit that has been reached, or None."""

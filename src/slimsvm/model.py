@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .clock import Deadline
 from .goals import Goal
 from .goals.classes import OneVsRest
 from .goals.demands import Demands
+from .keeping import Keeper
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .pairs import PairCoefficients
-from .progress import silent
+from .progress import not_recorded, silent
 from .rows.prediction import kernel_product, prediction_rows
 from .rows.protocol import Meter, Rows
 
@@ -201,6 +203,9 @@ class Task:
     holdout: Holdout | None = None
     report: Callable[[str, float], None] = silent
     goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
+    deadline: Deadline = field(default_factory=Deadline)  # when the work on this task must end
+    keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
+    record: Callable[..., None] = not_recorded  # takes what was measured: record(phase=..., gap=...)
 
     @property
     def demands(self) -> Demands:
@@ -260,7 +265,7 @@ class Fit:
     model: Expansion
     status: Status
     n_iter: int
-    dual: Array | None  # (n, q), signed; None where the points are not training rows
+    dual: Any  # (n, q), signed, an array or `PairDual`; None where the points are not training rows
     gap: float  # how far from optimal, in the trainer's own measure
     state: Any = None  # what a learner of streams goes on from
     support: Array | None = None  # the rows that are the model's points, where this is known

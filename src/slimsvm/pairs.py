@@ -54,6 +54,25 @@ class PairTargets:
 
 
 @dataclass(frozen=True)
+class PairDual:
+    """The coefficients (n, q) of all rows in all pairs of classes, for another run to start from."""
+
+    against: Array  # (n, k - 1), of each row by the other classes in order
+    targets: PairTargets
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and pairs."""
+        return self.targets.shape
+
+    def __getitem__(self, place: tuple[Array, int]) -> Array:
+        """Return the coefficients of the rows that take part in a pair, by class; `place` is (these rows, the pair)."""
+        first, second = (int(side[place[1]]) for side in self.targets.pairs)
+        groups = self.targets.groups
+        return np.concatenate([self.against[groups[first], second - 1], self.against[groups[second], first]])
+
+
+@dataclass(frozen=True)
 class PairCoefficients:
     """The coefficients (m, q) of points that are grouped by class: each point has one against every other class.
 

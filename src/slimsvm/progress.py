@@ -1,8 +1,16 @@
-"""Reports of progress: silent ones, and the share done of a run that closes a gap."""
+"""Reports of progress: the share done of a run that closes a gap, and how good the model was after how many seconds."""
 
 from __future__ import annotations
 
 from math import isfinite, log
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+#: rounds after which a run whose gap has not fallen yet counts as a quarter done; more: bars that move more slowly
+ROUNDS = 200
+#: least growth of the time between two entries of a history, as a share and in seconds; more: fewer entries
+SPARSE, SHORTEST = 0.02, 0.01
 
 
 def silent(phase: str, done: float) -> None:
@@ -13,30 +21,70 @@ def no_progress(done: float) -> None:
     """Report no progress of a part."""
 
 
+def not_recorded(**measures: Any) -> None:
+    """Record nothing."""
+
+
 class GapProgress:
     """How far a gap has come from its largest value to its goal, on a logarithmic scale.
 
-    The share never falls. A goal of 0 is infinitely far away, so the share stays 0 until it is met.
+    The share never falls. A gap often grows before it falls, so half of what the gap leaves open is counted in rounds: r of
+    them are a share of r / (r + ROUNDS). The share therefore moves in every round and reaches 1 with the goal alone. A goal
+    of 0 is infinitely far away, so that only rounds count until it is met.
     """
 
-    def __init__(self, goal: float, largest: float = 0.0) -> None:
-        self.goal, self.largest, self.share = goal, largest, 0.0
+    def __init__(self, goal: float, largest: float = 0.0, rounds: int = 0) -> None:
+        self.goal, self.largest, self.rounds = goal, largest, rounds
+        self.closed, self.share = 0.0, 0.0
 
     def update(self, gap: float) -> float:
-        """Take in the gap as it is now and return the share done, from 0 to 1."""
+        """Take in the gap after another round and return the share done, from 0 to 1."""
         if gap <= self.goal:
-            self.share = 1.0
+            self.closed = 1.0
         elif self.goal > 0 and isfinite(gap):
             self.largest = max(self.largest, gap)
-            self.share = max(self.share, log(self.largest / gap) / log(self.largest / self.goal))
+            self.closed = max(self.closed, log(self.largest / gap) / log(self.largest / self.goal))
+        self.share = max(self.share, self.closed + (1 - self.closed) * 0.5 * self.rounds / (self.rounds + ROUNDS))
+        self.rounds += 1
         return self.share
+
+    def inside(self, part: float) -> float:
+        """Return the share done while a part of the next round is done, at most half of what is open."""
+        return self.share + (1 - self.share) * 0.5 * part
+
+
+class History:
+    """How good the model was after how many seconds: an entry for each phase and time, no more than a few hundred.
+
+    Each entry is a dict with the `phase`, the `seconds` since the start, and what was measured: the `gap` of training, the
+    validation `error` and `size` of a small model.
+    """
+
+    def __init__(self) -> None:
+        self.begun, self.entries = perf_counter(), list[dict[str, Any]]()
+        self.latest: dict[str, float] = {}
+        self.lock = Lock()  # outputs are trained by several threads
+
+    def record(self, phase: str, **measures: float) -> None:
+        """Add an entry, unless the last one of the phase is from nearly the same time."""
+        seconds = perf_counter() - self.begun
+        with self.lock:
+            self.latest = {"seconds": seconds, **measures}
+            last: dict[str, Any] = self.entries[-1] if self.entries else {"phase": "", "seconds": 0.0}
+            early = seconds < last["seconds"] * (1 + SPARSE) + SHORTEST
+            if last["phase"] != phase or "size" in measures or not early:
+                self.entries.append({"phase": phase, **self.latest})
+
+    def words(self) -> str:
+        """Return the latest measures as words."""
+        return "".join(f", {name} {value:.3g}" for name, value in self.latest.items() if name != "seconds")
 
 
 class Printed:
-    """Reports of progress as lines on standard output, one for each tenth of a phase."""
+    """Reports of progress as lines on standard output, one for each tenth of a phase, with the seconds and the measures."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.phase, self.tenths = name, "", -1
+    def __init__(self, name: str, history: History | None = None) -> None:
+        self.name, self.history, self.phase, self.tenths = name, history or History(), "", -1
 
     def __call__(self, phase: str, done: float) -> None:
         """Print a line where another tenth is done."""
@@ -44,4 +92,5 @@ class Printed:
             self.phase, self.tenths = phase, -1
         if int(10 * done) > self.tenths:
             self.tenths = int(10 * done)
-            print(f"[{self.name}] {phase} {10 * self.tenths} %", flush=True)
+            seconds = perf_counter() - self.history.begun
+            print(f"[{self.name}] {phase} {10 * self.tenths} %, {seconds:.1f} s{self.history.words()}", flush=True)

@@ -23,12 +23,13 @@ from .budgets import Budgets, Costs, size_limit
 from .costs import microseconds
 from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds, split_rows
 from .goals import Goal, OneVsOne
+from .keeping import Keeper
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .limits import Deadline
 from .model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
 from .pairs import PairTargets
 from .path import Path, Step, sizes_up_to
-from .progress import silent
+from .progress import not_recorded, silent
 from .reducers import REDUCERS
 from .rows.homes import open_rows
 from .rows.protocol import Meter, Rows
@@ -75,6 +76,9 @@ class Selection:
     raw: Any = None  # rows before the transformers of a Pipeline; None where they are X
     scaler_bytes: int = 0  # of the C tables of these transformers
     follow: bool = True  # whether the reducer sees the full model; otherwise it works from the labels alone
+    deadline: Deadline = field(default_factory=Deadline)  # when all work must end
+    keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
+    record: Callable[..., None] = not_recorded
 
     @property
     def strata(self) -> Array:
@@ -90,9 +94,13 @@ class Selection:
         """Return the tasks of the split and, where rows are few, of further folds."""
         rows = fold_rows(self.strata, self.validation_fraction, self.seed)
         return [
-            replace(self.task(*each), report=partial(_reported, self.report, number, len(rows)))
+            replace(self.within(f"fold {number}").task(*each), report=partial(_reported, self.report, number, len(rows)))
             for number, each in enumerate(rows)
         ]
+
+    def within(self, name: str) -> Selection:
+        """Return the selection whose tasks keep their states under a name of their own."""
+        return replace(self, keeper=self.keeper.within(name))
 
     def rows(self, index: Array, error: float = np.inf) -> Rows:
         """Return some of the rows in the home of the device, with kernel values to within `error`."""
@@ -119,17 +127,20 @@ class Selection:
             holdout=None if validation is None else self.holdout(validation),
             report=self.report,
             goal=self.goal,
+            deadline=self.deadline,
+            keeper=self.keeper,
+            record=self.record,
         )
 
     def whole(self, error: float = np.inf) -> Task:
         """Return the task on all rows."""
-        return self.task(np.arange(self.labels.size), error=error)
+        return self.within("all rows").task(np.arange(self.labels.size), error=error)
 
     def training(self, trainer: Any, error: float) -> Task:
         """Return the task on all rows for a trainer, without the zeros of pairs of classes where it needs none."""
         pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and getattr(trainer, "takes_pairs", False)
         targets = PairTargets(self.labels, self.goal.n_classes) if pairs else None
-        return self.task(np.arange(self.labels.size), error=error, targets=targets)
+        return self.within("training").task(np.arange(self.labels.size), error=error, targets=targets)
 
     def holdout(self, validation: Array) -> Holdout:
         """Return the validation rows with their labels and weights."""
@@ -165,7 +176,10 @@ class Selection:
         if not self.goal.labelled:
             return None, None
         index = fold_rows(self.strata, self.validation_fraction, self.seed)
-        fits: list[Fit] = [trainer.fit(self.task(train, error=error)) for train, _ in index]
+        fits = list[Fit]()
+        for number, (train, _) in enumerate(index):
+            share = self.deadline.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
+            fits.append(trainer.fit(replace(self.within(f"baseline {number}"), deadline=share).task(train, error=error)))
         start = None
         if fits[0].dual is not None:
             start = np.zeros((self.labels.size, self.goal.outputs))
@@ -215,7 +229,7 @@ class Selection:
     def _on_folds(self, full: Expansion | None) -> FoldPaths:
         check_kernel(self.reducer, self.kernel)
         seen = full if self.follow else None
-        return FoldPaths(self.reducer, seen, Deadline(self.reducer.time_limit), self.folds())
+        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds())
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""

@@ -18,10 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
+from slimsvm import clock as deadline
 from slimsvm import estimators
-from slimsvm import limits as deadline
 from slimsvm.cli import commands as cli
 from slimsvm.cli import parse
+from slimsvm.estimators.checkpoints import Checkpoint
 from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
 from slimsvm.model import Status
@@ -256,14 +257,46 @@ def shrinking(request, files, tmp_path):
     return [request.param, *given, "-o", str(output), "-b", "30", "--reducer", "slant-aggressive"], output
 
 
-def test_a_time_limit_is_the_reducers(shrinking, monkeypatch, capsys):
+def test_a_time_limit_is_for_all_of_the_work(shrinking, monkeypatch, capsys):
     command, output = shrinking
     clock = iter(range(10**9))  # a second further at each look
     monkeypatch.setattr(deadline, "perf_counter", lambda: next(clock))
-    assert cli.run([*command, "--time-limit", "5"]) == 0
-    (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith("slimsvm: warning: AggressiveSlant stopped at the time limit")
-    assert slimsvm.load(output)[-1].reducer.time_limit == 5.0
+    assert cli.run([*command, "--time-limit", "40"]) == 0
+    warnings = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("slimsvm: warning: AggressiveSlant stopped at the time limit") for line in warnings)
+    model = slimsvm.load(output)[-1]
+    assert (model.time_limit if command[0] == "train" else model.reducer.time_limit) == 40.0
+
+
+def test_a_command_that_died_goes_on_from_its_checkpoint(files, tmp_path, monkeypatch, capsys):
+    command = ["train", str(files / "both.npz"), "--scale", "standard", "-b", "4", "-o"]
+    assert cli.run([*command, str(tmp_path / "whole.slim")]) == 0
+    saving = [*command, str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state"), "--checkpoint-seconds", "1e-6"]
+    write = Checkpoint.write
+
+    def killed(self):
+        write(self)
+        raise SystemExit  # nothing else can be done after SIGKILL
+
+    monkeypatch.setattr(Checkpoint, "write", killed)
+    with pytest.raises(SystemExit):
+        cli.run(saving)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "whole.slim"]
+    monkeypatch.setattr(Checkpoint, "write", write)
+    capsys.readouterr()
+    assert cli.run([*saving, "-C", "3"]) == 1
+    assert "it is of other settings (C was '1.0')" in capsys.readouterr().err
+    assert cli.run(saving) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.slim", "whole.slim"]
+    models = [slimsvm.load(tmp_path / name)[-1].model_ for name in ("m.slim", "whole.slim")]
+    np.testing.assert_array_equal(models[0].points, models[1].points)
+    np.testing.assert_array_equal(models[0].coef, models[1].coef)
+
+
+def test_a_checkpoint_is_for_methods_that_can_go_on(files, tmp_path, capsys):
+    words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state")]
+    assert cli.run([*words, "--trainer", "lp"]) == 1
+    assert "the trainer LP cannot go on from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from slimsvm import limits as deadline_module
+from slimsvm import clock as deadline_module
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Custom, Linear, Precomputed
 from slimsvm.limits import Deadline

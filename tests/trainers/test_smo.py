@@ -128,7 +128,7 @@ def test_rows_that_rest_do_not_change_the_optimum(seed, make_blobs, make_task, m
     monkeypatch.setattr(
         smo_module.SmoState,
         "solve_active",
-        lambda self, rows, limit: rested.append(rows) or solve_active(self, rows, limit),
+        lambda self, rows, *more: rested.append(rows) or solve_active(self, rows, *more),
     )
     X, y = make_blobs(600, seed=seed)
     fit = SMO(working_set=32).fit(make_task(RBF(0.3), X, y))

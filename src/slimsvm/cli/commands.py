@@ -22,6 +22,8 @@ from .parse import (
     SCALERS,
     Budget,
     Calibration,
+    Checkpoint,
+    CheckpointSeconds,
     DataFile,
     Device,
     Force,
@@ -208,6 +210,8 @@ def train(
     ] = "smo",
     reducer: Reducer = "slim",
     time_limit: TimeLimit = None,
+    checkpoint: Checkpoint = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
     tol: Annotated[
         float, typer.Option("--tol", parser=positive, metavar="FLOAT", help="Stop at this violation of optimality.")
     ] = 1e-3,
@@ -250,6 +254,7 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ..estimators import fit_reporting
+    from ..files.native import save
 
     X, y = read_training_rows(data, task, label, split)
     tests = read_test_rows(test, task, label, X.shape[1])
@@ -262,23 +267,32 @@ def train(
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
-        reducer=make_reducer(reducer, time_limit),
+        reducer=reducer,
         tol=tol,
         max_iter=max_iter,
+        time_limit=time_limit,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
         cache_mb=cache_mb,
         random_state=seed,
         device=device,
         **own,
     )
     scaler = make_scaler(scale, issparse(X))
+    model = svm if scaler is None else make_pipeline(scaler, svm)
+
+    def finish() -> None:  # a checkpoint is deleted when the model is in its file
+        if checkpoint is not None:
+            save(model, output)
+
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
         full: list[Any] = []
         _, interrupted = finished_or_best(
-            lambda: fit_reporting(svm, rows, y, report=report, when_trained=full.append), keep
+            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
         )
-    small, *trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in (svm, *full)]
-    _write_model(small, output, X, y, tests, interrupted, *trained)
+    trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
+    _write_model(model, output, X, y, tests, interrupted, *trained)
 
 
 @app.command()

@@ -223,8 +223,19 @@ TimeLimit = Annotated[
         "--time-limit",
         parser=positive,
         metavar="SECONDS",
-        help="Seconds for shrinking; then, or on Ctrl-C, the best so far is kept.",
+        help="Seconds at most; the best model found by then is kept.",
     ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="Save the state of a long fit here; the same command goes on from it by itself.",
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option("--checkpoint-seconds", parser=positive, metavar="SECONDS", help="Seconds between two saves."),
 ]
 Device = Annotated[
     str, typer.Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
@@ -484,7 +495,7 @@ def read_test_rows(path: Path | None, task: str, label: str | None, width: int) 
 #: settings of the Python functions as their messages write them; the labels' column has another name as an option
 _SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
 _COLUMN = re.compile(r"\btarget=(?=\S)")
-_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error)\b")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
 
 
 def in_options(message: str) -> str:

@@ -13,26 +13,34 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..budgets import Budgets
+from ..clock import Deadline
 from ..goals import Goal
-from ..kernels import Array, Matrix, make_kernel, resolve_gamma
+from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
-from ..progress import silent
+from ..progress import History, silent
+from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
+from ..rows.memory import is_mapped
 from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
 from ..scoring import Scoring
-from ..selection import Selection
-from .calibrating import keep_calibration
+from ..selection import CUT_SHORT, Selection
+from ..trainers import TRAINERS
+from .calibrating import calibration_models, keep_calibration
+from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+from .warm import keep_start, warm_start
 from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
 MOST_OUTPUTS = 1 << 24
+#: rows of a file that are predicted at a time; more: more memory
+MAPPED_ROWS = 1 << 17
 
 Report = Callable[[str, float], None]
 
@@ -51,6 +59,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
+    #: the home of rows in place of `device`
+    _home: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
@@ -59,6 +69,20 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel == "chi2"
         return tags
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, Array, Array]:
+        """Return all rows, those of positive weight, and their labels, weights and numbers; learn the width and names."""
+        given, y = training_rows(self, X, y, least=2)
+        self.shape_fit_ = given.shape
+        return given, *weighted_rows(given, y, sample_weight)
+
+    def _width(self, X: Any, weights: Array | None) -> float:
+        """Return the number that gamma stands for."""
+        return resolve_gamma(self.gamma, X, weights)
+
+    def _check_rows(self, kernel: Kernel, X: Any) -> None:
+        """Raise ValueError where the kernel is not defined for a row."""
+        kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
         """Return the goal and the labels for y; `whole` where the full model is kept as it is."""
@@ -72,6 +96,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
+        count = min(count, MAPPED_ROWS) if is_mapped(X) else count
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
@@ -121,47 +146,90 @@ def fit_reporting(
     sample_weight: Any = None,
     *,
     report: Report = silent,
+    history: History | None = None,
     when_trained: Callable[[Any], None] | None = None,
+    finish: Callable[[], None] = lambda: None,
 ) -> Any:
     """Do the work of `fit`, and call report(phase, share done) on the way.
 
-    `when_trained` is called with an estimator that holds the full model, before that is shrunk.
+    `history` records how good the model was after how many seconds. `when_trained` is called with an estimator that holds
+    the full model, before that is shrunk. `finish` does what must be done before a checkpoint is deleted, such as saving
+    the model.
     """
     check_settings(estimator)
-    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
+    fitted, history = copy.copy(estimator), history or History()  # the copy replaces the state once everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-    selection = _selection(fitted, X, y, sample_weight, trainer, reducer, report)
+    selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
+    checkpoint = _checkpoint(fitted, selection)
+    if checkpoint is None:
+        _fit(fitted, selection, trainer, when_trained)
+    else:
+        with checkpoint.kept():
+            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
+    fitted.history_ = history.entries
+    estimator.__dict__ = fitted.__dict__
+    if was_interrupted(estimator.path_):
+        raise Interrupted(estimator)
+    finish()
+    if checkpoint is not None and _complete(estimator):
+        checkpoint.remove()
+    return estimator
+
+
+def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
+    """Return the checkpoint of a fit, if it has one."""
+    if estimator.checkpoint is None:
+        return None
+    identity = identity_of(estimator, selection.X, selection.labels, selection.weights)
+    return Checkpoint.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
+
+
+def _complete(estimator: Any) -> bool:
+    """Return whether a fit needs no more time."""
+    path = estimator.path_
+    return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
+
+
+def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable[[Any], None] | None) -> None:
+    """Train, shrink and calibrate, and give the estimator what fit leaves in it."""
+    whole = Deadline(fitted.time_limit)
+    selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
     error = np.inf
     if trainer is None:
         fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         # how far off kernel values may be for a solution to `tol`
-        C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
+        C, tol = getattr(trainer, "C", finite_cost(fitted.C)), getattr(trainer, "tol", fitted.tol)
         error = tol / (C * float(selection.weights.max()))
-        baseline, start = None, None
-        if estimator.tolerance is not None:
-            baseline, start = selection.baseline(trainer, error)
-        fit = trainer.fit(selection.training(trainer, error), start)
-        if keeps_budget(trainer, estimator.budget) and fit.model.size <= trainer.budget:
+        training = replace(selection, deadline=selection.deadline.share(0.5)) if _shrinks(fitted, trainer) else selection
+        baseline, start = None, warm_start(fitted, trainer, selection)
+        if fitted.tolerance is not None:
+            baseline, found = training.baseline(trainer, error)
+            start = found if start is None else start
+        fit = trainer.fit(training.training(trainer, error), start)
+        keep_start(fitted, fit)
+        if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
             when_trained(_holding(fitted, fit.model, selection))
-        fitted.model_, fitted.path_ = selection.select(fit.model, estimator.tolerance, baseline)
+        fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
-            warnings.warn(words, ConvergenceWarning, stacklevel=3)
+            warnings.warn(words, ConvergenceWarning, stacklevel=4)
     fitted.goal_ = selection.goal
     fitted._support = _support(fitted, fit, selection)
-    keep_calibration(fitted, selection, trainer, error)
+    keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)
     fitted.n_kernel_evals_ = selection.meter.evaluations
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
-    estimator.__dict__ = fitted.__dict__
-    if interrupted:
-        raise Interrupted(estimator)
-    return estimator
+
+
+def _shrinks(estimator: Any, trainer: Any) -> bool:
+    """Return whether a full model is shrunk after training."""
+    given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
+    return given or estimator.tolerance is not None
 
 
 def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
@@ -177,7 +245,7 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None where they are not rows."""
     if estimator.model_ is fit.model and fit.support is not None:
         return selection.ids[fit.support]
-    if estimator.path_ is not None and not selection.reducer.selects:
+    if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
         return None
     rows = rows_equal_to(estimator.model_.points, selection.X)
     return None if rows is None else selection.ids[rows]
@@ -187,17 +255,18 @@ def _selection(
     estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
 ) -> Selection:
     """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
-    given, y = training_rows(estimator, X, y, least=2)
-    estimator.shape_fit_ = given.shape
-    X, y, weights, kept = weighted_rows(given, y, sample_weight)
-    gamma = resolve_gamma(estimator.gamma, X, None if sample_weight is None else weights)
+    given, X, y, weights, kept = estimator._data(X, y, sample_weight)
+    gamma = estimator._width(X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
-    kernel.check_rows(given)
+    estimator._check_rows(kernel, given)
     # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
     budgets = Budgets.of(estimator)
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
+    methods = [("trainer", trainer, TRAINERS)] if trainer is not None else []
+    methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
+    check_checkpoint(estimator, methods)
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
@@ -211,7 +280,7 @@ def _selection(
         seed_of(estimator.random_state),
         kept,
         estimator.validation_fraction,
-        estimator.device,
+        estimator._home or estimator.device,
         estimator.cache_mb,
         report=report,
         budgets=budgets,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,13 @@ def keep_calibration(
         estimator.calibration_ = calibration_of(name, selection, trainer, estimator, error, full)
 
 
+def calibration_models(estimator: Any, selection: Selection) -> int:
+    """Return how many further models a calibration takes at most."""
+    if getattr(estimator, "calibration", None) is None:
+        return 0
+    return FOLDS if selection.labels.size <= FEW_ROWS else 1
+
+
 def calibration_of(
     name: str, selection: Selection, trainer: Any, estimator: Any, error: float, full: Expansion | None = None
 ) -> Calibration:
@@ -49,19 +57,29 @@ def calibration_of(
     path: Path | None = estimator.path_
     size = None if path is None else estimator.model_.size
     if selection.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
-        parts = [(rows, _like_model(selection, trainer, train, size, error, full)) for train, rows in _folds(selection)]
+        folds = list(_folds(selection))
+        parts = []
+        for number, (train, rows) in enumerate(folds):
+            part = _part(selection, number, len(folds))
+            parts.append((rows, _like_model(part, trainer, train, size, error, full)))
     else:
         train, validation = selection.split()
         judged = next((step for step in path or () if step.size == size), None)
         if judged is not None and not selection.reducer.used_model(judged):
             parts = [(validation, judged.model)]
         else:
-            parts = [(validation, _like_model(selection, trainer, train, size, error, full))]
+            parts = [(validation, _like_model(_part(selection, 0, 1), trainer, train, size, error, full))]
     rows = np.concatenate([some for some, _ in parts])
     outputs = np.vstack([like.on(selection.rows(some)) for some, like in parts])
     return calibrate(
         name, selection.goal.scores(outputs), selection.labels[rows], selection.weights[rows], selection.goal.n_classes
     )
+
+
+def _part(selection: Selection, number: int, count: int) -> Selection:
+    """Return the selection for one of several models: with its share of the time, and states under its own name."""
+    share = selection.deadline.share(1 / (count - number))
+    return replace(selection.within(f"calibration {number}"), deadline=share)
 
 
 def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
@@ -78,7 +96,8 @@ def _like_model(
 ) -> Expansion:
     """Return a model of some of the rows, made as the final one is: the full model, or one of that size."""
     if trainer is not None:
-        full = trainer.fit(selection.task(train, error=error)).model
+        training = selection if size is None else replace(selection, deadline=selection.deadline.share(0.5))
+        full = trainer.fit(training.task(train, error=error)).model
     if size is None or (full is not None and full.size <= size):
         assert full is not None
         return full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..goals import CLASSIFIERS, Goal, OneVsOne
 from ..goals.decision import Decision
 from ..kernels import Array, Matrix
+from ..progress import History
 from ..rows.prediction import kernel_values
 from ..rows.protocol import Meter
 from ..rows.threads import blocks
@@ -95,6 +97,19 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     max_iter : int, default=-1
         Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit, but for
         "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
+    time_limit : float, default=None
+        Seconds at most for the fit. Where the model is shrunk afterwards, training takes half of them at most; what a
+        calibration needs is part of them too. The best model found by then is kept, with a warning. None: no limit.
+    warm_start : bool, default=False
+        Whether `fit` starts training from the coefficients of the last fit, as for another C or tol, or after a time limit.
+        The rows must be as many as then. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and "budget-l2".
+    checkpoint : str or path-like, default=None
+        A file in which the state of a long fit is saved. The same call of `fit` goes on from it after the process has died,
+        or after a time limit, and ends with the same model as a fit that was not disturbed. It is deleted when the fit is
+        complete. Rows, labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer
+        "slim".
+    checkpoint_seconds : float, default=60
+        Seconds between two saves.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     multiclass : {"ovr", "ovo", "dag"}, default=None
@@ -161,6 +176,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
         Status.INTERRUPTED where Ctrl-C ended the search for a small model.
+    history_ : list of dict
+        How good the model was after how many seconds: entries with `phase`, `seconds`, and the `gap` of training or the
+        `size` and validation `error` of a small model. `pandas.DataFrame` takes them as they are. Not saved in files.
     fit_status_ : int
         0 where training ended as planned, 1 where it was cut short.
     shape_fit_ : tuple of int
@@ -220,6 +238,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         reducer: Any = "slim",
         tol: float = 1e-3,
         max_iter: int = -1,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = 60.0,
         class_weight: dict[Any, float] | str | None = None,
         multiclass: str | None = None,
         cache_mb: float = 512,
@@ -247,6 +269,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.reducer = reducer
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.class_weight = class_weight
         self.multiclass = multiclass
         self.cache_mb = cache_mb
@@ -275,8 +301,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        with watched(self, X, y, sample_weight) as report:
-            return fit_reporting(self, X, y, sample_weight, report=report)
+        history = History()
+        with watched(self, X, y, sample_weight, history) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report, history=history)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:

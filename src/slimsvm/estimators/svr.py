@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import RegressorMixin
 from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
+from ..progress import History
 from .base import KernelMachine, Labelled, fit_reporting
 from .watched import watched
 
@@ -62,6 +64,18 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The largest violation of the optimality conditions at which training ends, as in `SVR`.
     max_iter : int, default=-1
         Pair steps at most; -1 for 10 million, or a thousand for each row if that is more.
+    time_limit : float, default=None
+        Seconds at most for the fit. Where the model is shrunk afterwards, training takes half of them at most; what a
+        calibration needs is part of them too. The best model found by then is kept, with a warning. None: no limit.
+    warm_start : bool, default=False
+        Whether `fit` starts training from the coefficients of the last fit, as for another C or tol, or after a time limit.
+        The rows must be as many as then. For the trainer "smo".
+    checkpoint : str or path-like, default=None
+        A file in which the state of a long fit is saved. The same call of `fit` goes on from it after the process has died,
+        or after a time limit, and ends with the same model as a fit that was not disturbed. It is deleted when the fit is
+        complete. Rows, labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
+    checkpoint_seconds : float, default=60
+        Seconds between two saves.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
@@ -128,6 +142,10 @@ class SlimSVR(RegressorMixin, KernelMachine):
         reducer: Any = "slim",
         tol: float = 1e-3,
         max_iter: int = -1,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = 60.0,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
@@ -151,6 +169,10 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.reducer = reducer
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device
@@ -174,8 +196,9 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self : SlimSVR
             The fitted estimator.
         """
-        with watched(self, X, y, sample_weight) as report:
-            return fit_reporting(self, X, y, sample_weight, report=report)
+        history = History()
+        with watched(self, X, y, sample_weight, history) as report:
+            return fit_reporting(self, X, y, sample_weight, report=report, history=history)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from ..progress import Printed, silent
+from ..progress import History, Printed, silent
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -28,9 +28,9 @@ __all__ = ["CallbackSupportMixin", "watched"]
 
 
 @contextmanager
-def watched(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Callable[[str, float], None]]:
-    """Yield what `fit` reports its progress to."""
-    printed = Printed(type(estimator).__name__) if estimator.verbose else silent
+def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History) -> Iterator[Callable[[str, float], None]]:
+    """Yield what `fit` reports its progress to; callbacks get the latest measures in the `metadata` of each part."""
+    printed = Printed(type(estimator).__name__, history) if estimator.verbose else silent
     if not getattr(estimator, "_skl_callbacks", None):
         yield printed
         return
@@ -38,7 +38,7 @@ def watched(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Call
     try:
         root = estimator._init_callback_context(max_subtasks=None)
         root.call_on_fit_task_begin(estimator=estimator, **data)
-        phases = Phases(estimator, root)
+        phases = Phases(estimator, root, history)
 
         def report(phase: str, done: float) -> None:
             printed(phase, done)
@@ -60,8 +60,8 @@ def _tear_down(estimator: Any) -> None:
 class Phases:
     """Reports of progress as tasks of callbacks: one for each phase, with TICKS tasks in it."""
 
-    def __init__(self, estimator: Any, root: Any) -> None:
-        self.estimator, self.root = estimator, root
+    def __init__(self, estimator: Any, root: Any, history: History) -> None:
+        self.estimator, self.root, self.history = estimator, root, history
         self.phase, self.ticks = "", 0
         self.context: Any = None
         self.lock = Lock()  # outputs are trained by several threads
@@ -77,7 +77,7 @@ class Phases:
             while self.ticks < int(TICKS * done):
                 tick = self.context.subcontext(task_name="part")
                 tick.call_on_fit_task_begin(estimator=self.estimator)
-                tick.call_on_fit_task_end(estimator=self.estimator)
+                tick.call_on_fit_task_end(estimator=self.estimator, metadata=dict(self.history.latest))
                 self.ticks += 1
 
     def end(self) -> None:

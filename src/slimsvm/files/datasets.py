@@ -1,4 +1,4 @@
-"""Rows and labels from files: CSV, NumPy's .npz, and LIBSVM/svmlight for every other ending. "-" is the standard input."""
+"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from sklearn.datasets import load_svmlight_file
 
 from ..kernels import Array, Matrix
 from .arrays import checked_csr
+from .mapped import CsrFile, open_npy, open_parquet
 from .numbers import is_plain, strict_number
 
 SEPARATORS = ("\t", ";", ",")
@@ -37,6 +38,8 @@ SPLITS = ("train", "test")
 EXACT = 2**53
 #: digits of a feature index; no array has that many features
 LONGEST_INDEX = 20
+#: bytes of LIBSVM text that are read at a time, and from which on the rows become a mapped file; more: more memory
+TEXT_BATCH, LARGE_TEXT = 1 << 24, 1 << 28
 #: what NumPy and zipfile raise for a file that is truncated, damaged or of another kind
 DAMAGED = (
     AttributeError,
@@ -67,7 +70,9 @@ def read_data(
     split: str = "train",
     n_features: int | None = None,
 ) -> Data:
-    """Return the rows X and labels y of a file. Its ending tells the format: .csv or .tsv, .npz, else LIBSVM.
+    """Return the rows X and labels y of a file. Its ending tells the format: .csv, .tsv, .npz, .npy, .parquet, else LIBSVM.
+
+    The rows of .npy and .parquet files, and of large LIBSVM files, may be larger than memory: they are a mapped file.
 
     Parameters
     ----------
@@ -77,8 +82,8 @@ def read_data(
         Whether the file must have labels. Otherwise y may be None: in a CSV file all columns are features unless `target`
         is given, or unless there is one column more than `n_features`.
     target : str or int, default=None
-        The column of the labels in a CSV file, by name or by number from 0 (negative from the end). None: the column that
-        the header names label, labels, target, class or y, else the last one.
+        The column of the labels in a CSV, .npy or Parquet file, by name or by number from 0 (negative from the end). None:
+        the column that the header names label, labels, target, class or y, else the last one.
     split : {"train", "test"}
         Which rows to take from an .npz file that has X_train and X_test and no X.
     n_features : int, default=None
@@ -87,7 +92,7 @@ def read_data(
     Returns
     -------
     X : ndarray or csr_array
-        float64, or float32 for an .npz file whose numbers that holds exactly. LIBSVM rows are a csr_array.
+        float64, or float32 for a file whose numbers that holds exactly. LIBSVM rows are a csr_array.
     y : ndarray or None
         Whole numbers if all labels are, else numbers or strings.
     """
@@ -95,6 +100,9 @@ def read_data(
     try:
         if source.ending in (".csv", ".tsv"):
             X, y = _read_csv(source, labels, target, n_features)
+        elif source.ending in (".npy", ".parquet"):
+            X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target)
+            y = None if y is None else _as_labels(y)
         elif target is not None:
             raise ValueError(f"target={target!r} names a column of a CSV file, and this is no CSV file; leave it out")
         elif source.ending == ".npz":
@@ -130,6 +138,11 @@ class Source:
     def open(self) -> BinaryIO:
         """Return the bytes as an open file."""
         return io.BytesIO(self._stdin) if self.is_stdin else open(self.path, "rb")
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file; 0 of the standard input, which is in memory."""
+        return 0 if self.is_stdin else self.path.stat().st_size
 
     @property
     def ending(self) -> str:
@@ -334,27 +347,52 @@ def _check_finite(values: Matrix, name: str) -> None:
 
 
 def _read_svmlight(source: Source, n_features: int | None) -> Data:
+    if source.size >= LARGE_TEXT:
+        return _open_svmlight(source.path, n_features)
     with source.open() as file:
-        text = file.read()
+        X, y = _parsed_svmlight(file.read(), n_features)
+    _check_svmlight(X, n_features)
+    return X, _as_labels(y)
+
+
+def _open_svmlight(path: Path, n_features: int | None) -> Data:
+    """Return the rows of a large file, read some lines at a time into mapped files."""
+    labels, line = [], 1
+    with open(path, "rb") as file, CsrFile() as rows:
+        while text := b"".join(file.readlines(TEXT_BATCH)):
+            X, y = _parsed_svmlight(text, n_features, line)
+            rows.add(X)
+            labels.append(y)
+            line += text.count(b"\n")
+        X = rows.rows(n_features)
+    _check_svmlight(X, n_features)
+    return X, _as_labels(np.concatenate(labels))
+
+
+def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tuple[csr_array, Array]:
+    """Return the rows and labels in lines of text, the first of which has this number."""
     try:
         X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float64, zero_based=False)
     except (OverflowError, ValueError) as error:
-        raise ValueError(_svmlight_problem(text, n_features) or f"it is no LIBSVM file: {error}") from error
-    if not X.shape[0]:
-        raise ValueError("it has no rows")
+        raise ValueError(_svmlight_problem(text, n_features, line) or f"it is no LIBSVM file: {error}") from error
     # scikit-learn reads "1_1" as 11; an underscore in a comment is no problem
     suspicious = not np.isfinite(X.data).all() or not np.isfinite(y).all() or b"_" in text
-    problem = _svmlight_problem(text, n_features) if suspicious else None
+    problem = _svmlight_problem(text, n_features, line) if suspicious else None
     if problem:
         raise ValueError(problem)
-    if n_features is None and not X.nnz:
+    return checked_csr(X.data, X.indices, X.indptr, X.shape), y
+
+
+def _check_svmlight(X: Matrix, n_features: int | None) -> None:
+    if not X.shape[0]:
+        raise ValueError("it has no rows")
+    if n_features is None and not (X.nnz if issparse(X) else X.size):
         raise ValueError("no line has a feature; a line of a LIBSVM file is a label and index:value for each feature")
-    return checked_csr(X.data, X.indices, X.indptr, X.shape), _as_labels(y)
 
 
-def _svmlight_problem(text: bytes, n_features: int | None) -> str | None:
+def _svmlight_problem(text: bytes, n_features: int | None, line_number: int = 1) -> str | None:
     """Return what is wrong with the first line that cannot be read."""
-    for number, line in enumerate(text.split(b"\n"), 1):
+    for number, line in enumerate(text.split(b"\n"), line_number):
         words = line.partition(b"#")[0].decode(errors="replace").split()
         problem = words and (_label_problem(words[0]) or _features_problem(words[1:], n_features))
         if problem:

@@ -74,6 +74,8 @@ FITTED: dict[Any, tuple[str, ...]] = {
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
+#: parameters with paths of the machine that saved the model
+NOT_KEPT = {"memory", "checkpoint"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
@@ -84,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file is written completely or not at all.
 
-    `path_`, a RandomState and the `memory` of a Pipeline are not kept: they come back as None.
+    `path_`, `checkpoint`, a RandomState and the `memory` of a Pipeline are not kept: they come back as None.
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
@@ -270,7 +272,7 @@ def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
 def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
     params = estimator.get_params(deep=False)
     params.pop("steps", None)
-    params |= dict.fromkeys(params.keys() & {"memory"})
+    params |= dict.fromkeys(params.keys() & NOT_KEPT)
     if not isinstance(params.get("random_state"), Integral):
         params |= dict.fromkeys(params.keys() & {"random_state"})
     return {key: writer.pack(name + key, value) for key, value in params.items()}
@@ -278,9 +280,9 @@ def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
     """Return an estimator with its parameters."""
-    # a path in `memory` would make the next fit read pickles from where the author of the file chose
+    # paths would make the next fit read pickles and write files where the author of the file chose
     params = entry_of(entry, "params", dict)
-    params |= dict.fromkeys(params.keys() & {"memory"})
+    params |= dict.fromkeys(params.keys() & NOT_KEPT)
     unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(

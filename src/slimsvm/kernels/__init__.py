@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         resolve_gamma,
         squared_norms,
         stacked,
+        width_of,
     )
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "resolve_gamma",
     "squared_norms",
     "stacked",
+    "width_of",
 ]
 
 

@@ -429,20 +429,26 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number above 0, not {gamma!r}")
     with np.errstate(over="ignore", invalid="ignore"):
-        variance = _variance(X, weights)
-        if not np.isfinite(X.shape[1] * variance):
-            raise ValueError(
-                "gamma='scale' has no value: the variance of the features is beyond float64. Scale the features"
-            )
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return width_of(X.shape[1], _variance(X, weights))
+
+
+def width_of(n_features: int, variance: float) -> float:
+    """Return the gamma of "scale": 1 / (d var X), and 1 where all numbers are equal."""
+    if not np.isfinite(n_features * variance):
+        raise ValueError("gamma='scale' has no value: the variance of the features is beyond float64. Scale the features")
+    return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
 def _variance(X: Matrix, weights: Array | None) -> float:
     """Return the variance of all entries of X."""
+    if hasattr(X, "variance"):  # rows on a device compute it there
+        return X.variance(weights)
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
-        spread = np.var(X, axis=1, dtype=np.float64) + (row_mean - mean) ** 2  # no digits are lost to large means
+        # a block at a time, for the copy that var makes; no digits are lost to large means
+        parts = [np.var(X[some : some + 4096], axis=1, dtype=np.float64) for some in range(0, X.shape[0], 4096)]
+        spread = np.concatenate(parts) + (row_mean - mean) ** 2
     return float(np.average(spread, weights=weights))

@@ -56,6 +56,8 @@ class Reducer:
     refines: ClassVar[bool] = False
     #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
+    #: whether a run offers its state to a keeper, and goes on from it to the same result (checkpoint)
+    resumes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
@@ -102,11 +104,12 @@ class Reducer:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
         sizes = sorted(set(sizes))
         found: list[Step] = []
-        deadline = Deadline(self.time_limit)
+        deadline = task.deadline.within(self.time_limit)
 
         def collect(made: tuple[Expansion, str]) -> None:
             small, settings = made
             found.append(Step.judged(small, settings, task.judge(small)))
+            task.record(phase="shrink", size=small.size, error=found[-1].error)
             if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
 
@@ -117,7 +120,8 @@ class Reducer:
                 raise
             status = Status.INTERRUPTED
         if status is Status.TIME_LIMIT and not found:
-            raise TimeoutError(f"{type(self).__name__} found no model in {self.time_limit:g} seconds; raise time_limit")
+            seconds = deadline.end - deadline.begun
+            raise TimeoutError(f"{type(self).__name__} found no model in {seconds:g} seconds; raise time_limit")
         return self.collected(found, status, task.n_validation)
 
 

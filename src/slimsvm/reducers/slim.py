@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
+from ..keeping import PartKeeper, Saved
+from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..path import Step
@@ -37,6 +40,8 @@ class Slim(Reducer):
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
 
+    Points of sparse rows with many features have the main ones alone (`Schedule.most_features`), as CSR.
+
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
     k-means centres of the rows that fall short; small models also begin from fresh initial points, and the better start is
@@ -58,6 +63,7 @@ class Slim(Reducer):
     sizes_per_doubling: ClassVar[int] = 1
     finishes: ClassVar[bool] = True
     refines: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,29 +84,26 @@ class Slim(Reducer):
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
-        objectives, schedule = self._objectives(task, model), self.schedule
-        search = self._search(task, sizes[-1], objectives[0], deadline)
-        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else np.inf
-        for size in sizes:
-            compare, last = size >= compare_at, size == sizes[-1]
-            all_rows = last and not compare
-            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size, task.goal.outputs)
-            search.grow(size, steps, all_rows=all_rows, last=last)
-            if compare:
-                search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
-            if compare and last:
-                search.refine(search.model, self._last_steps(size, task.rows.d))
-            yield search.model, search.objective.name
-            if deadline.over or search.model.size < size:
-                return
+        run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
+        yield from run.made
+        while not run.ended:
+            yield run.grow()
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
-        return self._continued(task, step, step.size, model, self._last_steps(*step.model.points.shape)).model
+        search = self._searching_from(task, step, step.size, model)
+        keeper = task.keeper.within(f"finish {step.size}")
+        search.keeper, saved = keeper, keeper.saved()
+        if saved is None:
+            search.refine(step.model, self._last_steps(task, step.size))
+        else:
+            search.resume_rounds(Saved(saved))
+        return search.model
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
-        search = self._continued(task, step, size, model, 0)
+        search = self._searching_from(task, step, size, model)
+        search.refine(step.model, 0)
         search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
         return search.model
 
@@ -108,26 +111,33 @@ class Slim(Reducer):
         """Return whether the step follows the full model's margins."""
         return step.settings != Objective("label", None, None).name
 
-    def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
-        """Return the search for a model of the given size after some steps from a step of the path on all rows."""
+    def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
+        """Return a search for a model of the given size, with the objective of a step of the path."""
         objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        search = self._search(task, size, objective, Deadline(self.time_limit))
-        search.refine(step.model, steps)
-        return search
+        deadline = task.deadline.within(self.time_limit)
+        return self._search(task, size, objective, deadline, _features(step.model, task))
 
-    def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
-        return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
+    def _search(
+        self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
+    ) -> PointSearch:
+        part = self.schedule.affordable(task, size)
+        return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
 
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
 
-        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        With several outputs there are fewer: a step takes long, and the last size is found as well without them.
         """
-        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
+        share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
+        return -(-self.steps // share)
 
-    def _last_steps(self, size: int, features: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
-        return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
+    def _last_steps(self, task: Task, size: int) -> int:
+        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+
+        With several outputs many points need no more: they settle within the steps of a few.
+        """
+        often = max(self.schedule.few_numbers // (size * task.rows.d), size // 128 if task.goal.outputs == 1 else 1)
+        return self.steps * int(np.clip(often, 1, 3))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
@@ -137,3 +147,87 @@ class Slim(Reducer):
             possible = TARGETS if model is not None else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
+
+
+def _features(model: Expansion, task: Task) -> Array | None:
+    """Return the features that the points of a small model have, if they are few of those of sparse rows."""
+    if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
+        return None
+    return np.unique(model.points.indices)
+
+
+class _PathRun:
+    """One path: the search, the models made so far, and the state from which another run can go on."""
+
+    def __init__(
+        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline
+    ) -> None:
+        self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
+        self.search = slim._search(task, sizes[-1], objectives[0], deadline)
+        self.keeper = task.keeper.within(f"path to {sizes[-1]}")
+        self.made: list[tuple[Expansion, str]] = []
+        self.inside = Saved(None)  # the state of a round on all rows
+        compares = len(objectives) > 1 and task.n_validation > 0
+        self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
+        saved = self.keeper.saved()
+        if saved is not None:
+            self._restore(Saved(saved))
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is no further size to make, or no time for it."""
+        count = len(self.made)
+        smaller = count > 0 and self.made[-1][0].size < self.sizes[count - 1]  # no point could be added
+        return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
+
+    def grow(self) -> tuple[Expansion, str]:
+        """Return the model of the next size; at one size the other target is tried too, and the better one goes on."""
+        size, task, slim = self.sizes[len(self.made)], self.task, self.slim
+        compare, last = size >= self.compare_at, size == self.sizes[-1]
+        all_rows, last_steps = last and not compare, slim._last_steps(task, size)
+        if last:
+            self._keep_rounds()
+        if self.inside.state:
+            self.search.resume_rounds(self.inside)
+        else:
+            steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
+            self.search.grow(size, steps, all_rows=all_rows, last=last)
+        self.inside = Saved(None)
+        if compare:
+            self.search, self.compare_at = self.search.best_objective(self.objectives, slim.steps // 2), np.inf
+        if compare and last:
+            self._keep_rounds()
+            self.search.refine(self.search.model, last_steps)
+        self.made.append((self.search.model, self.search.objective.name))
+        if not self.deadline.over:  # a search that was cut short is made again by a run with more time
+            self.keeper.keep(self._state())
+        return self.made[-1]
+
+    def _keep_rounds(self) -> None:
+        """Let the search keep the state of its rounds on all rows."""
+        self.search.keeper = PartKeeper(self.keeper, lambda rounds: self._state() | {"inside": rounds})
+
+    def _state(self) -> dict[str, Any]:
+        made = [
+            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": name}
+            for m, name in self.made
+        ]
+        return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.rows.d
+        self.search = self.search.under(self._objective(search))
+        self.search.restore(search)
+        for each in saved.parts("made"):
+            points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
+            model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
+            self.made.append((model, self._objective(each).name))
+        self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
+        self.inside = Saved(saved.state.get("inside"))
+
+    def _objective(self, saved: Saved) -> Objective:
+        name = saved.value("objective", str)
+        for objective in self.objectives:
+            if objective.name == name:
+                return objective
+        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")

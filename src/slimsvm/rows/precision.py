@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..kernels import Array, InnerKernel, Kernel, Matrix, dense, squared_norms
+from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, squared_norms
+from .memory import empty_like_rows, gathered, is_mapped
 from .threads import blocks
 
 #: the error of a kernel value that float32 tiles may have where the caller asks for no less
 FLOAT32_ERROR = 1e-4
+#: the error of float32 kernel values from float64 inner products: that of the power's polynomial and of its exponent
+MIXED_ERROR = 5e-7
 #: multiply-adds below which float64 costs nothing that anyone would notice
 SMALL_WORK = 1 << 24
 #: the share of nonzeros under which sparse products beat BLAS
@@ -48,7 +51,9 @@ class Given:
 
     def rows(self) -> Matrix:
         """Return the rows themselves, copied where they are not all of the array."""
-        return self.X if self.index is None else self.X[self.index]
+        if self.index is None:
+            return self.X
+        return self.X[self.index] if issparse(self.X) else gathered(self.X, self.index)
 
     def nonzeros(self) -> int:
         """Return the number of stored entries of sparse rows."""
@@ -85,25 +90,35 @@ class Prepared:
 
     def take(self, index: Array) -> Prepared:
         """Return a few of the rows."""
-        return Prepared(self.values[index], self.norms[index] if self.norms.size else self.norms, self.centre)
+        values = self.values[index] if self.sparse else gathered(self.values, index)
+        return Prepared(values, self.norms[index] if self.norms.size else self.norms, self.centre)
 
     def doubled(self) -> Prepared:
         """Return the rows in float64, with the norms of their values."""
-        values = self.values.astype(np.float64)
-        return Prepared(values, squared_norms(values), self.centre)
+        if self.sparse:
+            values = self.values.astype(np.float64)
+            return Prepared(values, squared_norms(values), self.centre)
+        return Prepared(*copied_rows(Given(self.values), np.dtype(np.float64), None), self.centre)
 
 
 def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
     X = given.X
     if issparse(X):
         values = narrow(csr_array(given.rows(), dtype=dtype))
-    elif given.index is None and centre is None:
+    elif given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
         values = np.ascontiguousarray(X, dtype=dtype)
     else:
-        values = np.empty((given.n, given.d), dtype)
-        for some, rows in given.blocks():  # the differences are float64, one block of them at a time
-            values[some] = rows if centre is None else rows - centre
+        return Prepared(*copied_rows(given, dtype, centre), centre)
     return Prepared(values, squared_norms(values), centre)
+
+
+def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
+    """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
+    values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
+    for some, rows in given.blocks():  # the differences are float64, one block of them at a time
+        values[some] = rows if centre is None else rows - centre
+        norms[some] = squared_norms(values[some])
+    return values, norms
 
 
 def narrow(X: csr_array) -> csr_array:
@@ -130,6 +145,20 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float) -> Prepar
         if float32_error(kernel, rows) <= min(error, FLOAT32_ERROR):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
+
+
+def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> np.dtype:
+    """Return the precision of kernel values against about `partners` points, with values to within `error`.
+
+    It may be less than that of the rows. Distances of rows far from their mean need float64 inner products, but the
+    exponential of a float64 exponent is as accurate in float32 as a float32 number can be.
+    """
+    if not isinstance(kernel, InnerKernel):
+        return np.dtype(np.float64)
+    dtype = rows.values.dtype
+    if isinstance(kernel, RBF) and not rows.sparse and error >= MIXED_ERROR:
+        return np.dtype(np.float32) if is_large_work(rows.count, partners, rows.values.shape[1]) else dtype
+    return dtype
 
 
 def is_large_work(n: int, partners: int, d: int) -> bool:

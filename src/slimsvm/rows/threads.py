@@ -122,6 +122,10 @@ class Crew:
         self.pool: ThreadPoolExecutor | None = None
         self.inside = threading.local()
 
+    def __reduce__(self) -> tuple[type[Crew], tuple[int]]:
+        """Threads do not travel; another process begins its own."""
+        return Crew, (self.count,)
+
     def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
         """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
         alone = self.count == 1 or getattr(self.inside, "working", False)

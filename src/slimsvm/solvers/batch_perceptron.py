@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
@@ -73,6 +75,14 @@ class DrawOrder:
             if self.at == self.order.size:
                 self.order, self.at = self.rng.permutation(self.order), 0
         return np.concatenate(found)
+
+    def state(self) -> dict[str, Any]:
+        """Return the order as a keeper takes it."""
+        return {"order": self.order.copy(), "at": self.at}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on in the order that a keeper has."""
+        self.order, self.at = saved.places("order", self.rows.size), int(saved.number("at"))
 
     def shares(self, places: Array, wet: Array) -> Array:
         """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
@@ -178,6 +188,34 @@ class BatchPerceptron:
         guess = self.last.surface.levels if np.isfinite(self.last.surface.level) else None
         filled = [(h, basin.weights) for h, basin in zip(heights, self.basins, strict=True)]
         return Iterate(coef, values, heights, fill(filled, self.amount, guess))
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the next round depends on, as a keeper takes it."""
+        last = self.last
+        return {
+            "t": self.t,
+            "rng": rng_state(self.rng),
+            "orders": [basin.state() for basin in self.basins],
+            "coef": last.coef.copy(),
+            "responses": self.responses.values.copy(),
+            "heights": np.concatenate(last.heights),
+            "levels": np.array(last.surface.levels),
+            "covered": np.array(last.surface.covered, dtype=np.float64),
+            "sums": self.sums.copy(),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has, with the same draws as the run that left it."""
+        n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
+        self.t = int(saved.number("t"))
+        restore_rng(self.rng, saved.part("rng"))
+        for basin, order in zip(self.basins, saved.parts("orders"), strict=True):
+            basin.restore(order)
+        self.responses.values, self.sums = saved.array("responses", n, 1), saved.array("sums", 2, n)
+        heights = np.split(saved.array("heights", sum(sizes)), np.cumsum(sizes)[:-1])
+        levels = tuple(saved.array("levels", len(sizes)).tolist())
+        surface = WaterSurface(levels, Covered(*saved.array("covered", 2).tolist()))
+        self.last = Iterate(saved.array("coef", n), self.values, heights, surface)
 
     @property
     def under_water(self) -> int:

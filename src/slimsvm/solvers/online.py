@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from ..clock import Deadline
 from ..kernels import Array, Kernel, Matrix, stacked
 from ..model import Expansion
 from ..rows.protocol import Rows
@@ -119,13 +120,26 @@ class Learner:
         """Update f by a row of the block: in its paper's form, f + k(x, .) move."""
         raise NotImplementedError
 
-    def learn(self, rows: Rows, order: Array, own: Array, weights: Array, report: Callable[[float], None]) -> None:
-        """Learn from rows in this order, a block at a time; `own` and `weights` are the classes and weights of all rows."""
+    def learn(
+        self,
+        rows: Rows,
+        order: Array,
+        own: Array,
+        weights: Array,
+        report: Callable[[float], None],
+        deadline: Deadline,
+    ) -> None:
+        """Learn from rows in this order, a block at a time, to the deadline.
+
+        `own` and `weights` are the classes and weights of all rows.
+        """
         with one_blas_thread():  # the products of a block are too small for several threads
             for some in blocks(order.size, int(np.clip(self.settings.budget, *BLOCKS))):
                 report(some.start / order.size)
                 index = order[some]
                 self.read_block(rows.fetch(index), own[index], weights[index])
+                if deadline.over:
+                    return
         report(1.0)
 
     def read_block(self, block: Rows, own: Array, weights: Array) -> None:

@@ -10,14 +10,17 @@ the change to the responses of all rows in one product. The optimum and the mean
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._core import core
+from ..clock import Deadline
+from ..keeping import Keeper, PartKeeper, Saved
 from ..kernels import Array
 from ..model import Status
-from ..progress import GapProgress, no_progress
+from ..progress import GapProgress, no_progress, not_recorded
 from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
 
@@ -44,8 +47,34 @@ class Rounds(Protocol):
         """The largest violation of the optimality conditions to accept."""
 
     @property
-    def working_set(self) -> int:
-        """The number of rows in a working set."""
+    def working_set(self) -> int | None:
+        """The number of rows in a working set; None for what suits the home of the rows."""
+
+
+@dataclass
+class RoundCount:
+    """What the next round depends on besides the coefficients and responses."""
+
+    limit: float  # pair steps at most
+    best: float  # the highest objective so far
+    progress: GapProgress
+    idle: int = -1  # rounds without a higher objective; the first round meets its own objective again
+    fresh: bool = True  # whether the last round was one of all rows
+    active: Array | None = None  # the rows of a problem of active rows that is being solved
+    inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
+
+    def state(self) -> dict[str, Any]:
+        """Return the count as a keeper takes it."""
+        progress = {"largest": self.progress.largest, "rounds": self.progress.rounds}
+        return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **progress}
+
+    @classmethod
+    def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
+        """Return the count that a keeper has, of a problem of n rows."""
+        progress = GapProgress(tol, saved.number("largest"), int(saved.number("rounds")))
+        counts = int(saved.number("idle")), saved.value("fresh", bool)
+        inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
+        return cls(saved.number("limit"), saved.number("best"), progress, *counts, *inner)
 
 
 class SmoState:
@@ -74,18 +103,22 @@ class SmoState:
     ) -> None:
         self.rows, self.y, self.cap, self.settings = rows, y, cap, settings
         self.linear = y if linear is None else linear
-        self.tol = settings.tol
+        self.tol, self.size = settings.tol, settings.working_set or rows.working_set
         self.shift = np.zeros(rows.n) if shift is None else shift
         self.alpha = self.shift.copy()
         self.responses = Responses(rows, 1)
         self.working = np.empty(0, dtype=np.intp)
         self.index = self.working  # the working set in the order of the block
         self.buffer: Array | None = None
+        self.limits = np.empty((2, 0))
         self.block = np.empty((0, 0))
         self.on_demand: OnDemand | None = None
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
+        self.deadline, self.keeper = Deadline(), Keeper()
+        self.record: Callable[..., None] = not_recorded
+        self.rounds: RoundCount | None = None
 
     @property
     def signed(self) -> Array:
@@ -97,21 +130,20 @@ class SmoState:
         """linear - f: y times the gradient of the dual with respect to alpha."""
         return self.linear - self.responses.values.ravel()
 
-    def bounds(self) -> tuple[Array, Array]:
+    def bounds(self, v: Array) -> tuple[Array, Array]:
         """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
-        rise, fall = self.alpha < self.cap, self.alpha > 0
-        positive, v = self.y > 0, self.v
-        return (
-            np.where(np.where(positive, rise, fall), v, -np.inf),
-            np.where(np.where(positive, fall, rise), v, np.inf),
-        )
+        if self.limits.shape[1] != v.size:
+            self.limits = np.empty((2, v.size))  # one piece of memory for all rounds: a new one takes longer to allocate
+        grow, shrink = self.limits
+        core.bounds(self.alpha, self.cap, self.y, v, grow, shrink)
+        return grow, shrink
 
     def bias(self) -> float:
         """Return the mean v of the free rows, or the middle of the bounds if no row is free (LIBSVM's rule)."""
-        free = (self.alpha > 0) & (self.alpha < self.cap)
+        free, v = (self.alpha > 0) & (self.alpha < self.cap), self.v
         if free.any():
-            return float(self.v[free].mean())
-        grow, shrink = self.bounds()
+            return float(v[free].mean())
+        grow, shrink = self.bounds(v)
         ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
         return float(np.mean(ends)) if ends else 0.0
 
@@ -122,55 +154,93 @@ class SmoState:
         """
         if limit == np.inf:
             limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
-        progress, fresh = GapProgress(self.tol), True
-        best, idle = self.objective(), -1  # the first round meets its own objective again
-        while True:
-            grow, shrink = self.bounds()
-            self.gap = float(max(grow.max() - shrink.min(), 0.0))
-            report(progress.update(self.gap))
+        restored, self.rounds = self.rounds, None
+        rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
+        if rounds.active is not None:
+            self.solve_active(rounds.active, rounds.limit, rounds, report)
+        while self.status is not Status.TIME_LIMIT:
+            self.keeper.offer(lambda: self.state(rounds))
+            v = self.v
+            grow, shrink = self.bounds(v)
+            self.gap = _violation(grow, shrink)
+            self.record(gap=self.gap)
+            report(rounds.progress.update(self.gap))
             if self.gap <= self.tol:
                 return
-            if self.steps >= limit:
+            if self.steps >= rounds.limit:
                 self.status = Status.MAX_ITER
                 return
-            objective = self.objective()
-            idle = 0 if objective > best + 1e-12 * abs(best) else idle + 1
-            best = max(best, objective)
-            if idle >= PATIENCE:
+            if self.steps and self.deadline.over:
+                self.status = Status.TIME_LIMIT
+                self.keeper.keep(self.state(rounds), now=True)
+                return
+            objective = self.objective(v)
+            rounds.idle = 0 if objective > rounds.best + 1e-12 * abs(rounds.best) else rounds.idle + 1
+            rounds.best = max(rounds.best, objective)
+            if rounds.idle >= PATIENCE:
                 self.status = Status.STALLED
                 return
-            active = self.active(grow, shrink) if fresh else None
-            fresh = active is None
+            active = self.active(grow, shrink) if rounds.fresh else None
+            rounds.fresh = active is None
             if active is not None:
-                self.solve_active(active, limit)
+                self.solve_active(active, rounds.limit, rounds, report)
             else:
                 self.choose(grow, shrink)
                 if self.on_demand is None:
-                    self.step(limit)
+                    self.step(rounds.limit, v)
                 else:
-                    self.step_whole(self.on_demand, limit)
+                    self.step_whole(self.on_demand, rounds.limit, v)
+
+    def state(self, rounds: RoundCount) -> dict[str, Any]:
+        """Return all that the next round depends on, as a keeper takes it."""
+        vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
+        return vectors | {"steps": self.steps} | rounds.state()
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has; `solve` then takes the same steps as the run that left it."""
+        n = self.rows.n
+        self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
+        self.working, self.steps = saved.places("working", n), int(saved.number("steps"))
+        self.rounds = RoundCount.restored(saved, self.tol, n)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
 
         A row at its bound most likely stays there if it forms a violating pair with no other row.
         """
-        if not self.shrinks or self.rows.n < 4 * self.settings.working_set or self.rows.worth_caching:
+        if not self.shrinks or self.rows.n < 4 * self.size or not self.rows.worth_shrinking:
             return None
         settled = ((shrink == np.inf) & (grow < shrink.min())) | ((grow == -np.inf) & (shrink > grow.max()))
         active = np.flatnonzero(~settled)
         return active if active.size < SHRINK_BELOW * self.rows.n else None
 
-    def solve_active(self, active: Array, limit: float) -> None:
-        """Solve for the active rows with the others fixed, then update the responses of all rows."""
+    def solve_active(
+        self,
+        active: Array,
+        limit: float,
+        rounds: RoundCount | None = None,
+        report: Callable[[float], None] = no_progress,
+    ) -> None:
+        """Solve for the active rows with the others fixed, then update the responses of all rows.
+
+        The inner problem ends at the deadline too, and has then kept the state of both.
+        """
+        rounds = rounds or RoundCount(limit, 0.0, GapProgress(self.tol))
         part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
-        part.solve(limit - self.steps, no_progress)
+        part.deadline, part.record = self.deadline, lambda **gaps: self.record(active_gap=max(gaps.values()))
+        part.keeper = PartKeeper(self.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner})
+        if rounds.active is not None:
+            part.restore(rounds.inner)
+            rounds.active = None
+        part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
         change = (part.alpha - self.alpha[active]) * self.y[active]
         self.alpha[active] = part.alpha
         self.steps += part.steps
         self.responses.add_rows(active[change != 0], change[change != 0, None])
+        if part.status is Status.TIME_LIMIT:
+            self.status, self.gap = part.status, self.violation()
 
     def part(self, rows: Array) -> SmoState:
         """Return the problem of some of the rows."""
@@ -194,13 +264,17 @@ class SmoState:
         support = np.flatnonzero(signed)
         self.responses.add_rows(support, signed[support, None])
 
-    def objective(self) -> float:
-        """Return the dual objective."""
-        return 0.5 * float(self.signed @ (self.linear + self.v))
+    def violation(self) -> float:
+        """Return the largest violation of the optimality conditions."""
+        return _violation(*self.bounds(self.v))
+
+    def objective(self, v: Array | None = None) -> float:
+        """Return the dual objective, with v where the caller has it."""
+        return 0.5 * float(self.signed @ (self.linear + (self.v if v is None else v)))
 
     def choose(self, grow: Array, shrink: Array) -> None:
         """Choose the next working set, the worst rows of both bounds and rows of the last set, and evaluate its block."""
-        size, n = self.settings.working_set, self.rows.n
+        size, n = self.size, self.rows.n
         if self.index.size == n:
             return  # the block already has all rows
         if self.by_rows and SMALL_BLOCK < n <= 2 * size and self.tol >= FLOAT_TOL:
@@ -215,29 +289,29 @@ class SmoState:
         self.index = self.ordered(self.working)
         if self.on_demand is None:
             # all rounds share one piece of memory: a new one takes longer to allocate than its values take to compute
-            self.buffer = np.empty(min(size, n) ** 2, self.rows.dtype) if self.buffer is None else self.buffer
+            self.buffer = self.rows.buffer(min(size, n) ** 2) if self.buffer is None else self.buffer
             self.block = self.rows.block(self.index, out=self.buffer)
 
     def ordered(self, working: Array) -> Array:
         """Return the rows of a working set in the order that `pair_steps` needs."""
         return working
 
-    def step_whole(self, rows: OnDemand, limit: float) -> None:
+    def step_whole(self, rows: OnDemand, limit: float, v: Array) -> None:
         """Solve the problem of all rows and add the change to their responses."""
         alpha = self.alpha.copy()
         most = int(min(limit - self.steps, STEPS_A_ROUND))
-        steps, _ = rows.pair_steps(self.y, self.cap, alpha, self.v, 0.5 * self.tol, most)
+        steps, _ = rows.pair_steps(self.y, self.cap, alpha, v, 0.5 * self.tol, most)
         self.responses.values[:, 0] += rows.product((alpha - self.alpha) * self.y)
         self.alpha = alpha
         self.steps += steps
 
-    def step(self, limit: float) -> None:
+    def step(self, limit: float, v: Array) -> None:
         """Solve the block to a tenth of the gap and add the change to the responses of all rows."""
         index, tol = self.index, self.tol
         whole = index.size == self.rows.n
         small = whole and index.size <= SMALL_BLOCK
         real = np.float64 if small or tol < FLOAT_TOL else self.rows.dtype
-        alpha, y, v = self.alpha[index], self.y[index].astype(real), self.v[index].astype(real)
+        alpha, y, v = self.alpha[index], self.y[index].astype(real), v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
         goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
         steps, gap = self.pair_steps(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
@@ -259,3 +333,7 @@ class SmoState:
     ) -> tuple[int, float]:
         """Run compiled pair steps on the block; return their number and the violation that is left."""
         return core.smo(block, y, cap, alpha, v, goal, limit)
+
+
+def _violation(grow: Array, shrink: Array) -> float:
+    return float(max(grow.max() - shrink.min(), 0.0))

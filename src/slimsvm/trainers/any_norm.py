@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..checks import check_count
+from ..clock import check_time_limit
 from ..kernels import Array
 from ..limits import Limits
 from ..solvers.ellipsoid import solve_in_ellipsoid
@@ -33,6 +34,8 @@ from .smo import SMO
 @dataclass(frozen=True)
 class AnyNorm(BinaryTrainer):
     """The SVM with any norm of the slack, solved to `tol`; `max_iter` limits the pair steps (-1: no limit).
+
+    `time_limit` is in seconds for each output.
 
     `prune` keeps that many of the largest coefficients and sets the others to 0 (section 5 of the paper); the bias stays
     the same. With several classes each output is pruned by itself, so the outputs may use different rows.
@@ -55,8 +58,11 @@ class AnyNorm(BinaryTrainer):
     prune: int | None = None
     steps: str = "exact"
     working_set: int = 2048
+    time_limit: float | None = None
+    starts_warm: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         if not isinstance(self.norm, Norm):
             raise ValueError(f"norm must be one of slimsvm.solvers.norms, such as OneTwo(t=3.0), not {self.norm!r}")
         if self.prune is not None:
@@ -72,6 +78,7 @@ class AnyNorm(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, and prune it if `prune` is set."""
         run = LimitedState(problem.rows, problem.y, self.norm.feasible_set(self.C, problem.rows.ids), self)
+        run.deadline, run.record = problem.deadline.within(self.time_limit), problem.record
         if problem.start is not None:
             run.begin_from(problem.start)
             run.scale_into_set()

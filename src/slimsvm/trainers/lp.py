@@ -71,7 +71,7 @@ class LP(BinaryTrainer):
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, as one linear program or as a sequence of small ones."""
-        effort = Limits(self.max_iter, self.time_limit).start()
+        effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
         lp = LpProblem(problem.rows, problem.y, self.C * problem.weights)
         if problem.y.size <= self.direct:
             lp.add(np.arange(problem.y.size))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..clock import check_time_limit
 from ..kernels import Array
 from ..limits import Limits
 from .frames.per_output import Binary, BinaryTrainer, Solution
@@ -20,8 +21,8 @@ class Perceptron(BinaryTrainer):
     There is no objective, no C and no bias. On separable rows it makes at most (R / margin)^2 mistakes (Novikoff 1962).
     With `averaged`, the model is the mean of the weights after every step (Freund & Schapire 1999), else the last weights.
     The guarantees for new rows hold for one pass; more passes may overfit if classes overlap. The run ends after `passes`,
-    after `max_iter` steps, or at the end of a pass if the last weights classify every row correctly. Without `shuffle` the
-    rows keep the order given.
+    after `max_iter` steps, after `time_limit` seconds for each output, or at the end of a pass if the last weights classify
+    every row correctly. Without `shuffle` the rows keep the order given.
     """
 
     weighted: ClassVar[bool] = False
@@ -30,14 +31,16 @@ class Perceptron(BinaryTrainer):
     averaged: bool = True
     shuffle: bool = True
     max_iter: int = -1
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         check_passes(self.passes)
 
     def solve(self, problem: Binary) -> Solution:
         """Make passes over the rows of one output."""
         run = Mistakes(problem, shuffle=self.shuffle)
-        status = run.run(self.passes, Limits(self.max_iter), 0.0)
+        status = run.run(self.passes, Limits(self.max_iter, self.time_limit), 0.0)
         alpha = run.alpha[:, 1] / max(run.steps, 1) if self.averaged else run.alpha[:, 0]
         return Solution(alpha * problem.y, 0.0, run.steps, run.gap(), status)
 

@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
+from ..clock import check_time_limit
 from ..kernels import Array
 from ..limits import Limits
 from ..model import Status
@@ -42,7 +44,7 @@ class Ramp(BinaryTrainer):
 
     Exact steps lower the objective until no row changes its side, after finitely many steps. These steps are exact to
     `tol`: after one that did not lower the objective, rows within `tol` of s keep their beta (at s, any beta is a tangent).
-    `max_iter` limits the total number of pair steps of each output (-1: no limit).
+    `max_iter` limits the total number of pair steps of each output (-1: no limit), and `time_limit` its seconds.
     """
 
     C: float = 1.0
@@ -51,8 +53,11 @@ class Ramp(BinaryTrainer):
     s: float = -0.5
     subset: float = 1.0
     working_set: int = 2048
+    time_limit: float | None = None
+    starts_warm: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         if not self.s < 1:
             raise ValueError(f"s must be below 1, where the loss begins (the paper takes -1 to 0), not {self.s!r}")
         if not 0 < self.subset <= 1:
@@ -92,10 +97,13 @@ class Ramp(BinaryTrainer):
     def first(self, problem: Binary, limit: float) -> SmoState:
         """Return the SVM of all rows, or the first step after the SVM of a subsample."""
         state = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo)
+        state.deadline, state.record = problem.deadline.within(self.time_limit), problem.record
         if problem.start is not None:
             state.begin_from(problem.start)
         if self.subset < 1:
             state.solve_active(share_of_each_class(problem.y, self.subset, problem.rng), limit)
+            if state.status is Status.TIME_LIMIT:
+                return state
             state = shifted(state, tangents(state, self.s, 0.0))
         state.solve(limit, partial(_first_half, problem.report))
         return state
@@ -132,6 +140,7 @@ def shifted(before: SmoState, beta: Array) -> SmoState:
     after.alpha = np.clip(start * before.y + beta, 0.0, before.cap)
     after.responses.values = before.responses.values.copy()
     after.steps = before.steps
+    after.deadline, after.record = before.deadline, before.record
     change = after.signed - before.signed
     after.responses.add_rows(np.flatnonzero(change), change[change != 0, None])
     return after

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..keeping import Saved
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
@@ -59,6 +61,7 @@ class SBP(BinaryTrainer):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
+    resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -94,6 +97,8 @@ class SBP(BinaryTrainer):
             nu=self.nu,
         )
         monitor = Monitor(self, problem, run, validation)
+        if problem.saved is not None:
+            monitor.restore(problem.saved)
         status = run.run(monitor.ending, monitor.report)
         return monitor.solution(status)
 
@@ -111,15 +116,19 @@ class Monitor:
         self.settings, self.problem, self.run, self.validation = settings, problem, run, validation
         self.next_check = FEWEST_ROUNDS
         most = max(MOST_ROUNDS, MOST_DRAWS_A_ROW * problem.rows.n // run.batch)
-        self.effort = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit).start()
+        limits = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit)
+        self.effort = limits.start(problem.deadline)
         self.progress = GapProgress(GAIN * settings.tol)
         self.objectives: list[float] = []  # the lowest up to each check
         self.errors: list[float] = []
 
     def ending(self) -> Status | None:
-        """Return how the run ends here, or None."""
+        """Return how the run ends here, or None; the state is offered to the keeper before anything is decided."""
+        self.problem.keeper.offer(self.state)
         self.effort.spent = self.run.t
         if (reached := self.effort.reached()) is not None:
+            if reached is Status.TIME_LIMIT:
+                self.problem.keeper.keep(self.state(), now=True)
             return reached
         if self.run.t < self.next_check:
             return None
@@ -136,6 +145,18 @@ class Monitor:
         if self.validation.size:
             self.errors.append(self.validation_error(iterate))
         self.progress.update(self.gain())
+        self.problem.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the run and what was checked so far, as a keeper takes it."""
+        checked = {"objectives": np.array(self.objectives), "errors": np.array(self.errors)}
+        return {"run": self.run.state(), "next_check": self.next_check, **checked}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has."""
+        self.run.restore(saved.part("run"))
+        self.next_check = int(saved.number("next_check"))
+        self.objectives, self.errors = (saved.array(name, None).tolist() for name in ("objectives", "errors"))
 
     def validation_error(self, iterate: Iterate) -> float:
         """Return the weighted share of misclassified validation rows."""

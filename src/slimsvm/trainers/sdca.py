@@ -8,6 +8,7 @@ The box is the only constraint, so each coordinate can move alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class SDCA(BinaryTrainer):
     passes: int = 1000
     replace: bool = False
     time_limit: float | None = None
+    starts_warm: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_passes(self.passes)

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..clock import check_time_limit
 from ..goals import Novelty, Regression
 from ..limits import Limits
+from ..rows.base import GivenRows
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
@@ -23,22 +25,27 @@ class SMO(BinaryTrainer):
     For classes it is the C-SVM, for regression the SVM with the epsilon-insensitive loss, for novelty the one-class SVM,
     which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
     -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
-    might never end.
+    might never end. `working_set` is the number of rows that a round solves for, None for 2,048 on the host and 4,096 on a
+    GPU. `time_limit` is in seconds for each output.
     """
 
     C: float = 1.0
     tol: float = 1e-3
     max_iter: int = -1
-    working_set: int = 2048
+    working_set: int | None = None
+    time_limit: float | None = None
     real_valued: ClassVar[bool] = True
+    starts_warm: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.working_set < 2:
+        check_time_limit(self.time_limit)
+        if self.working_set is not None and self.working_set < 2:
             raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
 
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""
-        return 4 * self.working_set
+        return 4 * (self.working_set or GivenRows.working_set)
 
     def solve_together(self, pairs: Pairs) -> None:
         """Solve the pairs of small classes, one class against all later ones in each thread."""
@@ -48,6 +55,8 @@ class SMO(BinaryTrainer):
         classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
 
         def solve(first: int) -> None:
+            if pairs.task.deadline.over:
+                return
             for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
                 pairs.store_class(first, found, self.tol)
 
@@ -62,20 +71,28 @@ class SMO(BinaryTrainer):
             case Regression():
                 return self._solve_regression(problem, problem.goal.epsilon, limit)
         run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
-        if problem.start is not None:
+        if not self._restored(run, problem) and problem.start is not None:
             run.begin_from(problem.start)
         run.solve(limit, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
     def _solve_regression(self, problem: Binary, epsilon: float, limit: float) -> Solution:
         run = Tube(problem.rows, problem.y, self.C * problem.weights, self)
-        if problem.start is not None:
+        if not self._restored(run.state, problem) and problem.start is not None:
             run.begin_from(problem.start)
         status = run.solve(epsilon, limit, problem.report)
         return Solution(run.coef, run.bias, run.state.steps, run.state.gap, status)
 
     def _solve_one_class(self, problem: Binary, nu: float, limit: float) -> Solution:
         run = OneClassState(problem.rows, problem.weights, nu, self)
-        run.begin_from(np.zeros(problem.rows.n) if problem.start is None else problem.start)
+        if not self._restored(run, problem):
+            run.begin_from(np.zeros(problem.rows.n) if problem.start is None else problem.start)
         run.solve(limit, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
+
+    def _restored(self, run: SmoState, problem: Binary) -> bool:
+        """Connect a run with the clock and the keeper of a problem, and return whether it goes on from a saved state."""
+        run.deadline, run.keeper, run.record = problem.deadline.within(self.time_limit), problem.keeper, problem.record
+        if problem.saved is not None:
+            run.restore(problem.saved)
+        return problem.saved is not None

@@ -24,6 +24,8 @@ class NormBudget(BinaryTrainer):
     budget: int | None = None
     prune: bool = False
     working_set: int = 2048
+    time_limit: float | None = None
+    starts_warm: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.any_norm(2 if self.budget is None else self.budget)  # checks the settings
@@ -35,7 +37,8 @@ class NormBudget(BinaryTrainer):
     def any_norm(self, budget: int | None) -> AnyNorm:
         """Return the same trainer in the general form."""
         norm, prune = type(self).norm(budget), budget if self.prune else None
-        return AnyNorm(self.C, self.tol, self.max_iter, norm, prune, working_set=self.working_set)
+        more = {"working_set": self.working_set, "time_limit": self.time_limit}
+        return AnyNorm(self.C, self.tol, self.max_iter, norm, prune, **more)  # type: ignore[arg-type]
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from ...checks import check_count
+from ...clock import Deadline, check_time_limit
 from ...kernels import Array
 from ...model import Fit, Status, Task
 from ...progress import no_progress
@@ -21,7 +22,8 @@ class OnlineTrainer:
     """Base of trainers that learn row by row on the host with at most `budget` points; each one names its `learner`.
 
     `fit` makes `passes` over the rows, each in a new random order unless `shuffle` is off. Streams use `begin` and `learn`;
-    they may be larger than memory. Rows of any home are fetched to the host a block at a time.
+    they may be larger than memory. Rows of any home are fetched to the host a block at a time. `time_limit` is in seconds;
+    the rows that it leaves out are not learned from.
     """
 
     weighted: ClassVar[bool] = False
@@ -31,8 +33,10 @@ class OnlineTrainer:
     budget: int | None = None
     passes: int = 1
     shuffle: bool = True
+    time_limit: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         if self.budget is not None:
             check_count(self.budget)
         if not isinstance(self.passes, Integral) or self.passes < 1:
@@ -40,7 +44,7 @@ class OnlineTrainer:
 
     def fit(self, task: Task, start: Array | None = None) -> Fit:  # noqa: ARG002
         """Learn from the rows of the task; online learners ignore `start`."""
-        state = self.begin(task)
+        state, deadline = self.begin(task), task.deadline.within(self.time_limit)
         n = task.targets.shape[0]
         for number in range(self.passes):
             order = task.rng.permutation(n) if self.shuffle else np.arange(n)
@@ -48,8 +52,11 @@ class OnlineTrainer:
             def report(part: float, number: int = number) -> None:
                 task.report("train", (number + part) / self.passes)
 
-            state = self.learn(state, task, order, report)
-        return Fit(state.expansion(task.rows.kernel), Status.PASSED, state.seen, None, np.nan, state)
+            state = self.learn(state, task, order, report, deadline)
+            if deadline.over:
+                break
+        status = Status.PASSED if state.seen == self.passes * n else Status.TIME_LIMIT
+        return Fit(state.expansion(task.rows.kernel), status, state.seen, None, np.nan, state)
 
     def begin(self, task: Task) -> State:
         """Return the state before the first row, for the kernel, the form of rows and the outputs of the task."""
@@ -61,11 +68,21 @@ class OnlineTrainer:
             rng=task.rng.spawn(1)[0],
         )
 
-    def learn(self, state: State, task: Task, order: Array, report: Callable[[float], None] = no_progress) -> State:
-        """Return the state after learning from the rows of the task in this order; the given state does not change."""
+    def learn(
+        self,
+        state: State,
+        task: Task,
+        order: Array,
+        report: Callable[[float], None] = no_progress,
+        deadline: Deadline | None = None,
+    ) -> State:
+        """Return the state after learning from the rows of the task in this order; the given state does not change.
+
+        At the deadline, the rest of the rows is left out.
+        """
         if self.budget is None:
             raise ValueError(f"{type(self).__name__} needs a budget: a number of support vectors, such as 100")
         room = min(self.budget + 1, state.coef.shape[0] + order.size)
         run = self.learner(self, state, room)
-        run.learn(task.rows, order, run.contest.classes(task.targets), task.weights, report)
+        run.learn(task.rows, order, run.contest.classes(task.targets), task.weights, report, deadline or Deadline())
         return run.state()

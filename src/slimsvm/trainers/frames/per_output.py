@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ...clock import Deadline
 from ...goals import Goal, OneVsRest
+from ...keeping import Keeper, Saved
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
-from ...pairs import PairCoefficients, PairTargets
+from ...pairs import PairCoefficients, PairDual, PairTargets
+from ...progress import not_recorded
 from ...rows.protocol import Rows
 from ...solvers.class_pairs import OneAgainst
 
@@ -28,6 +31,10 @@ class Binary:
     start: Array | None  # signed coefficients of an earlier run to start from
     report: Callable[[float], None]  # takes the share done
     goal: Goal = field(default_factory=lambda: OneVsRest(2))
+    deadline: Deadline = field(default_factory=Deadline)
+    keeper: Keeper = field(default_factory=Keeper)
+    saved: Saved | None = None  # the state to go on from
+    record: Callable[..., None] = not_recorded  # takes what was measured: record(gap=...)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,16 @@ class Solution:
     steps: int
     gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
+
+    def state(self) -> dict[str, Any]:
+        """Return the solution as a keeper takes it."""
+        return {"dual": self.dual, "bias": self.bias, "steps": self.steps, "gap": self.gap, "status": self.status.name}
+
+    @classmethod
+    def restored(cls, saved: Saved, n: int) -> Solution:
+        """Return the solution of n rows that a keeper has."""
+        numbers = int(saved.number("steps")), saved.number("gap"), Status[saved.value("status", str)]
+        return cls(saved.array("dual", n), saved.number("bias"), *numbers)
 
 
 class BinaryTrainer:
@@ -52,6 +69,10 @@ class BinaryTrainer:
     shared: ClassVar[bool] = False
     #: whether the targets of pairs of classes may be `PairTargets`
     takes_pairs: ClassVar[bool] = True
+    #: whether a run can start from the coefficients of an earlier one (warm_start)
+    starts_warm: ClassVar[bool] = False
+    #: whether a run offers its state to a keeper, and goes on from it to the same result (checkpoint)
+    resumes: ClassVar[bool] = False
 
     def solve(self, problem: Binary) -> Solution:
         """Train one output."""
@@ -64,17 +85,24 @@ class BinaryTrainer:
     def solve_together(self, pairs: Pairs) -> None:
         """Solve and store those pairs of classes that the method can solve many at a time; none by default."""
 
-    def fit(self, task: Task, start: Array | None = None) -> Fit:
+    def fit(self, task: Task, start: Array | PairDual | None = None) -> Fit:
         """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
         outputs: Pairs | _Columns = Pairs(task) if isinstance(task.targets, PairTargets) else _Columns(task)
         q = task.targets.shape[1]
         if isinstance(outputs, Pairs) and start is None:
             self.solve_together(outputs)
+            outputs.begun = outputs.done
         left = outputs.unsolved()
         rngs = task.rng.spawn(q) if left.size else []
 
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
+            keeper = task.keeper.within(f"output {column}")
+            state = keeper.saved()
+            saved = None if state is None else Saved(state)
+            if saved is not None and "dual" in saved.state:
+                outputs.store(column, Solution.restored(saved, rows.size))
+                return
             problem = Binary(
                 task.rows if rows.size == task.rows.n else task.rows.subset(rows),
                 y,
@@ -83,8 +111,16 @@ class BinaryTrainer:
                 None if start is None else start[rows, column],
                 partial(_report, task, outputs.done, q),
                 task.goal,
+                task.deadline.share(1 / max(q - outputs.begun, 1)),
+                keeper,
+                saved,
+                partial(task.record, phase="train"),
             )
-            outputs.store(column, self.solve(problem))
+            outputs.begun += 1
+            solution = self.solve(problem)
+            if solution.status is not Status.TIME_LIMIT:  # with more time a later run goes on
+                keeper.keep(solution.state())
+            outputs.store(column, solution)
 
         if q > 1 and outputs.largest() <= min(self.small(), task.rows.n - 1):
             task.rows.share_out(lambda number: train(int(left[number])), left.size)
@@ -101,7 +137,7 @@ class _Outputs:
         q = task.targets.shape[1]
         self.task, self.bias, self.steps, self.gap = task, np.zeros(q), np.zeros(q, dtype=np.int64), np.zeros(q)
         self.status: list[Status | None] = [None] * q
-        self.done = 0
+        self.done = self.begun = 0
 
     def problem(self, column: int) -> tuple[Array, Array]:
         """Return the rows that take part in an output, and their targets."""
@@ -111,7 +147,7 @@ class _Outputs:
         """Keep the coefficients of an output."""
         raise NotImplementedError
 
-    def model(self) -> tuple[Expansion, Array | None, Array]:
+    def model(self) -> tuple[Expansion, Any, Array]:
         """Return one expansion for all outputs, the coefficients of all rows, and the rows that are points, by class."""
         raise NotImplementedError
 
@@ -155,7 +191,7 @@ class _Columns(_Outputs):
         """Fill a column."""
         self.dual[self.members[column], column] = dual
 
-    def model(self) -> tuple[Expansion, Array | None, Array]:
+    def model(self) -> tuple[Expansion, Any, Array]:
         """Return the expansion on the rows that any output uses."""
         support = np.flatnonzero(self.dual.any(axis=1))
         if self.dual.shape[1] == 1 and not self.task.goal.real:  # two classes; the order is SVC's
@@ -199,12 +235,13 @@ class Pairs(_Outputs):
         self.done += int(solved.sum())
         _report(self.task, self.done, self.bias.size, 0.0)
 
-    def model(self) -> tuple[Expansion, Array | None, Array]:
+    def model(self) -> tuple[Expansion, Any, Array]:
         """Return the expansion, its points by class."""
         support = [rows[self.against[rows].any(axis=1)] for rows in self.targets.groups]
         index = np.concatenate(support)
         coef = PairCoefficients(self.against[index], np.array([rows.size for rows in support]))
-        return self.task.expansion(index, coef, self.bias), None, index  # type: ignore[arg-type]
+        dual = PairDual(self.against, self.targets)
+        return self.task.expansion(index, coef, self.bias), dual, index  # type: ignore[arg-type]
 
 
 def _report(task: Task, done: int, outputs: int, part: float) -> None:

@@ -78,10 +78,11 @@ class SequentialRun:
 
     def make_passes(self, passes: int, limits: Limits, goal: float) -> Status:
         """Make the passes of `run`; the limits are checked before each block."""
-        n, effort, progress = self.rows.n, limits.start(), GapProgress(goal)
+        n, effort, progress = self.rows.n, limits.start(self.problem.deadline), GapProgress(goal)
         last_step = int(min(passes * n, limits.iterations))
         while True:
             gap = self.gap()
+            self.problem.record(gap=gap)
             progress.update(gap)
             if gap <= goal:
                 return Status.CONVERGED

@@ -1,0 +1,152 @@
+"""The rows of a Dask array or data frame as parts that stay on the workers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Array
+from . import parts
+
+
+def require_dask() -> Any:
+    """Return `distributed`, or raise ImportError with the extra that has it."""
+    try:
+        import dask.array  # noqa: F401
+        import distributed
+    except ImportError as error:
+        raise ImportError('slimsvm.dask needs Dask; install it by pip install "slimsvm[dask]"') from error
+    return distributed
+
+
+class Partitions:
+    """Rows of numbers in parts on the workers of a cluster: where each part is, how many rows it has, and no rows.
+
+    Parts are results that Dask knows how to compute. A part that is lost with its worker is computed again, from the file
+    or the array that it came from.
+    """
+
+    def __init__(self, client: Any, held: Sequence[Any]) -> None:
+        self.client = client
+        self._all: Array | None = None
+        known: list[parts.PartSummary] = self.gathered(held, parts.summary)
+        kept = [number for number, each in enumerate(known) if each.count]  # an empty part has nothing to say
+        self.held, self.known = [held[number] for number in kept], [known[number] for number in kept]
+        self._check()
+
+    @classmethod
+    def of(cls, X: Any) -> Partitions:
+        """Return the rows of a Dask array or data frame, which are computed and kept on the workers."""
+        distributed = require_dask()
+        client = distributed.get_client()
+        if not hasattr(X, "dask"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, not a Dask array or data frame; make one with dask.array.from_array, or fit "
+                "SlimSVC or SlimSVR to it"
+            )
+        if hasattr(X, "chunks") and X.ndim == 2:
+            check_chunks(X)
+            X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        persisted = client.persist(X)
+        return cls(client, distributed.futures_of(persisted))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return sum(each.count for each in self.known), self.known[0].width
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the numbers."""
+        return np.dtype(self.known[0].dtype)
+
+    @cached_property
+    def offsets(self) -> Array:
+        """The number of the first row of each part, and the number of all rows."""
+        return np.concatenate([[0], np.cumsum([each.count for each in self.known])])
+
+    @property
+    def mean(self) -> Array:
+        """The mean row."""
+        return np.sum([each.total for each in self.known], axis=0) / self.shape[0]
+
+    def variance(self) -> float:
+        """Return the variance of all numbers."""
+        mean = float(self.mean.mean())
+        return sum(self.gathered(self.held, parts.spread, mean)) / (self.shape[0] * self.shape[1])
+
+    def fingerprint(self) -> str:
+        """Return what tells these rows from others."""
+        words = "".join(each.fingerprint for each in self.known)
+        return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
+
+    def everything(self) -> Array:
+        """Return all rows of a small problem, which come once."""
+        if self._all is None:
+            self._all = self[:]
+        return self._all
+
+    def __getitem__(self, index: Any) -> Array:
+        """Return a few rows as they are."""
+        numbers = np.arange(self.shape[0])[index]
+        out = np.empty((numbers.size, self.shape[1]), self.dtype)
+        places = locate(numbers, self.offsets)
+        for (_, where, _), rows in zip(places, self.selected(self.held, places, parts.taken), strict=True):
+            out[where] = rows
+        return out
+
+    # Work on the cluster.
+
+    def submitted(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return work(part, *arguments) for each part, as parts that stay on the workers."""
+        return [self.client.submit(work, part, *arguments, pure=False) for part in held]
+
+    def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return work(part, *arguments) for each part."""
+        return self.client.gather(self.submitted(held, work, *arguments))
+
+    def each(self, held: Sequence[Any], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return work(part, *its own arguments) for each part."""
+        futures = [self.client.submit(work, part, *own, pure=False) for part, own in zip(held, arguments, strict=True)]
+        return self.client.gather(futures)
+
+    def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
+        """Return work(part, rows) for each of the places of some rows."""
+        return self.each([held[number] for number, _, _ in places], work, [(local,) for _, _, local in places])
+
+    def _check(self) -> None:
+        if not self.known:
+            raise ValueError("X has no rows: all its partitions are empty")
+        for what, words in (("width", "their number of features"), ("dtype", "dtype")):
+            found = sorted({str(getattr(each, what)) for each in self.known})
+            if len(found) > 1:
+                raise ValueError(
+                    f"the partitions of X differ in {words}: {', '.join(found)}; give all of them the same, e.g. with "
+                    "X.astype('float32')"
+                )
+        bad = next((number for number, each in enumerate(self.known) if not each.finite), None)
+        if bad is not None:
+            raise ValueError(f"X contains NaN or infinity, first in partition {bad}; fill or drop such rows")
+
+
+def check_chunks(X: Any) -> None:
+    """Raise ValueError where the sizes of the chunks of a Dask array are not known."""
+    if any(math.isnan(size) for axis in X.chunks for size in axis):
+        raise ValueError(
+            "the chunk sizes of a Dask array are unknown, as after a selection of rows; call X.compute_chunk_sizes() first"
+        )
+
+
+def locate(index: Array, offsets: Array) -> list[tuple[int, Array, Array]]:
+    """Return for each part with some of the rows: its number, their places in `index`, and their numbers in the part."""
+    owner = np.searchsorted(offsets, index, side="right") - 1
+    found = []
+    for number in np.unique(owner).tolist():
+        where = np.flatnonzero(owner == number)
+        found.append((number, where, index[where] - offsets[number]))
+    return found

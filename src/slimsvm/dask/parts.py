@@ -1,0 +1,143 @@
+"""What is computed on one part of the rows: functions of values, without a cluster.
+
+Each takes a part, which stays where it is, and small arguments, and returns a small result or another part. None keeps
+anything between two calls. So a part that is lost with its machine can be computed again from where it came from, and any
+scheduler that holds values and calls functions can run them: Dask here, Ray's tasks on object references or Spark's
+mapPartitions on a cached RDD in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Array, InnerKernel, Kernel, Matrix
+from ..rows.host import HostRows
+from ..rows.host_against import HostAgainst
+from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_rows
+from ..rows.threads import Crew
+from ..rows.tiles import make_tiles, tiled_product
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """What is known of a part without its rows."""
+
+    count: int
+    width: int
+    dtype: str
+    finite: bool
+    total: Array  # (d,), the sum of the rows
+    fingerprint: str
+
+
+def summary(part: Any) -> PartSummary:
+    """Return what is known of a part."""
+    from ..estimators.checkpoints import fingerprint
+
+    rows = as_rows(part)
+    return PartSummary(
+        rows.shape[0],
+        rows.shape[1],
+        str(rows.dtype),
+        bool(np.isfinite(rows).all()),
+        rows.sum(axis=0, dtype=np.float64),
+        fingerprint(rows),
+    )
+
+
+def as_rows(part: Any) -> Array:
+    """Return a part of an array or a data frame as rows of numbers."""
+    rows = np.asarray(part.to_numpy() if hasattr(part, "to_numpy") else part)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"a part of the rows is an array of {rows.dtype} of shape {rows.shape}; give numbers, one row each"
+        )
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float32 if np.can_cast(rows.dtype, np.float32) else np.float64)
+    return rows
+
+
+def spread(part: Any, mean: float) -> float:
+    """Return the sum of squared differences of all numbers from a mean."""
+    return float(sum(np.square(rows - mean, dtype=np.float64).sum() for _, rows in Given(as_rows(part)).blocks()))
+
+
+def check_rows(part: Any, kernel: Kernel) -> None:
+    """Raise ValueError where the kernel is not defined for a row."""
+    kernel.check_rows(as_rows(part))
+
+
+def prepared(part: Any, dtype: str, centre: Array | None) -> Prepared:
+    """Return the rows of a part in the form of tiles: relative to the centre of all rows, in one precision."""
+    return Prepared(*copied_rows(Given(as_rows(part)), np.dtype(dtype), centre), centre)
+
+
+def radius(rows: Prepared) -> float:
+    """Return the largest squared norm of the rows."""
+    return float(rows.norms.max(initial=0.0))
+
+
+def taken(part: Any, index: Array) -> Array:
+    """Return a few rows as they are."""
+    return as_rows(part)[index]
+
+
+def prepared_rows(rows: Prepared, index: Array) -> tuple[Array, Array]:
+    """Return a few rows in the form of tiles, with their squared norms."""
+    return rows.values[index], rows.norms[index]
+
+
+def subset(rows: Prepared, index: Array) -> Prepared:
+    """Return some of the rows of a part as another part."""
+    return rows.take(index)
+
+
+def home(kernel: Kernel, rows: Prepared) -> HostRows:
+    """Return the rows of a part in the home of the machine that has them."""
+    return HostRows(kernel, rows.values, cache_mb=0.0, error=np.inf, crew=Crew(), prepared=rows)
+
+
+def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Array) -> Array:
+    """Return K(rows, points) @ V for points in the form of tiles."""
+    return tiled_product(make_tiles(kernel, rows, Prepared(values, norms, rows.centre)), V, Crew())
+
+
+def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array) -> Array:
+    """Return K(rows, points) @ V for any points; float64 where points far out spoil float32."""
+    if not isinstance(kernel, InnerKernel):
+        return tiled_product(make_tiles(kernel, rows, plain_rows(points)), V, Crew())
+    there = rows.like(points)
+    if rows.values.dtype == np.float32 and float32_error(kernel, there) > FLOAT32_ERROR:
+        rows = rows.doubled()
+        there = rows.like(points)
+    return tiled_product(make_tiles(kernel, rows, there), V, Crew())
+
+
+def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostAgainst:
+    """Return K(rows, points) of a part, as another part; points that are not `placed` are moved to the centre first."""
+    if not placed and rows.centre is not None:
+        points = points - rows.centre
+    return HostAgainst(home(kernel, rows), np.asarray(points, dtype=np.float64), placed=True, exact=exact)
+
+
+def answer(matrix: HostAgainst, method: str, *arguments: Any) -> Any:
+    """Return what K(rows, points) of a part answers."""
+    return getattr(matrix, method)(*arguments)
+
+
+def changed(matrix: HostAgainst, method: str, *arguments: Any) -> HostAgainst:
+    """Return K(rows, points) of a part with other points; the given one stays as it is."""
+    other = HostAgainst(matrix.rows, matrix.points[:0], placed=True, exact=matrix.exact)
+    other.K, other.points, other.placed, other.prepared = matrix.K, matrix.points, matrix.placed, matrix.prepared
+    if method == "first":
+        return other.first(*arguments)
+    getattr(other, method)(*arguments)
+    return other
+
+
+def features(matrix: HostAgainst, T: Array) -> Prepared:
+    """Return rows K @ T of the linear kernel, as another part."""
+    return matrix.features(T).prepared

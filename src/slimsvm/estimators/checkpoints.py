@@ -1,0 +1,249 @@
+"""Checkpoints: the state of a long fit in a file, from which the same fit goes on after the process has died.
+
+The file is a container of `files.container`: checked before anything is used, without pickle, written completely or not at
+all. It belongs to one version of slimsvm, one set of rows and labels, and one set of settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..checks import check_positive
+from ..files.container import entry_of, pack_file, unpack_file, write_whole
+from ..keeping import Keeper, State
+from ..kernels import Array, Matrix
+from ..rows.threads import blocks
+from ..text import short
+
+#: of the states in a file; raised when a method needs other states
+FORMAT = 1
+#: rows that are hashed at a time
+HASHED_ROWS = 1 << 14
+#: parameters that may differ between the run that left a checkpoint and the one that goes on
+FREE = {"checkpoint", "checkpoint_seconds", "time_limit", "verbose", "random_state"}
+
+
+class Checkpoint:
+    """The states of all parts of a fit, and the file they are saved in every so many seconds."""
+
+    def __init__(self, path: Path, seconds: float, identity: dict[str, Any], seed: int) -> None:
+        self.path, self.seconds, self.identity, self.seed = path, seconds, identity, seed
+        self.states: dict[str, State] = {}
+        self.found: dict[str, State] = {}  # in the file, and not yet gone on from
+        self.written = perf_counter()
+        self.offered: dict[str, float] = {}  # when each part was saved last
+        self.lock = threading.RLock()  # outputs are trained by several threads
+        self.failed = False
+
+    @classmethod
+    def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> Checkpoint:
+        """Return the checkpoint of a fit: with the states in its file, or empty where there is no file yet."""
+        place = checked_path(path)
+        checkpoint = cls(place, seconds, identity, seed)
+        if place.exists():
+            checkpoint._read()
+        return checkpoint
+
+    @property
+    def keeper(self) -> Keeper:
+        """Where the fit leaves its states."""
+        return FileKeeper(self, "")
+
+    def offer(self, name: str, state: Callable[[], State]) -> None:
+        """Save the state of a part if that was not done for `seconds`."""
+        with self.lock:
+            if perf_counter() - self.offered.setdefault(name, self.written) >= self.seconds:
+                self.offered[name] = perf_counter()
+                self.states[name] = state()
+                self.write()
+
+    def keep(self, name: str, state: State, now: bool) -> None:
+        """Keep the state of a part, and save all states with `now` or if that was not done for `seconds`."""
+        with self.lock:
+            self.states[name] = state
+            if now or perf_counter() - self.written >= self.seconds:
+                self.write()
+
+    def write(self) -> None:
+        """Save all states; where that fails the old file stays, and the fit goes on after a warning."""
+        arrays: dict[str, Array] = {}
+        with self.lock:
+            states = {name: _packed(state, arrays) for name, state in {**self.found, **self.states}.items()}
+            entry = {"format": FORMAT, "identity": self.identity, "seed": self.seed, "states": states}
+            try:
+                write_whole(self.path, pack_file({"slimsvm": version("slimsvm"), "checkpoint": entry}, arrays))
+            except OSError as error:
+                if not self.failed:
+                    old = "the one before it stays" if self.path.exists() else "there is none yet"
+                    warnings.warn(
+                        f"the checkpoint {str(self.path)!r} could not be written ({error.strerror or error}); {old}, and "
+                        "the fit goes on. Make room on the disk: it is tried again",
+                        UserWarning,
+                        stacklevel=2,
+                    )
+                self.failed = True
+            self.written = perf_counter()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Save all states at the end of a `with` block, whichever way it ends."""
+        try:
+            yield
+        finally:
+            self.write()
+
+    def remove(self) -> None:
+        """Delete the file of a fit that is complete."""
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        """Take over the states in the file, or raise ValueError where it is not of this fit."""
+        try:
+            header, arrays = unpack_file(self.path.read_bytes())
+            if "checkpoint" not in header:
+                raise ValueError("it is a model, no checkpoint; give another name")
+            entry = entry_of(header, "checkpoint", dict)
+            self._check(entry, header.get("slimsvm"))
+            self.seed = entry_of(entry, "seed", int)
+            self.found = {name: _unpacked(state, arrays) for name, state in entry_of(entry, "states", dict).items()}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error
+
+    def _check(self, entry: dict[str, Any], written_by: Any) -> None:
+        theirs, ours = entry_of(entry, "identity", dict), self.identity
+        if written_by != version("slimsvm") or entry.get("format") != FORMAT:
+            raise ValueError(
+                f"slimsvm {short(written_by)} wrote it, and this is {version('slimsvm')}; finish the fit there or delete it"
+            )
+        if theirs.get("data") != ours["data"]:
+            raise ValueError("it is of other rows, labels or weights; give those, or delete it to begin anew")
+        before = entry_of(theirs, "settings", dict)
+        changed = sorted(
+            name for name in before.keys() | ours["settings"] if before.get(name) != ours["settings"].get(name)
+        )
+        if changed:
+            words = ", ".join(f"{name} was {short(before.get(name))}" for name in changed[:3])
+            raise ValueError(f"it is of other settings ({words}); set them back, or delete it to begin anew")
+
+
+class FileKeeper(Keeper):
+    """The keeper of one part of a fit, by its name in the checkpoint."""
+
+    def __init__(self, checkpoint: Checkpoint, name: str) -> None:
+        self.checkpoint, self.name = checkpoint, name
+
+    def within(self, name: str) -> Keeper:
+        """Return the keeper of a part."""
+        return FileKeeper(self.checkpoint, f"{self.name}/{name}")
+
+    def saved(self) -> State | None:
+        """Return the state in the file, once: whoever asks a second time begins anew."""
+        with self.checkpoint.lock:
+            state = self.checkpoint.found.pop(self.name, None)
+            if state is not None:
+                self.checkpoint.states.setdefault(self.name, state)
+            return state
+
+    def offer(self, state: Callable[[], State]) -> None:
+        """Save the state if the time for it has come."""
+        self.checkpoint.offer(self.name, state)
+
+    def keep(self, state: State, *, now: bool = False) -> None:
+        """Keep a state."""
+        self.checkpoint.keep(self.name, state, now)
+
+
+def checked_path(path: Any) -> Path:
+    """Return where a checkpoint is written; raise before hours of work where that cannot be."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"checkpoint must be the name of a file, or None, not {path!r}")
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
+        raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}: there is no folder that can be written to")
+    if place.exists() and not place.is_file():
+        raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}, which is not a file")
+    return place
+
+
+def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str, Any]]]) -> None:
+    """Raise ValueError where a fit with a checkpoint uses a method that cannot go on; `methods` are (what, it, table)."""
+    check_positive("checkpoint_seconds", estimator.checkpoint_seconds)
+    if estimator.checkpoint is None:
+        return
+    checked_path(estimator.checkpoint)
+    for what, method, table in methods:
+        if not getattr(method, "resumes", False):
+            able = sorted(name for name, kind in table.items() if getattr(kind, "resumes", False))
+            raise ValueError(
+                f"the {what} {type(method).__name__} cannot go on from a checkpoint; those that can are {able}. Give one "
+                "of them, or checkpoint=None"
+            )
+
+
+def identity_of(estimator: Any, X: Matrix, labels: Array, weights: Array) -> dict[str, Any]:
+    """Return what tells a fit from others: a hash of rows, labels and weights, and the settings in words."""
+    settings = {name: _words(value) for name, value in estimator.get_params(deep=False).items() if name not in FREE}
+    if isinstance(estimator.random_state, int | np.integer):
+        settings["random_state"] = _words(estimator.random_state)
+    settings["classes"] = _words(getattr(estimator, "classes_", None))
+    return {"data": fingerprint(X, labels, weights), "settings": settings}
+
+
+def fingerprint(X: Matrix, *columns: Array) -> str:
+    """Return a hash of rows and of vectors that belong to them, without a copy of all rows."""
+    digest = hashlib.blake2b(digest_size=16)
+    if hasattr(X, "fingerprint"):  # rows in parts, each of which has a hash of its own
+        digest.update(X.fingerprint().encode())
+        X = np.empty(0)
+    parts: list[Any] = [X.data, X.indices, X.indptr] if issparse(X) else [X]
+    for part in (*parts, *columns):
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
+        for some in blocks(part.shape[0], HASHED_ROWS):
+            digest.update(np.ascontiguousarray(part[some]).data)
+    return digest.hexdigest()
+
+
+def _words(value: Any) -> str:
+    """Return a setting in words that are the same in every process."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return f"{type(value).__name__}({inner})"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+
+
+def _packed(value: Any, arrays: dict[str, Array]) -> Any:
+    """Return a state as JSON; arrays are collected under names that the JSON refers to."""
+    if isinstance(value, np.ndarray):
+        name = str(len(arrays))
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, dict):
+        return {key: _packed(item, arrays) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(item, arrays) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unpacked(value: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"array"}:
+        return arrays[value["array"]]
+    return {key: _unpacked(item, arrays) for key, item in value.items()}

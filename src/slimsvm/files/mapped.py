@@ -1,0 +1,178 @@
+"""Rows that may be larger than memory, as mapped files: NumPy's .npy as it is, Parquet and LIBSVM text converted once.
+
+Training reads a row here and a row there, which Parquet and text do not allow. So they are converted, a batch at a time, to
+a temporary file that is mapped as an array (`rows.memory`). That takes one pass over the file and as much disk as the
+numbers need. Rows that are kept as .npy need no such pass.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..kernels import Array, Matrix
+from ..rows.memory import mapped_empty
+from ..rows.precision import SPARSE_DENSITY
+from ..rows.threads import blocks
+
+#: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
+BATCH = 1 << 16
+
+
+def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
+    """Return the rows of an .npy file as a mapped array, and one of its columns as labels."""
+    try:
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (EOFError, TypeError, ValueError) as error:
+        have = os.path.getsize(path)
+        raise ValueError(
+            f"it is no .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
+            "with numpy.save"
+        ) from error
+    if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
+        raise ValueError(f"it is an array of {table.dtype} of shape {table.shape}; give numbers, one row each")
+    column = _column(target, [], table.shape[1]) if labels or target is not None else None
+    check_finite(table)
+    if column is None:
+        return table, None
+    X = without_column(table, column)
+    return X, np.array(table[:, column])
+
+
+def without_column(table: Array, column: int) -> Array:
+    """Return all other columns: a view where the column is the first or last, else a copy in a file."""
+    if column in (0, table.shape[1] - 1):
+        return table[:, 1:] if column == 0 else table[:, :-1]
+    X = mapped_empty((table.shape[0], table.shape[1] - 1), table.dtype)
+    for some in blocks(table.shape[0], BATCH):
+        X[some] = np.delete(table[some], column, axis=1)
+    return X
+
+
+def check_finite(table: Array) -> None:
+    """Raise ValueError with the place of the first number that is none, reading a batch at a time."""
+    for some in blocks(table.shape[0], BATCH):
+        bad = np.argwhere(~np.isfinite(table[some])) if table.dtype.kind == "f" else np.empty((0, 2), dtype=np.intp)
+        if bad.size:
+            row, column = int(bad[0, 0]) + some.start, int(bad[0, 1])
+            raise ValueError(f"it has {table[row, column]} at {[row, column]}; fill or drop such rows")
+
+
+def open_parquet(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
+    """Return the columns of a Parquet file as a mapped array, and one of them as labels (extra `parquet`)."""
+    pyarrow, parquet = _pyarrow()
+    try:
+        file = parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"it is no Parquet file, or damaged ({error})") from error
+    names, count = file.schema_arrow.names, file.metadata.num_rows
+    if not count:
+        raise ValueError("it has no rows")
+    column = _column(target, names, len(names)) if labels or target is not None else None
+    kept = [number for number in range(len(names)) if number != column]
+    dtype = _dtype_of(file.schema_arrow, kept)
+    X, y, row = mapped_empty((count, len(kept)), dtype), [], 0
+    for batch in file.iter_batches(BATCH):
+        for place, number in enumerate(kept):
+            X[row : row + batch.num_rows, place] = _numbers(batch.column(number), names[number], row)
+        if column is not None:
+            y.append(_labels(batch.column(column), names[column], row))
+        row += batch.num_rows
+    check_finite(X)
+    return X, None if column is None else np.concatenate(y)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError('Parquet files need pyarrow; install it by pip install "slimsvm[parquet]"') from error
+    return pyarrow, parquet
+
+
+def _column(target: str | int | None, names: list[str], count: int) -> int:
+    """Return the number of the column with the labels."""
+    if target in names:
+        return names.index(str(target))
+    try:
+        column = int(-1 if target is None else target)
+    except ValueError:
+        raise ValueError(f"it has no column {target!r}; it has {names[:20] or f'{count} columns, by number'}") from None
+    if count < 2 or not -count <= column < count:
+        raise ValueError(f"it has no column {column} besides its features; its columns are numbered from 0 to {count - 1}")
+    return column % count
+
+
+def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:
+    """Return float32 where that holds all columns exactly, else float64; ValueError for columns that are no numbers."""
+    kinds = []
+    for number in kept:
+        field = schema.field(number)
+        try:
+            kinds.append(np.dtype(field.type.to_pandas_dtype()))
+        except (NotImplementedError, TypeError):
+            kinds.append(np.dtype(object))
+        if kinds[-1].kind not in "biuf":
+            raise ValueError(
+                f"its column {field.name!r} is of type {field.type}; features must be numbers. Encode it, e.g. with "
+                "OrdinalEncoder or OneHotEncoder, or name it as target where it has the labels"
+            )
+    return np.dtype(np.float32 if all(np.can_cast(kind, np.float32) for kind in kinds) else np.float64)
+
+
+def _numbers(values: Any, name: str, row: int) -> Array:
+    """Return one column of a batch; ValueError where it has nulls."""
+    if values.null_count:
+        first = row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        raise ValueError(f"its column {name!r} has a null in row {first}; fill or drop such rows")
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _labels(values: Any, name: str, row: int) -> Array:
+    found = _numbers(values, name, row)
+    return found.astype(str) if found.dtype == object else found
+
+
+class CsrFile:
+    """Sparse rows that are added batch after batch, in temporary files that are open for the time of a `with` block."""
+
+    def __init__(self) -> None:
+        self.files = tempfile.TemporaryFile(prefix="slimsvm-"), tempfile.TemporaryFile(prefix="slimsvm-")  # noqa: SIM115
+        self.counts: list[Array] = []
+        self.width = 0
+
+    def __enter__(self) -> CsrFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self.files:
+            file.close()
+
+    def add(self, rows: csr_array) -> None:
+        """Add rows behind those there are."""
+        self.files[0].write(rows.data.astype(np.float64).tobytes())
+        self.files[1].write(rows.indices.astype(np.int32).tobytes())
+        self.counts.append(np.diff(rows.indptr))
+        self.width = max(self.width, rows.shape[1])
+
+    def rows(self, n_features: int | None) -> Matrix:
+        """Return all rows: a mapped CSR array, or written out in a mapped file where few entries are zero."""
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts), dtype=np.int64)])
+        shape, nonzeros = (starts.size - 1, n_features or self.width), int(starts[-1])
+        parts: list[Any] = []
+        for file, dtype in zip(self.files, (np.float64, np.int32), strict=True):
+            file.flush()  # the mapping goes on when the file is closed
+            parts.append(np.asarray(np.memmap(file, dtype=dtype, mode="r", shape=(nonzeros,))) if nonzeros else [])
+        rows = csr_array((*parts, starts.astype(np.int32 if nonzeros < 2**31 else np.int64)), shape=shape)
+        if nonzeros < SPARSE_DENSITY * shape[0] * shape[1]:
+            return rows
+        dense = mapped_empty(shape, np.float64)
+        for some in blocks(shape[0], BATCH):
+            dense[some] = rows[some].toarray()
+        return dense

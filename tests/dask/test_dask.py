@@ -1,0 +1,209 @@
+"""Fits on a real cluster of worker processes on the loopback address."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("dask.array", reason="dask is not installed")
+pytest.importorskip("dask.dataframe", reason="dask is not installed")
+
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+import pandas as pd  # noqa: E402
+
+import slimsvm  # noqa: E402
+from slimsvm import SlimSVC, SlimSVR  # noqa: E402
+from slimsvm.dask import DaskSlimSVC, DaskSlimSVR  # noqa: E402
+from slimsvm.dask import rows as cluster_rows  # noqa: E402
+from slimsvm.dask.partitions import Partitions  # noqa: E402
+from slimsvm.dask.rows import DaskRows  # noqa: E402
+from slimsvm.estimators import fit_reporting  # noqa: E402
+from slimsvm.kernels import RBF, Laplacian  # noqa: E402
+from slimsvm.reducers import Slim  # noqa: E402
+from slimsvm.rows.host import HostRows  # noqa: E402
+from slimsvm.solvers.point_search import Schedule  # noqa: E402
+from slimsvm.trainers.sbp import SBP  # noqa: E402
+from slimsvm.trainers.smo import SMO  # noqa: E402
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX"),
+    pytest.mark.filterwarnings("default"),  # those of Dask and its event loop are not ours
+    pytest.mark.xdist_group("dask"),
+]
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(900, 4)) + 2.0
+y = np.where((X[:, 0] - 2) * (X[:, 1] - 2) + 0.2 * rng.normal(size=900) > 0, "yes", "no")
+CHUNKS = (250, 4)
+#: each step of slim on the rows of a cluster is a journey
+QUICK = Schedule(several_starts_up_to=0)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes, which a nanny starts again when they die; ends after a minute whatever happens."""
+    settings = {"distributed.comm.timeouts.connect": "30s", "distributed.scheduler.allowed-failures": 10}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as made,
+        distributed.Client(made, timeout=30),
+    ):
+        yield made
+
+
+@pytest.fixture
+def remote(monkeypatch, cluster):  # noqa: ARG001
+    """Rows stay on the workers, however few they are."""
+    monkeypatch.setattr(cluster_rows, "LOCAL_VALUES", 0)
+
+
+@pytest.fixture
+def ends():
+    """Fail a test that does not end by itself."""
+
+    def too_long(*_):
+        pytest.fail("it does not end")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+pytestmark.append(pytest.mark.usefixtures("ends"))
+
+
+@pytest.mark.usefixtures("remote")
+@pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.3)], ids=lambda kernel: kernel.name)
+def test_the_home_answers_as_that_of_the_host(kernel):
+    """The protocol of rows, for parts in order and for rows picked in another order."""
+    pick = rng.permutation(900)[:600]
+    there = DaskRows(kernel, Partitions.of(da.from_array(X, chunks=CHUNKS)), error=0.0, index=pick)
+    here = HostRows(kernel, X, error=0.0, index=pick)
+    some, V = rng.permutation(600)[:40], rng.normal(size=(40, 2))
+    close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
+    assert (there.n, there.d, there.dtype) == (here.n, here.d, here.dtype)
+    for index in (None, rng.permutation(600)[:300]):
+        a, b = (rows if index is None else rows.subset(index) for rows in (there, here))
+        chosen = some[some < a.n]
+        values = V[: chosen.size]
+        close(a.product(X[:40], V), b.product(X[:40], V))
+        close(a.product_of(chosen, values), b.product_of(chosen, values))
+        close(a.block(chosen, chosen[:9]), b.block(chosen, chosen[:9]))
+        close(a.diagonal(), b.diagonal())
+        close(a.take(chosen), b.take(chosen))
+        close(a.mean(chosen), b.mean(chosen))
+        close(a.fetch(chosen).block(np.arange(5)), b.fetch(chosen).block(np.arange(5)))
+        W, group, weights = rng.normal(size=(a.n, 2)), np.arange(a.n) % 3, rng.random(a.n)
+        for first, second in ((a.against(X[:7]), b.against(X[:7])),):
+            for handle in (first, second):
+                handle.append(X[7:9])
+                handle.keep(np.array([8, 0, 3, 5]))
+            close(first.times(V[:4]), second.times(V[:4]))
+            close(first.back(W), second.back(W))
+            close(first.back(W[:3], np.array([5, 1, 7])), second.back(W[:3], np.array([5, 1, 7])))
+            close(first.curvature(np.arange(0, a.n, 2), weights), second.curvature(np.arange(0, a.n, 2), weights))
+            close(first.curvature(np.arange(9), weights, 2), second.curvature(np.arange(9), weights, 2))
+            close(first.pullback(W, V[:4]), second.pullback(W, V[:4]))
+            close(first.group_means(group, weights), second.group_means(group, weights))
+            close(first.column(2), second.column(2))
+            close(first.first(2).times(V[:2]), second.first(2).times(V[:2]))
+            assert (first.nearest() == second.nearest()).all()
+            assert first.largest_square() == pytest.approx(second.largest_square())
+            close(first.features(V[:4]).block(np.arange(6)), second.features(V[:4]).block(np.arange(6)))
+
+
+@pytest.mark.usefixtures("remote")
+def test_the_optimum_is_that_of_a_local_fit():
+    rows, labels = da.from_array(X, chunks=CHUNKS), da.from_array(y, chunks=400)  # partitioned differently
+    found = DaskSlimSVC(C=5.0, tol=1e-4, trainer=SMO(working_set=200)).fit(rows, labels)
+    local = SlimSVC(C=5.0, tol=1e-4, trainer=SMO(working_set=200)).fit(X, y)
+    np.testing.assert_allclose(found.to_local().decision_function(X), local.decision_function(X), atol=1e-3)
+    assert (found.support_ == local.support_).mean() > 0.95
+    answers = found.predict(rows)
+    assert answers.chunks == (rows.chunks[0],)
+    assert (answers.compute() == found.to_local().predict(X)).all()
+    np.testing.assert_allclose(found.decision_function(rows).compute(), found.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.usefixtures("remote")
+def test_a_small_model_and_its_files(tmp_path):
+    rows, labels = da.from_array(X[:400].astype(np.float32), chunks=CHUNKS), da.from_array(y[:400], chunks=250)
+    settings = {"trainer": SBP(max_iter=5), "reducer": Slim(steps=1, schedule=QUICK), "random_state": 0}
+    with pytest.warns(match="SBP stopped at max_iter"):
+        found = DaskSlimSVC(1, **settings).fit(rows, labels)
+    slimsvm.save(found.to_local(), tmp_path / "m.slim")
+    assert (slimsvm.load(tmp_path / "m.slim").predict(X) == found.predict(X)).all()
+    assert found.path_.sizes == [1]
+
+
+@pytest.mark.usefixtures("remote")
+def test_a_lost_worker_is_no_harm(cluster):
+    rows, labels = da.from_array(X, chunks=CHUNKS), da.from_array(y, chunks=250)
+    killed = []
+
+    def kill(_, done):
+        if done > 0 and not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = fit_reporting(DaskSlimSVC(C=5.0, trainer=SMO(working_set=100)), rows, labels, report=kill)
+    assert killed
+    local = SlimSVC(C=5.0, trainer=SMO(working_set=100)).fit(X, y)
+    np.testing.assert_allclose(found.to_local().decision_function(X), local.decision_function(X), atol=0.02)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_data_frames_regression_and_small_problems():
+    """Rows of a small problem come to the process that leads; the model is the local one."""
+    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=3)
+    target = dd.from_pandas(pd.Series(X[:, 0] * X[:, 1]), npartitions=3)
+    found, local = DaskSlimSVR(C=5.0).fit(table, target), SlimSVR(C=5.0).fit(X, X[:, 0] * X[:, 1])
+    assert found.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_allclose(found.predict(table).compute(), local.predict(X), atol=1e-3)
+    few = DaskSlimSVC(4, trainer=None, random_state=0).fit(da.from_array(X[:200], chunks=(90, 4)), y[:200])
+    same = SlimSVC(4, trainer=None, random_state=0).fit(X[:200], y[:200])
+    np.testing.assert_allclose(few.decision_function(X), same.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.usefixtures("remote")
+def test_a_class_of_one_partition_and_an_empty_partition():
+    order = np.argsort(y, kind="stable")  # the first partitions have one class alone
+    whole = da.from_array(X[order], chunks=CHUNKS)
+    rows = da.concatenate([whole[:250], whole[:0], whole[250:]])
+    found = DaskSlimSVC(trainer=SMO(working_set=200)).fit(rows, y[order])
+    assert found.classes_.tolist() == ["no", "yes"]
+    assert (found.predict(rows).compute() == y[order]).mean() > 0.85
+
+
+@pytest.mark.usefixtures("cluster")
+def test_rows_that_cannot_be_used():
+    rows = da.from_array(X, chunks=CHUNKS)
+    with pytest.raises(ValueError, match=r"chunk sizes of a Dask array are unknown.*X.compute_chunk_sizes\(\)"):
+        DaskSlimSVC().fit(rows[rows[:, 0] > 2], y)
+    mixed = da.concatenate([rows[:250], rows[250:].map_blocks(np.float32, dtype=np.float64)])
+    with pytest.raises(ValueError, match="the partitions of X differ in dtype: float32, float64"):
+        DaskSlimSVC().fit(mixed, y)
+    with pytest.raises(ValueError, match="y has 899 entries, and X has 900 rows"):
+        DaskSlimSVC().fit(rows, y[1:])
+    with pytest.raises(ValueError, match="X contains NaN or infinity, first in partition 1"):
+        DaskSlimSVC().fit(da.where(da.arange(900, chunks=250)[:, None] == 300, np.nan, rows), y)
+    with pytest.raises(TypeError, match="X is a ndarray, not a Dask array or data frame"):
+        DaskSlimSVC().fit(X, y)
+    with pytest.raises(ValueError, match="X has no rows: all its partitions are empty"):
+        DaskSlimSVC().fit(rows[:0], y[:0])
+    with pytest.raises(ValueError, match="scoring needs rows in one process"):
+        DaskSlimSVC(scoring="accuracy").fit(rows, y)
+    with pytest.raises(ValueError, match="rows of weight 0 count as absent"):
+        DaskSlimSVC().fit(rows, y, sample_weight=np.arange(900))
+    with pytest.raises(ValueError, match="a precomputed kernel has no rows to share out"):
+        DaskRows(slimsvm.kernels.Precomputed(), Partitions.of(rows))

@@ -1,0 +1,278 @@
+"""Fits that die and go on: the model is that of a fit that was not disturbed, bit for bit."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import make_classification, make_moons
+
+import slimsvm
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
+from slimsvm.estimators import checkpoints
+from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
+from slimsvm.model import Status
+from slimsvm.reducers import REDUCERS, Slim
+from slimsvm.trainers import TRAINERS
+from slimsvm.trainers.sbp import SBP
+from slimsvm.trainers.smo import SMO
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing is saved after it."""
+
+
+@pytest.fixture
+def die(monkeypatch):
+    """die(k): a process that ends right after it has written its k-th checkpoint."""
+    write = Checkpoint.write
+
+    def after(saves):
+        done = [0]
+
+        def writing(self):
+            if done[0] < saves:
+                write(self)
+                done[0] += 1
+                if done[0] == saves:
+                    raise Killed
+
+        monkeypatch.setattr(Checkpoint, "write", writing)
+
+    yield after
+    monkeypatch.setattr(Checkpoint, "write", write)
+
+
+def rows_of(n, d=6, classes=2, seed=0):
+    return make_classification(n, d, n_informative=d - 1, n_redundant=0, n_classes=classes, flip_y=0.1, random_state=seed)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
+X, y = rows_of(700)
+X3, y3 = rows_of(300, classes=3)
+SMALL = Slim(steps=6)
+#: the estimator, its rows, and the saves after which it dies
+FITS = {
+    "smo, rounds": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), X, y, (1, 4, 9)),
+    "smo, active rows": (SlimSVC(C=0.3, gamma=0.02, trainer=SMO(working_set=16)), X, y, (3, 12, 40)),
+    "smo, kernel rows on demand": (SlimSVC(C=10.0, trainer=SMO(working_set=400)), X, y, (1,)),
+    "smo, sparse": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), csr_array(np.where(X > 1.2, X, 0.0)), y, (4,)),
+    "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(900, classes=3), (3, 20)),
+    "smo, regression": (SlimSVR(C=10.0, trainer=SMO(working_set=40)), X3, X3[:, 0] * X3[:, 1], (2, 7)),
+    "smo, novelty": (SlimOneClassSVM(nu=0.2, trainer=SMO(working_set=40)), X, None, (2,)),
+    "sbp": (SlimSVC(trainer=SBP(max_iter=60), random_state=0), X, y, (1, 30)),
+    "sbp, paper's steps": (SlimSVC(trainer=SBP(max_iter=40, batch=1), random_state=0), X, y, (20,)),
+    "sbp, early stopping": (SlimSVC(trainer=SBP(max_iter=90, early_stopping=True), random_state=0), X, y, (70,)),
+    "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 6)),
+    "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
+    "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
+    "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
+    "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
+    "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
+}
+
+
+def same(a, b):
+    """Assert that two fitted estimators are equal to the last bit."""
+    assert (a.status_, a.n_iter_) == (b.status_, b.n_iter_)
+    for name in ("points", "coef", "bias"):
+        mine, theirs = (np.asarray(getattr(each.model_, name)) for each in (a, b))
+        if mine.dtype == object:
+            mine, theirs = (each.item().toarray() for each in (mine, theirs))
+        np.testing.assert_array_equal(mine, theirs)
+    assert (a.path_ is None) == (b.path_ is None)
+    if a.path_ is not None:
+        assert (a.path_.sizes, a.path_.errors) == (b.path_.sizes, b.path_.errors)
+
+
+def saving(estimator, path):
+    """The estimator with a checkpoint that is written at every chance."""
+    return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=path, checkpoint_seconds=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "saves"), [(name, saves) for name, fit in FITS.items() for saves in fit[3]], ids=lambda value: str(value)
+)
+def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, die, tmp_path):
+    estimator, rows, labels, _ = FITS[name]
+    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
+    die(saves)
+    with pytest.raises(Killed):
+        saving(estimator, tmp_path / "state").fit(rows, labels)
+    die(10**9)
+    resumed = saving(estimator, tmp_path / "state").fit(rows, labels)
+    same(resumed, whole)
+    assert resumed.n_kernel_evals_ < whole.n_kernel_evals_ + (saves == 1)  # it did not begin anew
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_that_dies_again_and_again_ends_all_the_same(die, tmp_path):
+    estimator, rows, labels, _ = FITS["smo, active rows"]
+    deaths = 0
+    for _ in range(200):
+        die(8)
+        try:
+            found = saving(estimator, tmp_path / "state").fit(rows, labels)
+            break
+        except Killed:
+            deaths += 1
+    assert deaths > 5
+    same(found, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+
+
+def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monkeypatch):
+    estimator, rows, labels, _ = FITS["slim, random seed"]
+    seeds = []
+    opened = Checkpoint.opened.__func__
+    monkeypatch.setattr(
+        Checkpoint, "opened", classmethod(lambda cls, *a: (found := opened(cls, *a), seeds.append(found.seed))[0])
+    )
+    die(2)
+    with pytest.raises(Killed):
+        saving(estimator, tmp_path / "state").fit(rows, labels)
+    die(10**9)
+    saving(estimator, tmp_path / "state").fit(rows, labels)
+    assert seeds[0] == seeds[1]
+
+
+def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
+    estimator, rows, labels, _ = FITS["smo, rounds"]
+    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
+    with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
+        short = saving(estimator, tmp_path / "state").set_params(time_limit=1e-6, checkpoint_seconds=60).fit(rows, labels)
+    assert short.status_ is Status.TIME_LIMIT
+    assert 0 < short.n_iter_ < whole.n_iter_
+    same(saving(estimator, tmp_path / "state").fit(rows, labels), whole)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"C": 2.0}, r"it is of other settings \(C was '1.0'\)"),
+        ({"random_state": 1}, "other settings .random_state was"),
+        ({"trainer": SMO(working_set=61)}, "other settings .trainer was"),
+        ({"X": X + 1e-9}, "it is of other rows, labels or weights"),
+        ({"y": 1 - y}, "it is of other rows, labels or weights"),
+    ],
+    ids=["C", "seed", "trainer", "rows", "labels"],
+)
+def test_a_checkpoint_of_another_fit_is_refused(changes, message, die, tmp_path):
+    estimator = saving(SlimSVC(trainer=SMO(working_set=60), random_state=0), tmp_path / "state")
+    die(1)
+    with pytest.raises(Killed):
+        estimator.fit(X, y)
+    die(10**9)
+    rows, labels = changes.pop("X", X), changes.pop("y", y)
+    before = (tmp_path / "state").read_bytes()
+    with pytest.raises(ValueError, match=f"cannot go on from the checkpoint .*{message}"):
+        estimator.set_params(**changes).fit(rows, labels)
+    assert (tmp_path / "state").read_bytes() == before
+
+
+@pytest.mark.parametrize("part", ["version", "format"])
+def test_a_checkpoint_of_another_version_is_refused(part, die, tmp_path, monkeypatch):
+    estimator = saving(SlimSVC(trainer=SMO(working_set=60)), tmp_path / "state")
+    die(1)
+    with pytest.raises(Killed):
+        estimator.fit(X, y)
+    die(10**9)
+    if part == "format":
+        monkeypatch.setattr(checkpoints, "FORMAT", 2)
+    else:
+        monkeypatch.setattr(checkpoints, "version", lambda _: "99")
+    with pytest.raises(ValueError, match="finish the fit there or delete it"):
+        estimator.fit(X, y)
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "state"
+    slimsvm.save(SlimSVC().fit(X[:50], y[:50]), path)
+    with pytest.raises(ValueError, match="it is a model, no checkpoint"):
+        SlimSVC(checkpoint=path).fit(X, y)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        SlimSVC(checkpoint=path).fit(X, y)
+
+
+def test_a_state_that_does_not_fit_the_rows_is_refused(die, tmp_path):
+    estimator = saving(SlimSVC(trainer=SMO(working_set=60)), tmp_path / "state")
+    die(1)
+    with pytest.raises(Killed):
+        estimator.fit(X, y)
+    die(10**9)
+    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    name = header["checkpoint"]["states"]["/training/output 0"]["alpha"]["array"]
+    arrays[name] = arrays[name][:-1]
+    header.pop("arrays")
+    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="no array 'alpha' of shape"):
+        estimator.fit(X, y)
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(die, tmp_path, monkeypatch):
+    estimator, rows, labels, _ = FITS["smo, rounds"]
+    path = tmp_path / "state"
+    die(2)
+    with pytest.raises(Killed):
+        saving(estimator, path).fit(rows, labels)
+    die(10**9)
+    before, removed = path.read_bytes(), []
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "write_whole", full)
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: removed.append(self.path.read_bytes()))
+    with pytest.warns(UserWarning, match="could not be written .No space left on device.; the one before it stays") as told:
+        resumed = saving(estimator, path).fit(rows, labels)
+    assert len(told) == 1
+    assert removed == [before]
+    same(resumed, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+
+
+@pytest.mark.parametrize("name", sorted(TRAINERS.keys() - {"smo", "sbp"}))
+def test_trainers_that_cannot_go_on_say_which_can(name, tmp_path):
+    with pytest.raises(ValueError, match=r"cannot go on from a checkpoint; those that can are \['sbp', 'smo'\]"):
+        SlimSVC(10, trainer=name, checkpoint=tmp_path / "state").fit(X, y)
+
+
+@pytest.mark.parametrize("name", sorted(REDUCERS.keys() - {"slim"}))
+def test_reducers_that_cannot_go_on_say_which_can(name, tmp_path):
+    with pytest.raises(ValueError, match=r"cannot go on from a checkpoint; those that can are \['slim'\]"):
+        SlimSVC(10, reducer=name, checkpoint=tmp_path / "state").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"checkpoint": 3}, "checkpoint must be the name of a file, or None"),
+        ({"checkpoint": "no/such/folder/state"}, "there is no folder that can be written to"),
+        ({"checkpoint": "."}, "which is not a file"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a number above 0"),
+    ],
+    ids=["no name", "no folder", "a folder", "no seconds"],
+)
+def test_impossible_checkpoints(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SlimSVC(**settings).fit(X, y)
+
+
+def test_a_saved_model_has_no_checkpoint(tmp_path):
+    slimsvm.save(SlimSVC(checkpoint=tmp_path / "state").fit(X[:50], y[:50]), tmp_path / "m.slim")
+    assert slimsvm.load(tmp_path / "m.slim").checkpoint is None
+
+
+def test_the_fingerprint_is_of_values_not_of_memory():
+    plain = fingerprint(X, y)
+    assert fingerprint(np.asfortranarray(X), y) == plain
+    assert fingerprint(np.repeat(X, 2, axis=1)[:, ::2], y) == plain
+    assert fingerprint(X.astype(np.float32), y) != plain
+    assert fingerprint(csr_array(X), y) != plain
+
+
+def test_moons_by_name(tmp_path):
+    """A path may be a str, and is made absolute when the fit begins."""
+    rows, labels = make_moons(60, random_state=0)
+    assert SlimSVC(checkpoint=str(tmp_path / "state")).fit(rows, labels).status_ is Status.CONVERGED
