@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test test-oldest test-newest coverage docs fuzz bench lint format sanitize wheels audit clean
+.PHONY: demo test test-oldest test-newest coverage docs fuzz bench reproduce reproduce-covtype lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -33,6 +33,13 @@ format: .venv/installed-dev
 docs: .venv/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q -d build/docs-cache docs build/docs
 	@echo "build/docs/index.html"
+
+# The experiments of the papers on the data in SLIMSVM_DATA: rows, figures and a page in docs/results/. A run that was stopped goes on.
+reproduce: .venv/installed-bench
+	$(BIN)/python -m benchmarks.reproduce
+
+reproduce-covtype: .venv/installed-bench
+	$(BIN)/python -m benchmarks.reproduce optimally_sparse_covtype
 
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from slimsvm import SlimSVC, export
 from slimsvm.cli.commands import run
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README, EXPORTING = ((Path(__file__).parents[1] / name).read_text() for name in ("README.md", "docs/exporting.md"))
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_examples_print_what_the_readme_shows():
     names = {}
     examples = re.findall(r"```python\n((?:(?!```).)*)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
-    assert [bool(shown) for _, shown in examples] == [True, False, True, True]
+    assert [bool(shown) for _, shown in examples] == [True, False, True]
     for code, shown in examples:
         # an example that prints nothing is run on fewer rows, where no small model may be within the tolerance
         scope = names if shown else names | {name: names[name][:150] for name in ("X", "y")}
@@ -39,11 +39,11 @@ def test_the_examples_print_what_the_readme_shows():
         names = scope | names
 
 
-def test_the_c_file_of_the_demo_has_the_head_that_the_readme_shows():
+def test_the_c_file_of_the_demo_has_the_head_that_the_documentation_shows():
     X, y = load_digits(return_X_y=True)
     X, _, y, _ = train_test_split(X, y, random_state=0)
     export(SlimSVC(100, C=10, random_state=0).fit(X, y), "digits.c", precision="int8")
-    head = re.search(r"```c\n(.*?)```", README, re.DOTALL)[1]
+    head = re.search(r"```c\n(.*?)```", EXPORTING, re.DOTALL)[1]
     assert Path("digits.c").read_text().startswith(head)
 
 
@@ -71,3 +71,13 @@ def test_the_commands_work_in_their_order(capfd):
 
 def test_the_two_commands_come_first():
     assert re.search(r"^# slimsvm\n\n[^\n]+\n(?:[^\n]+\n)*\n```(?:sh|bash)\nmake demo[^\n]*\nmake test", README)
+
+
+def test_the_readme_stays_short():
+    """Details belong into docs/."""
+    assert len(README.splitlines()) <= 180
+
+
+def test_links_lead_to_files():
+    root = Path(__file__).parents[1]
+    assert [link for link in re.findall(r"\]\(((?!http)[^)#]+)\)", README) if not (root / link).exists()] == []

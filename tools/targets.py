@@ -22,7 +22,7 @@ from slimsvm.goals import Decision
 from slimsvm.ship.artefact import Array, Artefact
 from slimsvm.ship.literals import identifier
 
-STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Werror")
 #: a program that reads rows of floats and writes the prediction and the scores of each, if it has any
 MAIN = """
 #include <stdio.h>

@@ -1,5 +1,6 @@
 """The command line as a user sees it: files in, files and lines out, exit codes, one-line errors."""
 
+import io
 import re
 import shutil
 import sys
@@ -10,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -40,8 +42,12 @@ def files(tmp_path_factory):
         words = np.array(["bad", "good"])[labels]
         lines = [",".join([*map(repr, row), word]) for row, word in zip(rows.tolist(), words, strict=True)]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        first = [",".join([word, *map(repr, row)]) for row, word in zip(rows.tolist(), words, strict=True)]
+        (folder / f"{'first' if name == 'train' else 'other'}.csv").write_text("\n".join(first) + "\n")
     np.savez(folder / "both.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    (folder / "values.csv").write_text("1,2,0.25\n3,4,0.75\n")
     joblib.dump(make_pipeline(StandardScaler(), SVC()).fit(X, y), folder / "svc.joblib")
+    joblib.dump(make_pipeline(StandardScaler(), PCA(5), SVC()).fit(X, y), folder / "pca.joblib")
     return folder
 
 
@@ -52,8 +58,7 @@ def test_train_and_predict_work_on_each_format(files, tmp_path, capsys, name):
     assert "support vectors" in capsys.readouterr().out
     assert slimsvm.load(model)[-1].support_vectors_.shape[0] <= 20
     test = files / name.replace("train", "test")
-    target = ["--target", "30"] if name.endswith("csv") else []
-    assert cli.run(["predict", str(model), str(test), *target]) == 0
+    assert cli.run(["predict", str(model), str(test)]) == 0
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 143
     assert float(captured.err.split()[1]) > 90  # "accuracy 9x.xx % (… of 143)"
@@ -80,6 +85,76 @@ def test_compress_shrinks_a_slim_file_and_a_trusted_pickle(files, tmp_path, caps
         assert cli.run(["compress", str(model), data, "-o", str(small), "-b", "12", "--test", data, "--force", *trust]) == 0
         assert "accuracy on test rows" in capsys.readouterr().out
         assert slimsvm.load(small)[-1].support_vectors_.shape[0] <= 12
+
+
+def test_the_small_model_is_shown_beside_the_full_one(files, tmp_path, capsys):
+    data = str(files / "both.npz")
+    train = ["train", data, "--scale", "standard", "--reducer", "spsvm", "--test", data, "-o"]
+    assert cli.run([*train, str(tmp_path / "small.slim"), "-b", "9"]) == 0
+    shown = capsys.readouterr().out
+    assert cli.run([*train, str(tmp_path / "full.slim")]) == 0
+    assert "small model" not in capsys.readouterr().out
+    full = slimsvm.load(tmp_path / "full.slim")
+    compress = ["compress", str(tmp_path / "full.slim"), data, "-b", "9", "--reducer", "spsvm", "--test", data]
+    assert cli.run([*compress, "-o", str(tmp_path / "again.slim")]) == 0
+    rows = np.load(files / "both.npz")
+    right = int((full.predict(rows["X_test"]) == rows["y_test"]).sum())
+    for out in (shown, capsys.readouterr().out):
+        assert re.search(rf"support vectors +{full[-1].model_.size} +9 ", out)
+        assert re.search(rf"accuracy on test rows .*\({right} of 143\) .*of 143\)", out)
+
+
+def test_probabilities_are_written_in_the_order_of_the_classes(files, tmp_path, capsys):
+    model = tmp_path / "m.slim"
+    words = ["train", str(files / "train.csv"), "-o", str(model), "-b", "9", "--scale", "standard", "--reducer", "spsvm"]
+    assert cli.run([*words, "--calibration", "sigmoid"]) == 0
+    capsys.readouterr()
+    assert cli.run(["predict", str(model), str(files / "test.csv"), "--proba"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[0] == "classes bad good"
+    shown = np.array([line.split() for line in printed.out.splitlines()], dtype=float)
+    X, _ = read_data(files / "test.csv")
+    np.testing.assert_array_equal(shown, slimsvm.load(model).predict_proba(X))
+    small = tmp_path / "small.slim"
+    words = ["compress", str(model), str(files / "train.csv"), "-b", "5", "--reducer", "spsvm", "-o", str(small)]
+    assert cli.run([*words, "--calibration", "temperature"]) == 0
+    assert slimsvm.load(small)[-1].calibration_.name == "temperature"
+
+
+def test_the_outputs_of_many_classes_can_be_chosen(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    words = ["train", str(tmp_path / "iris.npz"), "-b", "6", "--reducer", "spsvm", "--multiclass", "dag"]
+    assert cli.run([*words, "-o", str(tmp_path / "m.slim")]) == 0
+    assert slimsvm.load(tmp_path / "m.slim").goal_.name == "dag"
+    words = ["compress", str(tmp_path / "m.slim"), str(tmp_path / "iris.npz"), "-b", "4", "--reducer", "spsvm"]
+    assert cli.run([*words, "--multiclass", "ovr", "-o", str(tmp_path / "small.slim")]) == 0
+    assert slimsvm.load(tmp_path / "small.slim").goal_.name == "ovr"
+
+
+@pytest.mark.parametrize("name", ["test.csv", "other.csv", "test.libsvm", "both.npz"])
+def test_rows_come_from_a_pipe_too(name, files, small, monkeypatch, capsys):
+    label = ["--label", "0"] if name == "other.csv" else []
+    assert cli.run(["predict", str(small), str(files / name), *label]) == 0  # sparse rows too, which its scaler centres
+    expected = capsys.readouterr().out
+    stdin = io.TextIOWrapper(io.BytesIO((files / name).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert cli.run(["predict", str(small), "-", *label]) == 0
+    assert capsys.readouterr().out == expected
+    assert len(expected.splitlines()) == 143
+
+
+def test_an_empty_pipe_is_one_line(small, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert cli.run(["predict", str(small), "-"]) == 1
+    assert capsys.readouterr().err == "slimsvm: error: cannot read the standard input: it is empty\n"
+
+
+def test_many_classes_of_few_rows_are_warned_of(tmp_path, capsys):
+    lines = [f"{number % 5},{number % 3},{number}" for number in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    assert cli.run(["train", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "m.slim"), "--max-iter", "5"]) == 0
+    assert "60 classes in 60 rows" in capsys.readouterr().err.splitlines()[0]
 
 
 def test_info_tells_size_and_cost(files, tmp_path, capsys):
@@ -115,7 +190,7 @@ def test_export_writes_each_target(small, tmp_path, capsys, target):
         pytest.importorskip("onnx")
     output = tmp_path / f"m{EXPORTERS[target].ending}"
     model = shutil.copy(small, tmp_path / "m.slim")
-    words = ["export", str(model), "-t", target]
+    words = ["export", str(model), "-f", target]
     if target == "libsvm":
         assert cli.run(words) == 1  # its labels are words
         assert "whole numbers" in capsys.readouterr().err
@@ -258,7 +333,7 @@ def test_ctrl_c_while_shrinking_writes_the_best_so_far_if_asked(shrinking, monke
     assert svc.status_ is Status.INTERRUPTED
 
 
-@pytest.mark.parametrize("command", [["demo"], ["train", "{folder}/train.csv"], ["export", "{folder}/m.slim", "-t", "c"]])
+@pytest.mark.parametrize("command", [["demo"], ["train", "{folder}/train.csv"], ["export", "{folder}/m.slim", "-f", "c"]])
 def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_path, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -269,7 +344,7 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         == 0
     )
     output = tmp_path / "new"
-    for name in ("show", "show_model", "show_files"):
+    for name in ("show", "show_result", "show_files"):
         monkeypatch.setattr(cli, name, interrupted)
     capsys.readouterr()
     assert cli.run([*(word.format(folder=tmp_path) for word in command), "-o", str(output)]) == 130
@@ -317,8 +392,21 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["train", "{folder}/train.csv", "--kernel", "chi2", "-b", "9"], 2, ["--reducer", "slim", "chi2", "slant"]),
         (["train", "{folder}/train.csv", "--time-limit", "0"], 2, ["--time-limit", "'0'"]),
         (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
-        (["train", "{folder}/train.csv", "--target", "9" * 5000], 1, ["no column"]),
-        (["train", "{folder}/train.libsvm", "--target", "y"], 1, ["--target 'y'", "CSV"]),
+        (["train", "{folder}/train.csv", "--label", "9" * 5000], 1, ["no column"]),
+        (["train", "{folder}/train.libsvm", "--label", "y"], 1, ["--label 'y'", "CSV"]),
+        (["train", "{folder}/values.csv"], 2, ["--label", "0.25 is no class", "--task regress"]),
+        (["train", "{folder}/first.csv"], 1, ["first.csv", "column 0", "if this column has the labels, give --label 0"]),
+        (["train", "{folder}/train.csv", "--calibration", "magic"], 2, ["--calibration", "sigmoid", "temperature"]),
+        (["train", "{folder}/train.csv", "--multiclass", "many"], 2, ["--multiclass", "ovr", "ovo", "dag"]),
+        (
+            ["train", "{folder}/train.csv", "--task", "novelty", "--calibration", "sigmoid"],
+            2,
+            ["--calibration"],
+        ),
+        (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba"], 2, ["--proba", "--calibration sigmoid"]),
+        (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba", "--scores"], 2, ["--proba", "not both"]),
+        (["compress", "{folder}/pca.joblib", "{folder}/train.csv", "-b", "9", "--trust"], 1, ["save", "PCA"]),
+        (["export", "{folder}/pca.joblib", "-o", "m.c", "--trust"], 1, ["PCA", "StandardScaler"]),
         (["train", "{folder}/train.csv", "--device", "gpu"], 2, ["--device", "gpu", "cuda", "auto"]),
         (["train", "{folder}/train.csv", "--device", "cuda:99"], 2, ["--device", "cuda:99"]),
         (["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "9", "--device", "gpu"], 2, ["--device", "cuda"]),
@@ -329,14 +417,14 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["predict", "{folder}/svc.joblib", "{folder}/train.csv"], 2, ["--trust"]),
         (["info", "{folder}/svc.joblib"], 2, ["--trust"]),
         (["info", "{folder}/nowhere.pkl", "--trust"], 1, ["nowhere.pkl", "No such file"]),
-        (["export", "{folder}/small.slim", "-t", "cobol", "-o", "m.c"], 2, ["--target", "cobol", *EXPORTERS]),
+        (["export", "{folder}/small.slim", "-f", "cobol", "-o", "m.c"], 2, ["--format", "cobol", *EXPORTERS]),
         (["export", "{folder}/small.slim", "-o", "m.txt"], 2, ["m.txt", *EXPORTERS]),
         (["export", "{folder}/small.slim", "-o", "no/m.c"], 2, ["no/m.c"]),
         (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int4"], 2, ["int4", "int8"]),
         (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0"], 2, ["--limit", "'0'"]),
         (["export", "{folder}/small.slim", "-o", "m.c", "--precision", "int8", "--limit", "0.1"], 1, ["saturate", "0.1"]),
         (["export", "{folder}/small.slim", "-o", "m.mjs", "--flavor", "svm"], 2, ["flavor"]),
-        (["export", "{folder}/nowhere.slim", "-t", "c"], 1, ["nowhere.slim"]),
+        (["export", "{folder}/nowhere.slim", "-f", "c"], 1, ["nowhere.slim"]),
         (["export", "{folder}/svc.joblib", "-o", "m.c"], 2, ["--trust"]),
         (["train"], 2, ["DATA"]),
         (["shrink"], 2, ["shrink"]),
@@ -368,8 +456,8 @@ WRITERS = {
     "demo": ["demo", "-b", "2"],
     "train": ["train", "{folder}/train.csv", "-b", "5"],
     "compress": ["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "3"],
-    "predict": ["predict", "{folder}/small.slim", "{folder}/train.csv", "--target", "-1"],
-    "export": ["export", "{folder}/small.slim", "-t", "json"],
+    "predict": ["predict", "{folder}/small.slim", "{folder}/train.csv", "--label", "-1"],
+    "export": ["export", "{folder}/small.slim", "-f", "json"],
 }
 
 
@@ -444,7 +532,7 @@ def test_predicted_labels_are_exact_in_a_pipe_and_safe_on_a_terminal(tmp_path, c
     (tmp_path / "rows.csv").write_text("\n".join(rows))
     model = tmp_path / "m.slim"
     assert cli.run(["train", str(tmp_path / "rows.csv"), "-o", str(model), "-C", "1000"]) == 0
-    words = ["predict", str(model), str(tmp_path / "rows.csv"), "--target", "-1"]
+    words = ["predict", str(model), str(tmp_path / "rows.csv"), "--label", "-1"]
     capsys.readouterr()
     assert cli.run(words) == 0
     assert set(capsys.readouterr().out.split("\n")[:-1]) == {HOSTILE[0], HOSTILE[2]}
@@ -483,7 +571,7 @@ def test_info_and_predict_take_a_trusted_pickle(files, capsys):
 @pytest.mark.parametrize("command", ["info", "predict", "export"])
 def test_a_pickle_that_holds_no_model_is_one_line(command, content, files, tmp_path, capsys):
     (tmp_path / "m.pkl").write_bytes(content)
-    more = {"info": [], "predict": [str(files / "train.csv")], "export": ["-t", "json"]}[command]
+    more = {"info": [], "predict": [str(files / "train.csv")], "export": ["-f", "json"]}[command]
     assert cli.run([command, str(tmp_path / "m.pkl"), *more, "--trust"]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("slimsvm: error: ")

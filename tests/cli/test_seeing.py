@@ -44,7 +44,7 @@ def test_files_targets_and_test_rows_are_found_again(here):
     for name, rows in (("train.csv", range(0, 150, 2)), ("test.csv", range(1, 150, 2))):
         lines = [",".join([words[i], *map(repr, X[i].tolist())]) for i in rows]
         (here / name).write_text("\n".join(["kind,a,b,c,d", *lines]) + "\n")
-    assert cli.run(["tradeoff", "train.csv", "--test", "test.csv", "--target", "kind", *QUICK, "--seeds", "2"]) == 0
+    assert cli.run(["tradeoff", "train.csv", "--test", "test.csv", "--label", "kind", *QUICK, "--seeds", "2"]) == 0
     assert {row["n_test"] for row in read_rows("tradeoff.csv")} == {75}
     assert cli.run(["report", "--title", "Iris"]) == 0
     (here / "train.csv").rename(here / "moved.csv")

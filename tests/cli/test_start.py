@@ -40,7 +40,11 @@ def test_a_pipe_sees_only_results(command):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"slimsvm {slimsvm.__version__}\n", "")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"], [], ["--version"], ["info", "-h"], ["nonsense"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["-h"], [], ["--version"], ["info", "-h"], ["train", "-h"], ["export", "-h"], ["nonsense"]],
+    ids=" ".join,
+)
 def test_help_and_version_need_no_numpy(words):
     code = f"""
 import sys, atexit

@@ -40,7 +40,7 @@ def test_a_regressor_is_trained_and_predicts(name, files, tmp_path, capsys):
     loaded = slimsvm.load(model)
     assert isinstance(loaded[-1], SlimSVR)
     assert (loaded[-1].epsilon, loaded[-1].C) == (0.05, 10)
-    assert cli.run(["predict", str(model), data, *(["--target", "3"] if name.endswith("csv") else [])]) == 0
+    assert cli.run(["predict", str(model), data, *(["--label", "3"] if name.endswith("csv") else [])]) == 0
     captured = capsys.readouterr()
     X = np.loadtxt(files / "rows.csv", delimiter=",")
     np.testing.assert_allclose([float(line) for line in captured.out.splitlines()], loaded.predict(X), rtol=1e-12)
@@ -49,7 +49,7 @@ def test_a_regressor_is_trained_and_predicts(name, files, tmp_path, capsys):
     assert "1 (regression)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "target"), [("rows.csv", []), ("words.csv", ["--target", "kind"]), ("both.npz", [])])
+@pytest.mark.parametrize(("name", "target"), [("rows.csv", []), ("words.csv", ["--label", "kind"]), ("both.npz", [])])
 def test_a_novelty_detector_needs_no_labels(name, target, files, tmp_path, capsys):
     model = tmp_path / "m.slim"
     assert train(files, name, "--task", "novelty", "--nu", "0.1", *target, "-o", str(model)) == 0
@@ -72,7 +72,7 @@ def test_each_target_is_written(task, target, files, tmp_path, capsys):
         pytest.importorskip("onnx")
     model = tmp_path / "m.slim"
     assert train(files, "values.csv", "--task", task, "-b", "9", "-o", str(model)) == 0
-    assert cli.run(["export", str(model), "-t", target]) == 0
+    assert cli.run(["export", str(model), "-f", target]) == 0
     assert (tmp_path / f"m{EXPORTERS[target].ending}").exists()
     capsys.readouterr()
 
@@ -80,7 +80,7 @@ def test_each_target_is_written(task, target, files, tmp_path, capsys):
 def test_integers_take_their_range_from_rows_without_labels(files, tmp_path, capsys):
     model = tmp_path / "m.slim"
     assert train(files, "rows.csv", "--task", "novelty", "-b", "9", "-o", str(model)) == 0
-    arguments = ["export", str(model), "-t", "c", "--precision", "int16", "--rows", str(files / "rows.csv")]
+    arguments = ["export", str(model), "-f", "c", "--precision", "int16", "--rows", str(files / "rows.csv")]
     assert cli.run(arguments) == 0
     capsys.readouterr()
 
@@ -91,7 +91,7 @@ REFUSED = {
         "words.csv",
         ["--task", "novelty"],
         1,
-        "if there is one, is given as target",
+        "if this column has the labels, give --label",
     ),
     "an infinite target": ("endless.csv", ["--task", "regress"], 1, "'inf'"),
     "no such task": ("values.csv", ["--task", "sing"], 2, "classify, regress, novelty"),

@@ -148,7 +148,7 @@ def test_csv_without_labels(header, tmp_path):
         ("x,z,c\n1,2,a\n", ["'colour'", "'x'"], {"target": "colour"}),
         ("x,z,c\n1,2,a\n", ["no column 3", "0 to 2"], {"target": 3}),
         ("x,z,c\n1,2,a\n", ["2 features", "5 are wanted"], {"n_features": 5}),
-        ("1,2,3\n", ["3 features", "2 are wanted", "target"], {"n_features": 2, "labels": False}),
+        ("1,2,3,4\n", ["4 features", "2 are wanted"], {"n_features": 2, "labels": False}),
         (b"\xff\xfe1,2\n", ["utf-8"], {}),
         ("1," + "2" * 200_000 + ",a\n", ["field limit"], {}),
     ],
@@ -454,3 +454,23 @@ def test_csv_numbers_come_back_exactly(folder, rows, separator, header):
     X, y = read_data(write(folder, "exact.csv", "\n".join(map(separator.join, lines))))
     np.testing.assert_array_equal(X, rows)
     np.testing.assert_array_equal(y, np.arange(len(rows)))
+
+
+@pytest.mark.parametrize("name", ["label", "Target", "class", "Y"])
+def test_the_header_names_the_column_of_the_labels(tmp_path, name):
+    (tmp_path / "rows.csv").write_text(f"{name},a,b\nyes,1,2\nno,3,4\n")
+    X, y = read_data(tmp_path / "rows.csv")
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [("1,2\n3,4\n", None), ("1,2,yes\n3,4,no\n", ["yes", "no"]), ("y,a,b\nyes,1,2\nno,3,4\n", ["yes", "no"])],
+    ids=["none", "last", "named"],
+)
+def test_one_column_more_than_features_has_the_labels(tmp_path, text, labels):
+    (tmp_path / "rows.csv").write_text(text)
+    X, y = read_data(tmp_path / "rows.csv", labels=False, n_features=2)
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert (y if y is None else y.tolist()) == labels

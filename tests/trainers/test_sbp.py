@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
+from slimsvm.solvers.batch_perceptron import BatchPerceptron
 from slimsvm.trainers import SBP, SMO, sbp
 
 
@@ -215,3 +216,39 @@ def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost(mon
         svc = SlimSVC(C=1e12, trainer="sbp", random_state=0).fit(X, y)
     assert svc.n_iter_ == 300
     assert np.isfinite(svc.decision_function(X)).all()
+
+
+def test_the_first_rounds_draw_few_rows(make_task):
+    """A batch is at most a 32nd of the rows drawn so far, so that each round sees what the rows before it did."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4096, 3)), rng.choice([-1.0, 1.0], size=4096)
+    task = make_task(RBF(0.1), X, y)
+    SBP(max_iter=20).fit(task)
+    assert task.rows.meter.evaluations == 20 * 2 * y.size  # a row of each class
+
+
+def test_the_result_is_an_average_of_iterates(make_task):
+    X, y = DATA["noise"]()
+    problem = make_task(RBF(0.1), X, y)
+    run = BatchPerceptron(
+        problem.rows,
+        y,
+        np.ones(y.size),
+        np.random.default_rng(0),
+        validation=np.empty(0, dtype=int),
+        bias=True,
+        batch=8,
+        root=False,
+        C=1.0,
+        nu=None,
+    )
+    iterates, drawn = [], []
+    for _ in range(60):
+        run.round()
+        iterates.append(run.last.coef / np.sqrt(run.last.coef @ run.values))
+        drawn.append(run.drawn)
+    shares = [min(4 * count / total, 1) for count, total in zip(np.diff([0, *drawn]), drawn, strict=True)]
+    weights = [share * np.prod([1 - later for later in shares[place + 1 :]]) for place, share in enumerate(shares)]
+    assert sum(weights) == pytest.approx(1)
+    np.testing.assert_allclose(run.sums[0], np.array(weights) @ np.array(iterates), atol=1e-12)
+    np.testing.assert_array_equal(run.result().coef, run.sums[0])

@@ -14,25 +14,28 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
+from . import names
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     LARGEST_DEGREE,
     LARGEST_INT,
     SCALERS,
     Budget,
+    Calibration,
     Checkpoint,
     CheckpointSeconds,
-    Command,
     DataFile,
     Device,
     Force,
     Keep,
+    Kernel,
+    Label,
     ModelFile,
+    Multiclass,
     Output,
     Reducer,
     Seed,
     Split,
-    Target,
     TestFile,
     TimeLimit,
     Tolerance,
@@ -40,12 +43,12 @@ from .parse import (
     at_least_zero,
     check_methods,
     check_output,
+    check_predictions,
     export_names,
     export_target,
     finite,
     gamma_of,
     given,
-    kernel_names,
     make_reducer,
     make_scaler,
     one_of,
@@ -58,7 +61,18 @@ from .parse import (
     trainer_names,
     whole,
 )
-from .render import fail, measures, message_of, plain, progress, show, show_files, show_model, show_warning
+from .render import (
+    as_ours,
+    fail,
+    message_of,
+    plain,
+    progress,
+    show,
+    show_files,
+    show_model,
+    show_result,
+    show_warning,
+)
 from .seeing import register as register_seeing
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import TASKS, make_estimator, own_settings, quality, task_of
@@ -104,7 +118,7 @@ def _usage_error(error: Exception) -> int:
     raise error
 
 
-@app.command(cls=Command)
+@app.command()
 def demo(
     output: Output = Path("digits.slim"),
     budget: Annotated[
@@ -126,7 +140,7 @@ def demo(
         print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
 
 
-@app.command(cls=Command)
+@app.command()
 def train(
     data: DataFile,
     task: Annotated[
@@ -135,15 +149,13 @@ def train(
             "--task",
             parser=one_of(lambda: TASKS),
             metavar="NAME",
-            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --target).",
+            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
         ),
     ] = "classify",
     output: Output = Path("model.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
-    kernel: Annotated[
-        str, typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help="{kernels}")
-    ] = "rbf",
+    kernel: Kernel = "rbf",
     gamma: Annotated[
         Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
     ] = "scale",
@@ -192,7 +204,8 @@ def train(
             "--trainer",
             parser=one_of(trainer_names),
             metavar="NAME",
-            help="{trainers} With none, the reducer finds a small model without a full one, if it can.",
+            help=f"{names.one_of((*names.TRAINERS, 'none'))} With none, the reducer finds a small model without a full "
+            "one, if it can.",
         ),
     ] = "smo",
     reducer: Reducer = "slim",
@@ -212,12 +225,14 @@ def train(
         ),
     ] = -1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    calibration: Calibration = None,
+    multiclass: Multiclass = None,
     cache_mb: Annotated[
         float, typer.Option("--cache-mb", parser=positive, metavar="FLOAT", help="Memory for kernel rows, in MiB.")
     ] = 512,
     device: Device = "cpu",
     seed: Seed = 0,
-    target: Target = None,
+    label: Label = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
@@ -225,7 +240,15 @@ def train(
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
     check_output(output, force)
-    own = own_settings(task, C=C, epsilon=epsilon, nu=nu, class_weight="balanced" if balanced else None)
+    own = own_settings(
+        task,
+        C=C,
+        epsilon=epsilon,
+        nu=nu,
+        class_weight="balanced" if balanced else None,
+        calibration=calibration,
+        multiclass=multiclass,
+    )
     check_methods(task, trainer, reducer, kernel, budget, tolerance)
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
@@ -233,8 +256,8 @@ def train(
     from ..estimators import fit_reporting
     from ..files.native import save
 
-    X, y = read_training_rows(data, task, target, split)
-    tests = read_test_rows(test, task, target, X.shape[1])
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
     svm = make_estimator(
         task,
         budget=budget,
@@ -264,11 +287,15 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
-        _, interrupted = finished_or_best(lambda: fit_reporting(svm, rows, y, report=report, finish=finish), keep)
-    _write_model(model, output, X, y, tests, interrupted)
+        full: list[Any] = []
+        _, interrupted = finished_or_best(
+            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
+        )
+    trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
+    _write_model(model, output, X, y, tests, interrupted, *trained)
 
 
-@app.command(cls=Command)
+@app.command()
 def compress(
     model: ModelFile,
     data: DataFile,
@@ -277,9 +304,11 @@ def compress(
     tolerance: Tolerance = None,
     reducer: Reducer = "slim",
     time_limit: TimeLimit = None,
+    calibration: Calibration = None,
+    multiclass: Multiclass = None,
     device: Device = "cpu",
     seed: Seed = 0,
-    target: Target = None,
+    label: Label = None,
     split: Split = "train",
     test: TestFile = None,
     trust: Trust = False,
@@ -295,35 +324,42 @@ def compress(
             param_hint="--budget",
         )
     from ..estimators import compress_reporting
+    from ..files.native import check_steps
 
-    big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)
-    tests = read_test_rows(test, task_of(big), target, X.shape[1])
+    big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
+    check_steps(big)
+    tests = read_test_rows(test, task_of(big), label, X.shape[1])
     method = make_reducer(reducer, time_limit)
+    own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device), keep
+            lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device, **own),
+            keep,
         )
-    _write_model(small, output, X, y, tests, interrupted)
+    _write_model(small, output, X, y, tests, interrupted, as_ours(big))
 
 
-def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool) -> None:
-    """Write a model and show what is in it; after Ctrl-C, only write it."""
+def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool, full: Any | None = None) -> None:
+    """Write a model, show what is in it and compare it with the full one, if any; after Ctrl-C, only write it."""
     from ..files.native import save
 
     with saying_what_was_written(output):
         save(model, output)
         if interrupted:
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
-        show_model(output, model, measures(model, X, y, tests))
+        show_result(output, model, full, X, y, tests)
 
 
-@app.command(cls=Command)
+@app.command()
 def predict(
     model: ModelFile,
     data: DataFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Decision values instead of labels.")] = False,
-    target: Target = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities of the classes; their order goes to stderr.")
+    ] = False,
+    label: Label = None,
     split: Split = "test",
     trust: Trust = False,
     force: Force = False,
@@ -333,36 +369,41 @@ def predict(
         check_output(output, force)
     from ..files.container import write_whole
 
-    loaded, X, y = read_model_and_rows(model, data, trust, labels=False, target=target, split=split)
-    if scores and not hasattr(loaded, "decision_function"):
-        raise typer.BadParameter("a regressor has no scores but the values that it predicts", param_hint="--scores")
-    labels = loaded.predict(X)
-    if scores:
-        values = loaded.decision_function(X).reshape(X.shape[0], -1)
+    loaded, X, y = read_model_and_rows(model, data, trust, labels=False, target=label, split=split)
+    check_predictions(loaded, scores=scores, proba=proba)
+    predicted = loaded.predict(X)
+    if scores or proba:
+        values = (loaded.decision_function if scores else loaded.predict_proba)(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
-        lines = [str(label) for label in labels]
+        lines = [str(found) for found in predicted]
     raise_on_interrupt()
     if output is not None:
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
     else:
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
-    known = quality(task_of(loaded), labels, y)
+    if proba:
+        print("classes", *(plain(str(name)) for name in loaded.classes_), file=sys.stderr)
+    known = quality(task_of(loaded), predicted, y)
     if known is not None:
         print(*known, file=sys.stderr)
 
 
-@app.command(cls=Command)
+@app.command()
 def export(
     model: ModelFile,
-    target: Annotated[
+    kind: Annotated[
         str | None,
         typer.Option(
-            "--target", "-t", parser=one_of(export_names), metavar="NAME", help="{targets} Else by the output's ending."
+            "--format",
+            "-f",
+            parser=one_of(export_names),
+            metavar="NAME",
+            help=f"{names.one_of(names.EXPORTS)} Else by the output's ending.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write; else MODEL with the target's ending.")
+        Path | None, typer.Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
     ] = None,
     precision: Annotated[
         str | None, typer.Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")
@@ -386,7 +427,7 @@ def export(
     from ..ship.export import export as export_model
 
     settings = given(precision=precision, limit=limit, flavor=flavor)
-    target = export_target(output or model, target, settings)
+    target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
     check_output(output, force)
     if rows is None:
@@ -403,7 +444,7 @@ def export(
         raise typer.BadParameter(message_of(error), param_hint="--output") from error
 
 
-@app.command(cls=Command)
+@app.command()
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))

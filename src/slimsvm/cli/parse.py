@@ -15,10 +15,10 @@ from reprlib import repr as short
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from ..files.numbers import strict_number
-from .tasks import check_able, labels_of, task_of
+from . import names
+from .tasks import check_able, check_classes, labels_of, task_of
 
 SCALERS = ("none", "standard", "minmax", "maxabs")
 SPLITS = ("train", "test")
@@ -31,7 +31,7 @@ LARGEST_DEGREE = 1000
 LARGEST_SEED = 2**32 - 1
 
 
-# Names in tables. Help has a placeholder for each table, which is filled in when the help is shown.
+# Names in tables, of which the lists in help (`names`) are copies.
 
 
 def trainer_names() -> list[str]:
@@ -56,38 +56,31 @@ def kernel_names() -> list[str]:
 
 
 def export_names() -> list[str]:
-    """Return the targets of `export`."""
+    """Return the formats of `export`."""
     from ..ship.export import EXPORTERS
 
     return list(EXPORTERS)
 
 
-NAMES: dict[str, Callable[[], Iterable[str]]] = {
-    "{trainers}": trainer_names,
-    "{reducers}": reducer_names,
-    "{kernels}": kernel_names,
-    "{targets}": export_names,
-}
+def calibration_names() -> list[str]:
+    """Return the maps from scores to probabilities."""
+    from ..calibration import CALIBRATIONS
+
+    return list(CALIBRATIONS)
 
 
-class Command(TyperCommand):
-    """A command whose help lists the names in the tables of the library."""
+def multiclass_names() -> list[str]:
+    """Return the kinds of outputs for three classes or more."""
+    from ..goals import CLASSIFIERS
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help with the names filled in."""
-        for parameter in self.params:
-            for placeholder, names in NAMES.items():
-                text = getattr(parameter, "help", None) or ""
-                if placeholder in text:
-                    parameter.help = text.replace(placeholder, f"One of {', '.join(names())}.")  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+    return list(CLASSIFIERS)
 
 
-def one_of(names: Callable[[], Iterable[str]]) -> Callable[[str], str]:
-    """Return a parser that takes one of the names."""
+def one_of(table: Callable[[], Iterable[str]]) -> Callable[[str], str]:
+    """Return a parser that takes one of the names in a table."""
 
     def parse(text: str) -> str:
-        known = list(names())
+        known = list(table())
         if text not in known:
             raise typer.BadParameter(f"{short(text)} is not one of {', '.join(known)}")
         return text
@@ -185,7 +178,9 @@ def whole(least: int, most: int) -> Callable[[str | int], int]:
 
 # Options that several commands share
 
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz.")]
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz; - reads from a pipe.")
+]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A .slim or LIBSVM model, or a pickled scikit-learn model with --trust.")
 ]
@@ -215,7 +210,12 @@ Tolerance = Annotated[
 ]
 Reducer = Annotated[
     str,
-    typer.Option("--reducer", parser=one_of(reducer_names), metavar="NAME", help="The method that shrinks. {reducers}"),
+    typer.Option(
+        "--reducer",
+        parser=one_of(reducer_names),
+        metavar="NAME",
+        help=f"The method that shrinks. {names.one_of(names.REDUCERS)}",
+    ),
 ]
 TimeLimit = Annotated[
     float | None,
@@ -249,9 +249,37 @@ Seed = Annotated[
         help="Chooses the validation rows; the same seed gives the same model.",
     ),
 ]
-Target = Annotated[
+Kernel = Annotated[
+    str,
+    typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help=names.one_of(names.KERNELS)),
+]
+Label = Annotated[
     str | None,
-    typer.Option("--target", help="CSV: the label's column, by name or number from 0 (last; none for novelty)."),
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="CSV: the column of the labels, by name or number from 0; else the one named label, target, class or y, or "
+        "the last one (none for novelty).",
+    ),
+]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        parser=one_of(calibration_names),
+        metavar="NAME",
+        help=f"Fit probabilities, for predict --proba. {names.one_of(names.CALIBRATIONS)}",
+    ),
+]
+Multiclass = Annotated[
+    str | None,
+    typer.Option(
+        "--multiclass",
+        parser=one_of(multiclass_names),
+        metavar="NAME",
+        help="Three classes or more: an output for each class (ovr), or for each pair, decided by votes (ovo) or by a "
+        "decision DAG (dag).",
+    ),
 ]
 Split = Annotated[
     str,
@@ -314,6 +342,19 @@ def _check_no_trainer(reducer: str, budget: int | float | None, tolerance: float
         )
 
 
+def check_predictions(model: Any, *, scores: bool, proba: bool) -> None:
+    """Refuse scores or probabilities of a model that has none."""
+    if scores and proba:
+        raise typer.BadParameter("give --scores or --proba, not both", param_hint="--proba")
+    if scores and not hasattr(model, "decision_function"):
+        raise typer.BadParameter("a regressor has no scores but the values that it predicts", param_hint="--scores")
+    if proba and not hasattr(model, "predict_proba"):
+        raise typer.BadParameter(
+            "this model has no probabilities; train or compress a classifier with --calibration sigmoid",
+            param_hint="--proba",
+        )
+
+
 def make_reducer(name: str, seconds: float | None) -> Any:
     """Return the reducer of that name with its time limit."""
     from ..reducers import REDUCERS
@@ -337,6 +378,9 @@ def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> s
 
     try:
         target = target_of(path, target)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--format") from error
+    try:
         make_exporter(target, settings)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -411,35 +455,50 @@ def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> 
         if X.shape[1] > width:
             return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
     X, y = read_data(data, n_features=width, **options)
-    return model, X, labels_of(task, y)
+    return model, _as_scalers_take(model, X), labels_of(task, y)
 
 
-def read_training_rows(path: Path, task: str, target: str | None, split: str) -> tuple[Any, Any]:
+def _as_scalers_take(model: Any, X: Any) -> Any:
+    """Return rows in the form that the scalers of a Pipeline take: those that move zeros take dense rows only."""
+    from sklearn.preprocessing import MinMaxScaler
+
+    from ..kernels import dense
+
+    steps = [step for _, step in getattr(model, "steps", [])[:-1]]
+    moved = [getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps]
+    return dense(X) if any(moved) or any(isinstance(step, MinMaxScaler) for step in steps) else X
+
+
+def read_training_rows(path: Path, task: str, label: str | None, split: str) -> tuple[Any, Any]:
     """Return rows, and labels as the task takes them."""
     from ..files.datasets import read_data
 
-    X, y = read_data(path, labels=task != "novelty", target=target, split=split)
-    return X, labels_of(task, y)
+    X, y = read_data(path, labels=task != "novelty", target=label, split=split)
+    y = labels_of(task, y)
+    if task == "classify":
+        check_classes(y)
+    return X, y
 
 
-def read_test_rows(path: Path | None, task: str, target: str | None, width: int) -> tuple[Any, Any] | None:
+def read_test_rows(path: Path | None, task: str, label: str | None, width: int) -> tuple[Any, Any] | None:
     """Return the rows and labels that a model is measured on, if a file is given."""
     from ..files.datasets import read_data
 
     if path is None:
         return None
-    X, y = read_data(path, labels=task != "novelty", target=target, split="test", n_features=width)
+    X, y = read_data(path, labels=task != "novelty", target=label, split="test", n_features=width)
     return X, labels_of(task, y)
 
 
 # Messages
 
-#: settings of the Python functions as their messages write them
-_SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|target|device)=(?=\S)")
+#: settings of the Python functions as their messages write them; the labels' column has another name as an option
+_SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
+_COLUMN = re.compile(r"\btarget=(?=\S)")
 _LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
 
 
 def in_options(message: str) -> str:
     """Return a message of the library as the command line spells it: budget=16 is --budget 16."""
-    message = _SETTING.sub(r"--\1 ", message.replace("force=True (--force)", "--force"))
+    message = _SETTING.sub(r"--\1 ", _COLUMN.sub("--label ", message.replace("force=True (--force)", "--force")))
     return _LONG_NAME.sub(lambda name: f"--{name[1].replace('_', '-')}", message)

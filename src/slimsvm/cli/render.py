@@ -74,7 +74,7 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("
 
     box = Table().box if sys.stdout.isatty() else None
     # Text, since rich would take a label such as "[/a]" for markup
-    table = Table(title=Text(plain(title)), title_justify="left", box=box, show_header=any(head))
+    table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=box, show_header=any(head))
     for number, name in enumerate(head):
         table.add_column(name, justify="left" if number == 0 or len(head) == 2 else "right")
     for row in rows:
@@ -91,6 +91,23 @@ def show_files(files: Sequence[Path]) -> None:
     """Print the names and sizes of files."""
     for file in files:
         print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
+
+
+def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
+    """Print a model as `show_model` does, and how good it is, beside the full model where that is larger."""
+    models = [_machine(one).model_ for one in (full, model) if one is not None]
+    if models[0].size == models[-1].size:
+        show_model(path, model, measures(model, X, y, test))
+        return
+    show_model(path, model)
+    found = [dict(measures(one, X, y, test)) for one in (full, model)]
+    rows = [
+        ("support vectors", *(f"{one.size:,}" for one in models)),
+        ("bytes as float32", *(f"{one.nbytes:,}" for one in models)),
+        *((what, *(figures[what] for figures in found)) for what in found[0]),
+    ]
+    print()
+    show("", rows, ("", "full model", "small model"))
 
 
 def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
@@ -133,6 +150,17 @@ def _machine(model: Any) -> Any:
     return last if hasattr(last, "model_") else machine_of(imported(last))
 
 
+def as_ours(model: Any) -> Any:
+    """Return a model with its estimator as one of ours, which predicts faster than scikit-learn's."""
+    from sklearn.pipeline import Pipeline
+
+    return (
+        Pipeline([*model.steps[:-1], (model.steps[-1][0], _machine(model))])
+        if isinstance(model, Pipeline)
+        else _machine(model)
+    )
+
+
 def costs(model: Any) -> list[tuple[str, str]]:
     """Return what a model takes where it is shipped to: the figures that a C export states."""
     from ..ship.c import CExporter
@@ -147,6 +175,6 @@ def costs(model: Any) -> list[tuple[str, str]]:
         return [("bytes as float32 tables", f"{expansion.nbytes:,}")]
     return [
         *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in cost),
-        *((f"RAM with {precision} C tables", f"{cost[precision].ram:,} bytes of stack") for precision in cost),
+        *((f"stack with {precision} C tables", f"{cost[precision].ram:,} bytes of arrays") for precision in cost),
         ("multiply-adds per prediction", f"{next(iter(cost.values())).multiply_adds:,}"),
     ]

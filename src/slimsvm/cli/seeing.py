@@ -13,14 +13,13 @@ from .interrupts import raise_on_interrupt
 from .parse import (
     LARGEST_INT,
     SCALERS,
-    Command,
     Force,
+    Kernel,
+    Label,
     Split,
-    Target,
     check_output,
     gamma_of,
     given,
-    kernel_names,
     one_of,
     positive,
     whole,
@@ -78,9 +77,7 @@ def tradeoff(
     seeds: Annotated[
         int, typer.Option("--seeds", parser=whole(1, 1000), metavar="INTEGER", help="Runs of each, with other test rows.")
     ] = 1,
-    kernel: Annotated[
-        str, typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help="{kernels}")
-    ] = "rbf",
+    kernel: Kernel = "rbf",
     gamma: Annotated[
         Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
     ] = "scale",
@@ -97,7 +94,7 @@ def tradeoff(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", parser=positive, metavar="SECONDS", help="For shrinking, in each run.")
     ] = None,
-    target: Target = None,
+    label: Label = None,
     split: Split = "train",
     test: TestData = None,
     force: Force = False,
@@ -107,8 +104,8 @@ def tradeoff(
     from ..tradeoffs import open_data
     from ..tradeoffs import tradeoff as run
 
-    X, y = open_data(data, target=target, split=split)
-    test_rows = None if test is None else open_data(test, target=target, split="test")
+    X, y = open_data(data, target=label, split=split)
+    test_rows = None if test is None else open_data(test, target=label, split="test")
     raise_on_interrupt()
     try:
         found = run(
@@ -120,7 +117,7 @@ def tradeoff(
             file=output,
             force=force,
             name=data,
-            origin={"test": str(test or ""), "target": str(target or ""), "split": split},
+            origin={"test": str(test or ""), "target": str(label or ""), "split": split},
             report=_line_by_line(),
             kernel=kernel,
             gamma=gamma,
@@ -168,7 +165,7 @@ def report(
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (tradeoff, report):
-        app.command(cls=Command)(command)
+        app.command()(command)
 
 
 def _line_by_line() -> Callable[[Progress], None]:

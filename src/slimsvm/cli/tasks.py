@@ -5,11 +5,15 @@ Nothing here imports NumPy or scikit-learn until it is needed, so that help and 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import typer
 
 from ..files.numbers import strict_number
+
+#: more classes than this, with fewer rows each than that, are more likely values than classes
+MANY_CLASSES, FEW_ROWS = 20, 10
 
 TASKS = ("classify", "regress", "novelty")
 #: what a model without classes predicts
@@ -20,6 +24,8 @@ OPTIONS = {
     "class_weight": ("--balanced", ("classify",)),
     "epsilon": ("--epsilon", ("regress",)),
     "nu": ("--nu", ("novelty",)),
+    "calibration": ("--calibration", ("classify",)),
+    "multiclass": ("--multiclass", ("classify",)),
 }
 
 
@@ -82,10 +88,25 @@ def labels_of(task: str, y: Any) -> Any:
     if None in numbers:
         raise typer.BadParameter(
             f"the target {str(y[numbers.index(None)])!r} is not a number; regression needs numbers: name their column by "
-            "--target, or classify",
+            "--label, or classify",
             param_hint="DATA",
         )
     return np.array(numbers, dtype=np.float64)
+
+
+def check_classes(y: Any) -> None:
+    """Refuse numbers with fractions for classes, and warn of many classes with few rows: often the wrong column."""
+    import numpy as np
+
+    where = "name the column of the labels by --label, or give --task regress if they are values"
+    if y.dtype.kind == "f" and (y != np.rint(y)).any():
+        value = float(y[y != np.rint(y)][0])
+        raise typer.BadParameter(
+            f"{value:g} is no class: classes are words or whole numbers. In a CSV file, {where}", param_hint="DATA"
+        )
+    count = np.unique(y).size
+    if count > MANY_CLASSES and y.size < FEW_ROWS * count:
+        warnings.warn(f"{count} classes in {y.size} rows; if these labels are not classes, {where}", stacklevel=2)
 
 
 def quality(task: str, predicted: Any, y: Any) -> tuple[str, str] | None:

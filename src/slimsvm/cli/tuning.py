@@ -13,18 +13,17 @@ import typer
 from .interrupts import raise_on_interrupt
 from .parse import (
     LARGEST_INT,
-    Command,
     DataFile,
     Device,
     Force,
     Keep,
+    Kernel,
+    Label,
     Output,
     Seed,
     Split,
-    Target,
     TestFile,
     check_output,
-    kernel_names,
     one_of,
     positive,
     read_test_rows,
@@ -73,9 +72,7 @@ def tune(
         int,
         typer.Option("--trials", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Settings to try on a few rows."),
     ] = 36,
-    kernel: Annotated[
-        str, typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help="{kernels}")
-    ] = "rbf",
+    kernel: Kernel = "rbf",
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
     table: Annotated[Path | None, typer.Option("--table", help="Write all trials to this CSV file.")] = None,
     study: Annotated[
@@ -84,7 +81,7 @@ def tune(
     storage: Annotated[str | None, typer.Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
     device: Device = "cpu",
     seed: Seed = 0,
-    target: Target = None,
+    label: Label = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
@@ -107,8 +104,8 @@ def tune(
     own = own_settings(task, class_weight="balanced" if balanced else None)
     from ..tuning import tune as run
 
-    X, y = read_training_rows(data, task, target, split)
-    tests = read_test_rows(test, task, target, X.shape[1])
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
     template = make_estimator(task, kernel=kernel, device=device, **own)
     raise_on_interrupt()
     result, interrupted = finished_or_best(
@@ -175,4 +172,4 @@ def _number(value: Any) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(cls=Command)(tune)
+    app.command()(tune)

@@ -16,7 +16,7 @@ from ..budgets import Budgets
 from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
-from ..model import Fit, Status
+from ..model import Expansion, Fit, Status
 from ..progress import History, silent
 from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
@@ -147,12 +147,14 @@ def fit_reporting(
     *,
     report: Report = silent,
     history: History | None = None,
+    when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
 ) -> Any:
     """Do the work of `fit`, and call report(phase, share done) on the way.
 
-    `history` records how good the model was after how many seconds. `finish` does what must be done before a checkpoint
-    is deleted, such as saving the model.
+    `history` records how good the model was after how many seconds. `when_trained` is called with an estimator that holds
+    the full model, before that is shrunk. `finish` does what must be done before a checkpoint is deleted, such as saving
+    the model.
     """
     check_settings(estimator)
     fitted, history = copy.copy(estimator), history or History()  # the copy replaces the state once everything has worked
@@ -160,10 +162,10 @@ def fit_reporting(
     selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
     checkpoint = _checkpoint(fitted, selection)
     if checkpoint is None:
-        _fit(fitted, selection, trainer)
+        _fit(fitted, selection, trainer, when_trained)
     else:
         with checkpoint.kept():
-            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer)
+            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
     fitted.history_ = history.entries
     estimator.__dict__ = fitted.__dict__
     if was_interrupted(estimator.path_):
@@ -188,7 +190,7 @@ def _complete(estimator: Any) -> bool:
     return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
 
 
-def _fit(fitted: Any, selection: Selection, trainer: Any) -> None:
+def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable[[Any], None] | None) -> None:
     """Train, shrink and calibrate, and give the estimator what fit leaves in it."""
     whole = Deadline(fitted.time_limit)
     selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
@@ -209,6 +211,8 @@ def _fit(fitted: Any, selection: Selection, trainer: Any) -> None:
         keep_start(fitted, fit)
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
+        if when_trained is not None:
+            when_trained(_holding(fitted, fit.model, selection))
         fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
         if not fit.status.as_planned:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
@@ -226,6 +230,15 @@ def _shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
     given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
     return given or estimator.tolerance is not None
+
+
+def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
+    """Return a copy of an estimator with a model in it, without probabilities."""
+    other = copy.copy(estimator)
+    other.model_, other.goal_, other.path_ = model, selection.goal, None
+    if hasattr(other, "calibration"):
+        other.calibration = other.calibration_ = None
+    return other
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:

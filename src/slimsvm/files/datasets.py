@@ -1,4 +1,4 @@
-"""Rows and labels from files: CSV, NumPy's .npz and .npy, Parquet, and LIBSVM/svmlight for every other ending."""
+"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import io
 import math
 import os
 import struct
+import sys
 import tokenize
 import warnings
 import zipfile
 import zlib
 from array import array
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as short
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -28,6 +31,8 @@ from .mapped import CsrFile, open_npy, open_parquet
 from .numbers import is_plain, strict_number
 
 SEPARATORS = ("\t", ";", ",")
+#: names in the header line of a CSV file by which the column of the labels is known, whatever its place
+LABEL_NAMES = ("label", "labels", "target", "class", "y")
 SPLITS = ("train", "test")
 #: whole numbers below this are exact in float64
 EXACT = 2**53
@@ -71,12 +76,14 @@ def read_data(
 
     Parameters
     ----------
+    path : str or path
+        "-" is the standard input, whose first bytes tell the format.
     labels : bool
-        Whether the file must have labels. Otherwise y may be None, and in a CSV file all columns are features unless
-        `target` is given.
+        Whether the file must have labels. Otherwise y may be None: in a CSV file all columns are features unless `target`
+        is given, or unless there is one column more than `n_features`.
     target : str or int, default=None
-        The column of the labels in a CSV, .npy or Parquet file, by name or by number from 0 (negative from the end); else
-        the last one.
+        The column of the labels in a CSV, .npy or Parquet file, by name or by number from 0 (negative from the end). None:
+        the column that the header names label, labels, target, class or y, else the last one.
     split : {"train", "test"}
         Which rows to take from an .npz file that has X_train and X_test and no X.
     n_features : int, default=None
@@ -89,33 +96,69 @@ def read_data(
     y : ndarray or None
         Whole numbers if all labels are, else numbers or strings.
     """
-    path = Path(path)
-    ending = path.suffix.lower()
+    source = Source(Path(path))
     try:
-        if ending in (".csv", ".tsv"):
-            X, y = _read_csv(path, labels, target)
-        elif ending in (".npy", ".parquet"):
-            X, y = (open_npy if ending == ".npy" else open_parquet)(path, labels, target)
+        if source.ending in (".csv", ".tsv"):
+            X, y = _read_csv(source, labels, target, n_features)
+        elif source.ending in (".npy", ".parquet"):
+            X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target)
             y = None if y is None else _as_labels(y)
         elif target is not None:
             raise ValueError(f"target={target!r} names a column of a CSV file, and this is no CSV file; leave it out")
-        elif ending == ".npz":
-            X, y = _read_npz(path, labels, split)
-        elif path.stat().st_size >= LARGE_TEXT:
-            X, y = _open_svmlight(path, n_features)
+        elif source.ending == ".npz":
+            X, y = _read_npz(source, labels, split)
         else:
-            X, y = _read_svmlight(path.read_bytes(), n_features)
+            X, y = _read_svmlight(source, n_features)
         _check_width(X, n_features)
     except (ValueError, csv.Error) as error:
-        raise ValueError(f"cannot read {str(path)!r}: {error}") from error
+        raise ValueError(f"cannot read {source.name}: {error}") from error
     return X, y
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or the standard input where the path is "-"."""
+
+    path: Path
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether this is the standard input."""
+        return str(self.path) == "-"
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "the standard input" if self.is_stdin else repr(str(self.path))
+
+    @cached_property
+    def _stdin(self) -> bytes:
+        return sys.stdin.buffer.read()
+
+    def open(self) -> BinaryIO:
+        """Return the bytes as an open file."""
+        return io.BytesIO(self._stdin) if self.is_stdin else open(self.path, "rb")
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file; 0 of the standard input, which is in memory."""
+        return 0 if self.is_stdin else self.path.stat().st_size
+
+    @property
+    def ending(self) -> str:
+        """The ending that tells the format; that of the standard input is told by its first bytes."""
+        if not self.is_stdin:
+            return self.path.suffix.lower()
+        if self._stdin.startswith(b"PK"):
+            return ".npz"
+        words = self._stdin.lstrip().partition(b"\n")[0].split()
+        return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
 
 
 def _check_width(X: Matrix, n_features: int | None) -> None:
     if n_features not in (None, X.shape[1]):
         raise ValueError(
-            f"it has {X.shape[1]} features and {n_features} are wanted; give the same features in the same order, and in a "
-            "CSV file the column of the labels as target where there is one"
+            f"it has {X.shape[1]} features and {n_features} are wanted; give the same features in the same order"
         )
 
 
@@ -128,13 +171,14 @@ def _as_labels(y: Array) -> Array:
 # CSV: one row a line, perhaps after a header line.
 
 
-def _read_csv(path: Path, labels: bool, target: str | int | None) -> Data:
-    with open(path, encoding="utf-8-sig", newline="") as file:
+def _read_csv(source: Source, labels: bool, target: str | int | None, n_features: int | None) -> Data:
+    with io.TextIOWrapper(source.open(), encoding="utf-8-sig", newline="") as file:
         rows = _csv_rows(file)
         line, first = next(rows, (0, []))
         if not first:
             raise ValueError("it is empty")
-        place = _target_column(first, target) if labels or target is not None else None
+        labelled = labels or target is not None or len(first) - 1 == n_features
+        place = _target_column(first, target) if labelled else None
         header = _is_header(first, place, target)
         return _table(rows if header else chain([(line, first)], rows), len(first), place, header)
 
@@ -157,8 +201,10 @@ def _target_column(first: list[str], target: str | int | None) -> int:
         raise ValueError("it has one column only; features and labels need two or more, separated by commas or semicolons")
     if target in first and strict_number(str(target)) is None:
         return first.index(str(target))
+    if target is None:
+        return next((number for number, cell in enumerate(first) if cell.lower() in LABEL_NAMES), count - 1)
     try:
-        column = int(-1 if target is None else target)
+        column = int(target)
     except ValueError:
         raise ValueError(f"it has no column {target!r}; its first line is {short(first)}") from None
     if not -count <= column < count:
@@ -202,7 +248,7 @@ def _features(cells: list[str], line: int, place: int | None) -> list[float]:
             if number is None or not math.isfinite(number):
                 column += place is not None and column >= place
                 what = f"{short(cell)} is not a finite number" if cell else "there is no value"
-                hint = ", and the column of labels, if there is one, is given as target" if place is None else ""
+                hint = f"; if this column has the labels, give target={column}" if cell else ""
                 raise ValueError(
                     f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
                 )
@@ -232,10 +278,10 @@ def _text_labels(labels: list[str], lines: list[int]) -> Array:
 # NumPy's archives: X and y, or X_train and so on, or the parts of a CSR array.
 
 
-def _read_npz(path: Path, labels: bool, split: str) -> Data:
+def _read_npz(source: Source, labels: bool, split: str) -> Data:
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}; there are {list(SPLITS)}")
-    arrays, names = _npz_arrays(path, split)
+    arrays, names = _npz_arrays(source, split)
     X: Matrix = arrays["X"] if "X" in arrays else _npz_csr(arrays, names, split)
     if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
         raise ValueError(f"its X is an array of {X.dtype} of shape {X.shape}; give numbers, one row each")
@@ -248,10 +294,10 @@ def _read_npz(path: Path, labels: bool, split: str) -> Data:
     return X, None
 
 
-def _npz_arrays(path: Path, split: str) -> tuple[dict[str, Array], list[str]]:
+def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]]:
     """Return the arrays of a split, named as if there were no splits, and the names of all arrays."""
     # NumPy warns about headers of Python 2 and about sizes that overflow, and raises in the second case
-    with open(path, "rb") as file, warnings.catch_warnings(action="ignore"):
+    with source.open() as file, warnings.catch_warnings(action="ignore"):
         try:
             archive = np.load(file, allow_pickle=False)
             names = list(archive.files)
@@ -300,8 +346,11 @@ def _check_finite(values: Matrix, name: str) -> None:
 # LIBSVM and svmlight: label index:value index:value ..., with indices from 1 on.
 
 
-def _read_svmlight(text: bytes, n_features: int | None) -> Data:
-    X, y = _parsed_svmlight(text, n_features)
+def _read_svmlight(source: Source, n_features: int | None) -> Data:
+    if source.size >= LARGE_TEXT:
+        return _open_svmlight(source.path, n_features)
+    with source.open() as file:
+        X, y = _parsed_svmlight(file.read(), n_features)
     _check_svmlight(X, n_features)
     return X, _as_labels(y)
 

@@ -107,6 +107,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     raise ValueError(f"cannot load {os.fspath(path)!r}: {reason}")
 
 
+def check_steps(model: Any) -> None:
+    """Raise ValueError for a Pipeline whose transformers a .slim file does not hold, whatever it ends in."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if not all(type(step) in SCALERS for step in steps[:-1] if step not in NOTHING):
+        _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps)}", ())
+
+
 # Values: to JSON and back.
 
 

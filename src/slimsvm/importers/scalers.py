@@ -42,14 +42,15 @@ def scaling_of(scalers: list[Any], n_features: int) -> Scaling | None:
     """Return one scaling for fitted scalers in a row, None where there are none."""
     if not scalers:
         return None
+    strange = [type(scaler).__name__ for scaler in scalers if type(scaler) not in SCALERS]
+    if strange:
+        known = ", ".join(kind.__name__ for kind in SCALERS)
+        raise ValueError(
+            f"cannot export a Pipeline with a {strange[0]}; there are {known}. Transform the rows before, "
+            "or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
+        )
     whole = Scaling.affine(np.zeros(n_features), np.ones(n_features))
     for scaler in scalers:
-        if type(scaler) not in SCALERS:
-            known = ", ".join(kind.__name__ for kind in SCALERS)
-            raise ValueError(
-                f"cannot export a Pipeline with a {type(scaler).__name__}; there are {known}. Transform the rows before, "
-                "or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
-            )
         check_is_fitted(scaler)
         whole = whole.then(SCALERS[type(scaler)].scaling(scaler, n_features))
     return whole

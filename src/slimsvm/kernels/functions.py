@@ -441,6 +441,8 @@ def width_of(n_features: int, variance: float) -> float:
 
 def _variance(X: Matrix, weights: Array | None) -> float:
     """Return the variance of all entries of X."""
+    if hasattr(X, "variance"):  # rows on a device compute it there
+        return X.variance(weights)
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..keeping import PartKeeper, Saved
+from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..path import Step
@@ -37,6 +39,8 @@ class Slim(Reducer):
 
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
+
+    Points of sparse rows with many features have the main ones alone (`Schedule.most_features`), as CSR.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -91,7 +95,7 @@ class Slim(Reducer):
         keeper = task.keeper.within(f"finish {step.size}")
         search.keeper, saved = keeper, keeper.saved()
         if saved is None:
-            search.refine(step.model, self._last_steps(*step.model.points.shape))
+            search.refine(step.model, self._last_steps(task, step.size))
         else:
             search.resume_rounds(Saved(saved))
         return search.model
@@ -110,21 +114,30 @@ class Slim(Reducer):
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
         objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
-        return self._search(task, size, objective, task.deadline.within(self.time_limit))
+        deadline = task.deadline.within(self.time_limit)
+        return self._search(task, size, objective, deadline, _features(step.model, task))
 
-    def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
-        return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
+    def _search(
+        self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
+    ) -> PointSearch:
+        part = self.schedule.affordable(task, size)
+        return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
 
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
 
-        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        With several outputs there are fewer: a step takes long, and the last size is found as well without them.
         """
-        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
+        share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
+        return -(-self.steps // share)
 
-    def _last_steps(self, size: int, features: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
-        return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
+    def _last_steps(self, task: Task, size: int) -> int:
+        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+
+        With several outputs many points need no more: they settle within the steps of a few.
+        """
+        often = max(self.schedule.few_numbers // (size * task.rows.d), size // 128 if task.goal.outputs == 1 else 1)
+        return self.steps * int(np.clip(often, 1, 3))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
@@ -134,6 +147,13 @@ class Slim(Reducer):
             possible = TARGETS if model is not None else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
+
+
+def _features(model: Expansion, task: Task) -> Array | None:
+    """Return the features that the points of a small model have, if they are few of those of sparse rows."""
+    if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
+        return None
+    return np.unique(model.points.indices)
 
 
 class _PathRun:
@@ -164,7 +184,7 @@ class _PathRun:
         """Return the model of the next size; at one size the other target is tried too, and the better one goes on."""
         size, task, slim = self.sizes[len(self.made)], self.task, self.slim
         compare, last = size >= self.compare_at, size == self.sizes[-1]
-        all_rows, last_steps = last and not compare, slim._last_steps(size, task.rows.d)
+        all_rows, last_steps = last and not compare, slim._last_steps(task, size)
         if last:
             self._keep_rounds()
         if self.inside.state:
@@ -188,16 +208,20 @@ class _PathRun:
         self.search.keeper = PartKeeper(self.keeper, lambda rounds: self._state() | {"inside": rounds})
 
     def _state(self) -> dict[str, Any]:
-        made = [{"points": m.points, "coef": m.coef, "bias": m.bias, "objective": name} for m, name in self.made]
+        made = [
+            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": name}
+            for m, name in self.made
+        ]
         return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
 
     def _restore(self, saved: Saved) -> None:
-        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.task.rows.d
+        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.rows.d
         self.search = self.search.under(self._objective(search))
         self.search.restore(search)
         for each in saved.parts("made"):
             points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
-            self.made.append((Expansion(self.task.rows.kernel, points, coef, bias), self._objective(each).name))
+            model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
+            self.made.append((model, self._objective(each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
         self.inside = Saved(saved.state.get("inside"))
 

@@ -8,8 +8,9 @@ from .._core import core
 from ..kernels import Array, Chi2, Kernel, Matrix, Poly
 from ..kernels.spec import SPECS, core_arguments
 from . import precision
+from .boxes import LazyBoxes
 from .host import HostRows
-from .precision import Given, prepare
+from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew
 from .tiles import tiled_matrix, tiled_product, tiles_against
@@ -29,7 +30,8 @@ def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: M
         return _row_by_row(kernel, X, points, V)
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
-    return tiled_product(tiles_against(kernel, rows, given, points, error), V, Crew())
+    tiles = tiles_against(kernel, rows, given, points, error, value_dtype(kernel, rows, points.shape[0], error))
+    return tiled_product(tiles, V, Crew(), LazyBoxes(kernel, error).of(rows, points.shape[0]))
 
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
@@ -39,7 +41,8 @@ def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Me
         kernel.check_rows(X)
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error)
-    return tiled_matrix(tiles_against(kernel, rows, given, points, error), Crew())
+    dtype = value_dtype(kernel, rows, points.shape[0], error)
+    return tiled_matrix(tiles_against(kernel, rows, given, points, error, dtype), Crew())
 
 
 def kernel_error(V: Array) -> float:

@@ -193,7 +193,7 @@ class Source:
 {functions}
  *
  *   flash  {cost.flash:,} bytes of tables, and the code below{needs}
- *   RAM    {cost.ram:,} bytes on the stack
+ *   RAM    {cost.ram:,} bytes of arrays on the stack
  *   work   {cost.multiply_adds:,} multiply-adds per prediction
  *
  * Written by slimsvm {version("slimsvm")}; do not edit. */"""
@@ -219,7 +219,7 @@ class Source:
         """All numbers of the model."""
         texts = []
         for name, values in self.arrays.items():
-            texts.append(f"static const {_c_type(values)} {name}[{values.size}] = {{\n{table(values)}\n}};")
+            texts.append(f"static const {_c_type(values)} {name}[{values.size}] = {{\n{table(values, 'f')}\n}};")
         return "\n\n".join(texts)
 
     def preparation(self) -> list[str]:

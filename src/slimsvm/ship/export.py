@@ -26,6 +26,8 @@ EXPORTERS: dict[str, Any] = {
     "js": JavaScriptExporter,
     "json": JSONExporter,
 }
+#: further endings that name a target
+ALSO = {".js": "js"}
 
 
 def export(
@@ -57,7 +59,7 @@ def export(
 
 def target_of(path: Path, target: str | None) -> str:
     """Return the target named, or the one of the path's ending."""
-    endings = {exporter.ending: name for name, exporter in EXPORTERS.items()}
+    endings = {exporter.ending: name for name, exporter in EXPORTERS.items()} | ALSO
     if target is None and path.suffix not in endings:
         raise ValueError(
             f"no target has the ending of {path.name!r}; name the target, one of {sorted(EXPORTERS)}, or an output that "

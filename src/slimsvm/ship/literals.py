@@ -44,14 +44,22 @@ def check_float32(a: Artefact) -> None:
             )
 
 
-def table(values: Array) -> str:
-    """Return the numbers of an array in lines: `%.9g` for float32, which reads back exactly, and digits for integers."""
-    form = "%d" if values.dtype.kind == "i" else "%.9g"
-    numbers = iter(values.ravel().tolist())
+def table(values: Array, suffix: str = "") -> str:
+    """Return the numbers of an array in lines: digits for integers, and nine digits for float32, which read back exactly.
+
+    The suffix follows numbers with a fraction: without "f" they are double constants in C, which -Wconversion warns of.
+    """
+    kind, numbers = values.dtype.kind, values.ravel().tolist()
+    words = map(str, numbers) if kind == "i" else (_float(number, suffix) for number in numbers)
     lines = []
-    while chunk := tuple(islice(numbers, PER_LINE[values.dtype.kind])):
-        lines.append(("    " + ", ".join([form] * len(chunk))) % chunk)
+    while chunk := ", ".join(islice(words, PER_LINE[kind])):
+        lines.append(f"    {chunk}")
     return ",\n".join(lines)
+
+
+def _float(value: float, suffix: str) -> str:
+    text = f"{value:.9g}"
+    return text + suffix if "." in text or "e" in text else text
 
 
 def float_literal(value: float) -> str:

@@ -24,6 +24,12 @@ from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
 
 #: largest batch as a share of all rows; a larger one gives small problems too few rounds
 LARGEST_BATCH = 1 / 32
+#: largest batch as a share of all rows drawn so far. A larger share moves w further before it sees the new responses, and
+#: the first rounds become unsteady; a smaller one makes more rounds
+LARGEST_MOVE = 1 / 32
+#: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
+#: A smaller value averages over more of the past, and early iterates, which are poor, count for longer
+RECENT = 4.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ class BatchPerceptron:
     """The state of a run: the last iterate, the sums over all iterates, and the basins to draw rows from.
 
     `validation` are rows to leave out of learning. With `bias` each class is a basin. With `root` the steps are those of
-    the paper; otherwise w is the mean of all draws.
+    the paper; otherwise w is the mean of all draws. Either way the result is an average of iterates in which later ones
+    weigh more.
     """
 
     def __init__(
@@ -117,7 +124,7 @@ class BatchPerceptron:
         heights = [np.zeros(basin.rows.size) for basin in self.basins]
         self.last = Iterate(np.zeros(y.size), self.values, heights, flood)
         self.sums = np.zeros((2, y.size))  # of coefficients and responses, over the iterates
-        self.t = 0
+        self.t = self.drawn = 0  # rounds, and rows drawn in them
 
     def run(self, ending: Callable[[], Status | None], report: Callable[[], None]) -> Status:
         """Run rounds until `ending` returns how the run ends."""
@@ -135,9 +142,10 @@ class BatchPerceptron:
     def round(self) -> None:
         """Draw rows under water, move w towards them, and compute the new water level."""
         self.t += 1
-        # the first rows matter most, and each one improves the choice of the next: round t draws t rows, up to the batch
-        count = self.batch if self.root else min(self.t, self.batch)
+        # the first rows matter most, and each one improves the choice of the next
+        count = self.batch if self.root else min(max(int(LARGEST_MOVE * self.drawn), 1), self.batch)
         rows, step = self.draw(count)
+        self.drawn += count
         step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
         coef = self.last.coef
         coef[rows] += step
@@ -147,7 +155,16 @@ class BatchPerceptron:
             coef /= length
             self.responses.values /= length
             self.sums += self.t * np.stack([coef, self.values])
+        else:
+            self.average(coef, min(RECENT * count / self.drawn, 1.0))
         self.last = self.iterate(coef, self.values)
+
+    def average(self, coef: Array, share: float) -> None:
+        """Move the average towards an iterate, made of length 1, by a share of the way."""
+        length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
+        self.sums *= 1 - share
+        self.sums[0] += share / length * coef
+        self.sums[1] += share / length * self.values
 
     def draw(self, count: int) -> tuple[Array, Array]:
         """Return rows under water, half of them from each of two basins, and the step towards their mean."""
@@ -214,8 +231,8 @@ class BatchPerceptron:
         return scale if isinstance(self.amount, SlackWater) else 0.5 * scale**2 + self.amount.C * scale * surface.volume
 
     def result(self) -> Iterate:
-        """Return the iterate to predict with: the average of the paper, or the last one, which is a mean already."""
-        return self.iterate(*self.sums) if self.root else self.last
+        """Return the iterate to predict with, an average."""
+        return self.iterate(*self.sums)
 
     def check_slack(self, iterate: Iterate) -> None:
         """Raise ValueError for a nu without a solution, or with the same solution as any larger nu."""

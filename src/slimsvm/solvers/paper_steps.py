@@ -55,14 +55,14 @@ def measure_gap(run: LimitedState) -> None:
 def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
     """Return a function from row numbers to kernel rows: of the whole matrix if that is small, else through the cache."""
     n = run.rows.n
-    if n <= run.settings.working_set:
+    if n <= run.size:
         return run.rows.block(np.arange(n)).__getitem__
     return lambda i: run.rows.product_of(np.array([i]), np.ones((1, 1)), keep=True).ravel()
 
 
 def worthwhile_steps(run: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
     """Yield steps (i, j, t) that gain enough: i by violation, the largest first, each with the j that gains most."""
-    grow, shrink = SmoState.bounds(run)
+    grow, shrink = SmoState.bounds(run, run.v)
     longest = StepLengths(run)
     for i in np.argsort(-grow):
         slope = np.maximum(grow[i] - shrink, 0.0)

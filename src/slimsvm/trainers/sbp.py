@@ -36,10 +36,11 @@ class SBP(BinaryTrainer):
     C (`water.CostWater`). Then the optimum is that of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is
     needed.
 
-    A round draws `batch` rows; the first rounds draw fewer. `batch=1` is the paper's algorithm: independent draws, steps of
-    1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is better than equal weights).
-    Otherwise w is the mean of all draws, and every row under water is drawn once before any row is drawn again, which needs
-    fewer kernel evaluations. `steps` chooses between these two, "root" and "mean", for any batch.
+    A round draws `batch` rows, or a 32nd of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
+    independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is
+    better than equal weights). Otherwise w is the mean of all draws, every row under water is drawn once before any row is
+    drawn again, which needs fewer kernel evaluations, and the average gives an iterate after i draws a weight of about i^3.
+    `steps` chooses between these two, "root" and "mean", for any batch.
 
     A run ends when the second half of its rounds has improved the objective by less than a share of 5 `tol`. About twice as
     much then remains to gain, and more if C is large and classes overlap (`smo` is the better choice then). It also ends

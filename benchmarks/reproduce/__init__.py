@@ -1,0 +1,7 @@
+"""The papers' experiments with the papers' parameters, on the papers' data: one file a paper.
+
+python -m benchmarks.reproduce                            all but covtype, then the page: `make reproduce`
+python -m benchmarks.reproduce dekel_singer               one experiment
+python -m benchmarks.reproduce optimally_sparse --cells 2 the next two cells that have not been run
+python -m benchmarks.reproduce page                       docs/results/index.md and its figures from the rows that there are
+"""

@@ -1,0 +1,91 @@
+"""What an experiment is: cells that are run once each, a CSV file of rows that a later run continues, and claims."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run yet"
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+Cell = dict[str, Any]  # what is run at once: data, method, settings
+Row = dict[str, Any]  # a cell and what was measured; values are text after they have been read from a file
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper, what the rows say of it, and the figures that decide."""
+
+    words: str
+    verdict: str
+    figures: str
+
+    @classmethod
+    def of(cls, words: str, holds: bool | None, figures: str) -> Claim:
+        """Return a claim with the verdict of a comparison; None where rows are missing."""
+        verdict = NOT_RUN if holds is None else REPRODUCED if holds else NOT_REPRODUCED
+        return cls(words, verdict, figures if holds is not None else "")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of a paper."""
+
+    name: str
+    title: str
+    #: what differs from the paper, in sentences
+    terms: str
+    columns: tuple[str, ...]  # of the cell first, then those measured
+    cells: Callable[[], Iterable[Cell]]
+    run: Callable[[Cell], Iterable[Row]]
+    claims: Callable[[list[Row]], list[Claim]]
+    draw: Callable[[list[Row], Path], None]
+
+    def file(self, folder: Path = RESULTS) -> Path:
+        """Return the CSV file of the rows."""
+        return folder / f"{self.name}.csv"
+
+    def rows(self, folder: Path = RESULTS) -> list[Row]:
+        """Return the rows that there are."""
+        if not self.file(folder).exists():
+            return []
+        with open(self.file(folder), newline="") as file:
+            return list(csv.DictReader(file))
+
+    def missing(self, folder: Path = RESULTS) -> list[Cell]:
+        """Return the cells without rows."""
+        rows = self.rows(folder)
+        cells = list(self.cells())
+        keys = list(cells[0])
+        done = {tuple(row[key] for key in keys) for row in rows}
+        return [cell for cell in cells if tuple(str(cell[key]) for key in keys) not in done]
+
+    def go_on(self, most: int | None = None, folder: Path = RESULTS) -> None:
+        """Run the cells that are missing, `most` of them at most, and append the rows of each when it is complete."""
+        for cell in self.missing(folder)[:most]:
+            start = perf_counter()
+            rows = [cell | row for row in self.run(cell)]
+            seconds = round(perf_counter() - start, 2)
+            self._append([row | {"seconds": seconds} for row in rows], folder)
+            print(self.name, *cell.values(), f"{seconds} s", flush=True)
+
+    def _append(self, rows: list[Row], folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        new = not self.file(folder).exists()
+        with open(self.file(folder), "a", newline="") as file:
+            writer = csv.DictWriter(file, (*self.columns, "seconds"), lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerows(rows)
+
+
+def mean_by(rows: Iterable[Row], keys: tuple[str, ...], value: str) -> dict[tuple[str, ...], float]:
+    """Return the mean of a column for each combination of values of other columns."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in keys), []).append(float(row[value]))
+    return {key: sum(values) / len(values) for key, values in found.items()}

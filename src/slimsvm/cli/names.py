@@ -1,0 +1,43 @@
+"""The names of the methods for help texts, which are shown without importing the methods; a test compares the tables."""
+
+TRAINERS = (
+    "smo",
+    "sbp",
+    "pegasos",
+    "sdca",
+    "perceptron",
+    "ramp",
+    "lp",
+    "any-norm",
+    "budget-l1",
+    "budget-l2",
+    "forgetron",
+    "rbp",
+    "bsgd",
+)
+REDUCERS = (
+    "slim",
+    "slant",
+    "slant-aggressive",
+    "lars",
+    "cvm",
+    "reduced-set",
+    "osuna-girosi",
+    "zhan-shen",
+    "rsvm",
+    "spsvm",
+    "cpsp",
+    "csvm",
+    "slmc",
+    "prune",
+    "nystroem",
+)
+KERNELS = ("rbf", "linear", "poly", "sigmoid", "laplacian", "chi2")
+EXPORTS = ("c", "onnx", "libsvm", "js", "json")
+CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
+MULTICLASS = ("ovr", "ovo", "dag")
+
+
+def one_of(names: tuple[str, ...]) -> str:
+    """Return the names as a sentence of help."""
+    return f"One of {', '.join(names)}."

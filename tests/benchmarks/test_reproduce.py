@@ -1,0 +1,100 @@
+"""The reproduction of the papers' experiments: runs continue their files, and the page follows from the rows."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from benchmarks.reproduce.__main__ import EXPERIMENTS
+from benchmarks.reproduce.batch_perceptron import MULTIPLES
+from benchmarks.reproduce.compressed_vectors import TOY
+from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
+from benchmarks.reproduce.optimally_sparse import chosen
+from benchmarks.reproduce.page import write_page
+
+
+def counting(calls):
+    """Return an experiment of three cells that records its runs."""
+
+    def run(cell):
+        calls.append(cell["number"])
+        yield {"square": cell["number"] ** 2}
+
+    def claims(rows):
+        return [Claim.of("Squares are even.", all(int(row["square"]) % 2 == 0 for row in rows) if rows else None, "of all")]
+
+    def draw(rows, file):
+        file.write_text(str(len(rows)))
+
+    cells = [{"number": number} for number in range(3)]
+    return Experiment("squares", "Squares", "Ours.", ("number", "square"), lambda: cells, run, claims, draw)
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    calls = []
+    experiment = counting(calls)
+    experiment.go_on(1, tmp_path)
+    assert [row["square"] for row in experiment.rows(tmp_path)] == ["0"]
+    experiment.go_on(None, tmp_path)
+    experiment.go_on(None, tmp_path)
+    assert calls == [0, 1, 2]
+    assert [row["square"] for row in experiment.rows(tmp_path)] == ["0", "1", "4"]
+
+
+def test_the_page_has_a_verdict_for_every_claim(tmp_path):
+    experiment = counting([])
+    assert f"| Squares are even. | **{NOT_RUN}** |" in write_page([experiment], tmp_path).read_text()
+    experiment.go_on(1, tmp_path)
+    page = write_page([experiment], tmp_path).read_text()
+    assert f"**{REPRODUCED}** | of all |" in page
+    assert "2 cells are missing" in page
+    experiment.go_on(None, tmp_path)
+    assert f"**{NOT_REPRODUCED}**" in write_page([experiment], tmp_path).read_text()
+    assert (tmp_path / "squares.svg").read_text() == "3"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_has_columns_for_its_cells_and_claims_before_it_is_run(name):
+    experiment = EXPERIMENTS[name]
+    cell = next(iter(experiment.cells()))
+    assert tuple(cell) == experiment.columns[: len(cell)]
+    claims = experiment.claims([])
+    assert claims
+    assert {claim.verdict for claim in claims} == {NOT_RUN}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_page_in_the_documentation_follows_from_its_rows(name):
+    page = (RESULTS / "index.md").read_text()
+    for claim in EXPERIMENTS[name].claims(EXPERIMENTS[name].rows()):
+        assert f"| {claim.words} | **{claim.verdict}** | {claim.figures} |" in page
+
+
+def test_settings_are_chosen_on_one_half_and_measured_on_the_other():
+    common = {"data": "a", "method": "m", "size": "4"}
+    rows = [
+        common | {"validation": "0.1 0.3", "test": "0.5 0.6"},
+        common | {"validation": "0.2 0.2", "test": "0.7 0.8"},
+    ]
+    assert chosen(rows) == {("a", "m", 4): pytest.approx((0.5 + 0.8) / 2)}
+
+
+def test_claims_on_the_batch_perceptron_compare_all_numbers_of_evaluations():
+    experiment = EXPERIMENTS["batch_perceptron"]
+    rows = [
+        {"data": "a9a", "trainer": trainer, "multiple": str(multiple), "test_error": str(error)}
+        for trainer, error in (("sbp, paper", 0.1), ("pegasos, paper", 0.2), ("sdca", 0.2), ("sbp", 0.12))
+        for multiple in MULTIPLES
+    ]
+    verdicts = {claim.words.partition(":")[0]: claim.verdict for claim in experiment.claims(rows) if "Adult" in claim.words}
+    assert verdicts["Adult"] in (REPRODUCED, NOT_RUN)
+    assert verdicts["Adult, our own terms"] == NOT_REPRODUCED
+    assert experiment.claims(rows)[0].verdict == REPRODUCED
+
+
+def test_the_toy_problem_is_the_papers(tmp_path):
+    TOY.go_on(1, tmp_path)
+    sizes = {row["method"]: int(row["support_vectors"]) for row in TOY.rows(tmp_path)}
+    assert sizes["CVM"] == sizes["LARS-SVM"] == 8
+    assert Path(TOY.file(tmp_path)).exists()
