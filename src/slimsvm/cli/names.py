@@ -32,7 +32,7 @@ REDUCERS = (
     "prune",
     "nystroem",
 )
-KERNELS = ("rbf", "linear", "poly", "sigmoid", "laplacian", "chi2")
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MULTICLASS = ("ovr", "ovo", "dag")
