@@ -159,7 +159,7 @@ def test_verbose_prints_how_far_it_is(capsys, iris):
     SlimSVC(4, reducer="slant-aggressive", verbose=True, random_state=0).fit(*iris)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("[SlimSVC] train ")
-    assert lines[-1] == "[SlimSVC] shrink 100 %"
+    assert lines[-1].startswith("[SlimSVC] shrink 100 %")
     SlimSVR().fit(*iris)
     assert not capsys.readouterr().out
 

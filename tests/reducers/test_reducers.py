@@ -18,7 +18,9 @@ from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.reducers import REDUCERS
+from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.tails import Tail
 from slimsvm.selection import CUT_SHORT, names_where
 from slimsvm.trainers import SMO
 
@@ -367,10 +369,11 @@ def test_every_kernel_is_worked_with_or_refused(name, kernel_name, moons, excuse
 
 @pytest.mark.usefixtures("float64_always")
 @pytest.mark.parametrize("from_labels", [False, True], ids=["full model", "labels alone"])
-def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels):
+def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels, monkeypatch):
     """The meter's count is the number of values and gradients that the kernel computed, no more and no fewer."""
     if from_labels and name not in ALONE:
         pytest.skip("it needs a full model")
+    monkeypatch.setattr(tiles, "tail_of", lambda kernel, _, dtype: Tail(kernel, dtype))  # compiled tails do not count
     task = judged_task(problem, CountingRBF(GAMMA))
     meter, computed = task.rows.meter, task.rows.kernel.computed
     full = None if from_labels else SMO(1.0).fit(task).model

@@ -511,9 +511,9 @@ def test_rounds_of_active_rows_and_of_working_sets_take_turns():
             self.note("working set")
 
         def note(self, words):
-            self.rounds = [*getattr(self, "rounds", []), words]
+            self.turns = [*getattr(self, "turns", []), words]
             self.steps += 1
 
     run = state(40, kind=Turns)
     run.solve(4, silent)
-    assert run.rounds == ["active rows", "working set"] * 2
+    assert run.turns == ["active rows", "working set"] * 2

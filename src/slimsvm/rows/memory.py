@@ -61,7 +61,7 @@ def reserve(handle: int, size: int) -> None:
 
 def gathered(X: Array, index: Array) -> Array:
     """Return some rows of a dense array, a block at a time into a file where X is one and the rows are many."""
-    if index.size * X.shape[1] * X.itemsize < LARGE or not is_mapped(X):
+    if not is_mapped(X) or index.size * X.shape[1] * X.itemsize < LARGE:
         return X[index]
     out = mapped_empty((index.size, X.shape[1]), X.dtype)
     for start in range(0, index.size, 4096):

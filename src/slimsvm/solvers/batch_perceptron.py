@@ -194,6 +194,7 @@ class BatchPerceptron:
         last = self.last
         return {
             "t": self.t,
+            "drawn": self.drawn,
             "rng": rng_state(self.rng),
             "orders": [basin.state() for basin in self.basins],
             "coef": last.coef.copy(),
@@ -207,7 +208,7 @@ class BatchPerceptron:
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has, with the same draws as the run that left it."""
         n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
-        self.t = int(saved.number("t"))
+        self.t, self.drawn = int(saved.number("t")), int(saved.number("drawn"))
         restore_rng(self.rng, saved.part("rng"))
         for basin, order in zip(self.basins, saved.parts("orders"), strict=True):
             basin.restore(order)
