@@ -57,7 +57,7 @@ class HostRows(GivenRows):
         return self.prepared.centre
 
     @property
-    def spent(self) -> int:  # type: ignore[override]
+    def spent(self) -> int:
         """The work of products so far, after enough of which rows are sorted into boxes."""
         return self.boxes.work
 
