@@ -1,9 +1,10 @@
 #include "core.h"
 
 #define DECLARE(suffix)                                                                                                \
-    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);             \
+    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,              \
+                           const float *);                                                                             \
     void rbf_tail_dot_##suffix(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,    \
-                               const float *, double *);                                                               \
+                               const float *, const float *, double *);                                                \
     void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
     const float *rbf_row_##suffix(void *, ptrdiff_t);                                                                  \
@@ -14,7 +15,7 @@
                              const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
                              double, double *);                                                                        \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
-                            const double *, ptrdiff_t, const double *, double *);                                      \
+                            const double *, const double *, ptrdiff_t, const double *, double *);                      \
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     static const Build build_##suffix = {                                                                              \

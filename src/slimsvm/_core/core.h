@@ -32,9 +32,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
+    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
     void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                         const float *, double *);
+                         const float *, const float *, double *);
     void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
     const float *(*rbf_row)(void *, ptrdiff_t);
@@ -45,7 +45,7 @@ typedef struct {
                        const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
                        double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
-                      ptrdiff_t, const double *, double *);
+                      const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
 } Build;

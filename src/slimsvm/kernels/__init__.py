@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         inner_products,
         make_kernel,
         resolve_gamma,
+        scaled,
         squared_norms,
         stacked,
     )
@@ -48,6 +49,7 @@ __all__ = [
     "inner_products",
     "make_kernel",
     "resolve_gamma",
+    "scaled",
     "squared_norms",
     "stacked",
 ]

@@ -54,6 +54,8 @@ class Reducer:
     finishes: ClassVar[bool] = False
     #: whether `between` makes models of sizes that the path has not
     refines: ClassVar[bool] = False
+    #: whether the full model may have a metric of its own, which a method that evaluates plain kernels would ignore
+    takes_metric: ClassVar[bool] = False
     #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
 
@@ -100,6 +102,11 @@ class Reducer:
         """Return models of the given sizes with their validation errors, as far as the method gets."""
         if model is None and self.requires_model:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
+        if model is not None and model.metric is not None and not self.takes_metric:
+            raise ValueError(
+                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned metric; "
+                "shrink the model that it was made from, or fit a smaller one to the labels"
+            )
         sizes = sorted(set(sizes))
         found: list[Step] = []
         deadline = Deadline(self.time_limit)

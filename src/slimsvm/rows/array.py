@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
@@ -94,19 +95,34 @@ class ArrayRows(GivenRows):
             return self.given.X.held(dtype, self.given.index)
         return self.backend.upload(self.given, dtype, self.centre)
 
-    def rounding(self, rows: Held) -> float:
+    def rounding(self, rows: Held, metric: Metric | None = None) -> float:
         """Return the error of kernel values from float32 inner products with these rows or points."""
-        return rounding_error(self.kernel, self.d, rows.radius) if isinstance(self.kernel, InnerKernel) else 0.0
+        return rounding_error(self.kernel, self.d, rows.radius, metric) if isinstance(self.kernel, InnerKernel) else 0.0
 
-    def pair(self, points: Matrix) -> tuple[Held, Held]:
+    def pair(self, points: Matrix, metric: Metric | None = None) -> tuple[Held, Held]:
         """Return the rows and any points on the device; in float64 where points far out spoil float32."""
         if isinstance(self.kernel, Precomputed):
             return self.held, self.backend.columns(points)
         placed = self.inward(points)
-        there = self.backend.points(placed, self.dtype)
-        if self.dtype == FLOAT32 and self.rounding(there) > min(self.error, precision.FLOAT32_ERROR):
-            return self._in_float64(), self.backend.points(placed, FLOAT64)
-        return self.held, there
+        rows, there = self._measured(self.held, metric), self._points(placed, self.dtype, metric)
+        if self.dtype == FLOAT32:
+            error = max(self.rounding(each, metric) for each in ((there,) if metric is None else (rows, there)))
+            if error > min(self.error, precision.FLOAT32_ERROR):
+                return self._measured(self._in_float64(), metric), self._points(placed, FLOAT64, metric)
+        return rows, there
+
+    def _measured(self, rows: Held, metric: Metric | None) -> Held:
+        """Return the rows with their norms in a metric."""
+        if metric is None or metric.factors is None or not isinstance(self.kernel, InnerKernel):
+            return rows
+        return self.backend.with_norms(rows.values, rows.dtype, metric.factors)
+
+    def _points(self, placed: Array, dtype: np.dtype, metric: Metric | None) -> Held:
+        """Return points with the metric folded in, as `Prepared.folded` does; other kernels have factors in the tiles."""
+        if metric is None:
+            return self.backend.points(placed, dtype)
+        inner = isinstance(self.kernel, InnerKernel)
+        return self.backend.points_in(metric, placed, dtype, inner=inner)
 
     def own(self, index: Array) -> Held:
         """Return some of the rows as points."""
@@ -148,15 +164,16 @@ class ArrayRows(GivenRows):
 
     def tile(self, A: Held, B: Held) -> Any:
         """Return K(A, B) on the device."""
-        xp = self.backend.xp
+        xp, widths = self.backend.xp, {} if B.widths is None else {"widths": B.widths}
         if isinstance(self.kernel, InnerKernel):
-            return self.kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
-        return self.kernel.values(A.values, B.values, xp)
+            return self.kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp, **widths)
+        rows = A.values if B.factors is None else A.values * B.factors
+        return self.kernel.values(rows, B.values, xp, **widths)
 
-    def product(self, points: Matrix, V: Array) -> Array:
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        return self._product(*self.pair(points), V)
+        return self._product(*self.pair(points, metric), V)
 
     def _product(self, A: Held, B: Held, V: Array) -> Array:
         on, out = self.backend, np.zeros((self.n, V.shape[1]))

@@ -6,13 +6,14 @@ A backend is opened by the device's name. `array_api_compat` gives torch and CuP
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Array, Matrix, dense, squared_norms
+from ..metric import Metric
 from .precision import Given
 
 #: numbers of a tile: more use more memory, fewer leave a GPU idle between calls
@@ -23,12 +24,17 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 @dataclass(frozen=True)
 class Held:
-    """Rows or points on a device in one precision, with their squared norms."""
+    """Rows or points on a device in one precision, with their squared norms.
+
+    Points may have widths, and factors that rows are still to be multiplied by.
+    """
 
     values: Any  # (n, d), or column numbers of a precomputed kernel
     norms: Any  # (n,), in the precision of values
     radius: float  # the largest squared norm
     dtype: np.dtype
+    widths: Any = None  # (n,)
+    factors: Any = None  # (d,)
 
     def part(self, some: slice) -> Held:
         """Return the rows of a slice."""
@@ -101,6 +107,15 @@ class Backend:
         """Return points on the device that are relative to the centre already."""
         return self.upload(Given(placed), dtype, None)
 
+    def points_in(self, metric: Metric, placed: Array, dtype: np.dtype, *, inner: bool) -> Held:
+        """Return points with a metric: <f x, f z> = <x, f^2 z> for inner products, else f is kept for the rows."""
+        factors = np.ones(placed.shape[1]) if metric.factors is None else metric.factors
+        there = self.points(placed * factors, dtype)
+        values = self.send(placed * factors**2, dtype) if inner else there.values
+        widths = None if metric.widths is None else self.send(metric.widths, dtype)
+        kept = None if inner or metric.factors is None else self.send(factors, dtype)
+        return replace(there, values=values, widths=widths, factors=kept)
+
     def columns(self, numbers: Array) -> Held:
         """Return points of a precomputed kernel, which are numbers of columns."""
         return Held(self.send(np.ravel(numbers), np.int64), None, 0.0, FLOAT64)
@@ -113,12 +128,14 @@ class Backend:
         """Return rows in another precision, with the norms of their values."""
         return rows if rows.dtype == dtype else self.with_norms(self.cast(rows.values, dtype), dtype)
 
-    def with_norms(self, values: Any, dtype: np.dtype) -> Held:
-        """Return rows that are on the device, with the norms of their values."""
+    def with_norms(self, values: Any, dtype: np.dtype, factors: Array | None = None) -> Held:
+        """Return rows that are on the device, with the norms of their values, multiplied by factors if there are any."""
         norms = np.zeros(values.shape[0])
+        by = None if factors is None else self.send(factors, self.sum_dtype)
 
         def work(some: slice) -> None:
             wide = self.cast(values[some, :], self.sum_dtype)
+            wide = wide if by is None else wide * by
             norms[some] = self.fetch(self.xp.sum(wide * wide, axis=1))
 
         self.tiled(values.shape[0], 2 * values.shape[1], work)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..metric import Metric
 from .base import GivenRows
 from .cache import RowCache
 from .host_against import HostAgainst
@@ -83,10 +84,11 @@ class HostRows(GivenRows):
 
     # Kernel values.
 
-    def product(self, points: Matrix, V: Array) -> Array:
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        return tiled_product(tiles_against(self.kernel, self.prepared, self.given, points, self.error), V, self.crew)
+        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, metric)
+        return tiled_product(tiles, V, self.crew)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""

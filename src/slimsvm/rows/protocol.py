@@ -4,7 +4,7 @@ A home keeps n rows of d features somewhere (host arrays, a GPU, a file, a clust
 host. Trainers, reducers and solvers speak this protocol and nothing else. Vectors with one number per row (labels, weights,
 responses) may live on the host. The rows and every matrix of n x m kernel values may not be assumed there.
 
-    rows.product(points, V)      K(rows, points) @ V
+    rows.product(points, V)      K(rows, points) @ V, in a metric where one is given
     rows.block(index)            the small matrix K(rows[index], rows[index])
     rows.against(points)         a handle on K(rows, points), which stays where the rows are
 
@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from ..kernels import Array, Kernel, Matrix
+from ..metric import Metric
 
 
 class Meter:
@@ -59,8 +60,8 @@ class Rows(Protocol):
     def worth_caching(self) -> bool:
         """Whether `product_of` keeps kernel rows, since a stored one is cheaper than a new one."""
 
-    def product(self, points: Matrix, V: Array) -> Array:
-        """Return K(rows, points) @ V, (n, q) in float64."""
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
+        """Return K(rows, points) @ V, (n, q) in float64; the kernel values are those of the points' metric, if given."""
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: where that pays)."""

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._core import core
-from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix
-from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_rows, prepare
+from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, scaled
+from ..metric import Metric
+from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_points, prepare
 from .threads import Crew, blocks
 
 #: features up to which the points of all tiles are written out once
@@ -28,13 +29,15 @@ class Tail:
         """Return the squared norms as `values` takes them."""
         return norms.astype(self.dtype)
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
-        """Kernel values for the inner products G, in place where possible."""
-        return self.kernel.tail(G, a, b)
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
+        """Kernel values for the inner products G, in place where possible; `widths` multiply gamma of each column."""
+        if widths is None:
+            return self.kernel.tail(G, a, b)
+        return self.kernel.tail(G, a, b, widths=widths)  # type: ignore[call-arg]  # kernels with a width take them
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
         """out += K @ V; G is scratch afterwards."""
-        out += self.values(G, a, b) @ V
+        out += self.values(G, a, b, widths) @ V
 
 
 class CompiledRBF(Tail):
@@ -48,17 +51,17 @@ class CompiledRBF(Tail):
         """Return the squared norms in the unit of the exponent."""
         return (self.scale * norms).astype(np.float32)
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
         """Kernel values in place."""
-        core.rbf_tail(self.scale, G, a, b)
+        core.rbf_tail(self.scale, G, a, b, widths)
         return G
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
         """One fused pass for one column, the plain way for more."""
         if V.shape[1] == 1:
-            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel())
+            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel(), widths)
         else:
-            super().add_product(G, a, b, V, out)
+            super().add_product(G, a, b, V, out, widths)
 
 
 def _tail(kernel: InnerKernel, dtype: np.dtype) -> Tail:
@@ -73,11 +76,20 @@ class Tiles:
 
     def __init__(self, kernel: Kernel, A: Prepared, B: Prepared) -> None:
         self.kernel, self.A, self.B = kernel, A, B
+        self.factors = B.metric.factors if B.metric else None
+        self.widths = B.metric.widths if B.metric else None
         self.dtype = np.dtype(np.float64)
+
+    def widths_of(self, cols: slice) -> Array | None:
+        """Return the widths of the points of a tile, if they have any."""
+        return None if self.widths is None else self.widths[cols]
 
     def values(self, rows: slice, cols: slice) -> Array:
         """Return the tile K(A[rows], B[cols])."""
-        return self.kernel(self.A.values[rows], self.B.values[cols])
+        A, B, widths = scaled(self.A.values[rows], self.factors), self.B.values[cols], self.widths_of(cols)
+        if widths is None:
+            return self.kernel(A, B)
+        return self.kernel(A, B, widths)  # type: ignore[call-arg]  # kernels with a width take them
 
     def transposed(self, rows: slice, cols: slice) -> Array:
         """Return the same tile as K(B[cols], A[rows])."""
@@ -98,6 +110,7 @@ class InnerTiles(Tiles):
         self.dtype = A.values.dtype
         self.tail = _tail(kernel, self.dtype)
         self.a, self.b = self.tail.scaled(A.norms), self.tail.scaled(B.norms)
+        self.widths = None if self.widths is None else self.widths.astype(self.dtype)
         self.local = threading.local()
 
     def scratch(self, m: int, n: int) -> Array:
@@ -113,17 +126,18 @@ class InnerTiles(Tiles):
 
     def values(self, rows: slice, cols: slice) -> Array:
         """Return the tile: inner products, then the tail."""
-        return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols])
+        return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols], self.widths_of(cols))
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """Return the product the other way round, so that no tile is transposed in memory."""
+        """Return the product the other way round, so that no tile is transposed in memory; points have no widths."""
         A, B = self.A.values[rows], self.B.values[cols]
         G = np.matmul(B, A.T, out=self.scratch(B.shape[0], A.shape[0]))
         return self.tail.values(G, self.b[cols], self.a[rows])
 
     def add_product(self, rows: slice, cols: slice, V: Array, out: Array) -> None:
         """Fused where the tail is compiled."""
-        self.tail.add_product(self.inner(rows, cols), self.a[rows], self.b[cols], V[cols], out[rows])
+        G, widths = self.inner(rows, cols), self.widths_of(cols)
+        self.tail.add_product(G, self.a[rows], self.b[cols], V[cols], out[rows], widths)
 
 
 class SparseTiles(InnerTiles):
@@ -225,22 +239,33 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
     return K
 
 
-def tiles_against(kernel: Kernel, A: Prepared, given: Given, points: Matrix, error: float) -> Tiles:
-    """Return tiles between the given rows, prepared as A, and any points; float64 where points far out spoil float32."""
+def tiles_against(
+    kernel: Kernel, A: Prepared, given: Given, points: Matrix, error: float, metric: Metric | None = None
+) -> Tiles:
+    """Return tiles between the given rows, prepared as A, and any points; float64 where points far out spoil float32.
+
+    With a metric that may be so for the rows too, which were prepared without it.
+    """
     if not isinstance(kernel, InnerKernel):
-        return Tiles(kernel, A, plain_rows(points))
-    B = A.like(points)
-    if A.values.dtype == np.float32 and float32_error(kernel, B) > min(error, FLOAT32_ERROR):
+        return Tiles(kernel, A, plain_points(points, metric))
+    B, within = A.points(points, metric), A.measured(metric)
+    doubtful = (B,) if metric is None else (B, within)
+    if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > min(error, FLOAT32_ERROR):
         A = prepare(kernel, given, 0, error)
-        B = A.like(points)
-    return make_tiles(kernel, A, B)
+        B, within = A.points(points, metric), A.measured(metric)
+    return make_tiles(kernel, within, B)
+
+
+def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric | None) -> float:
+    """Return the largest error that float32 may make with these rows or points."""
+    return max(float32_error(kernel, each, metric) for each in doubtful)
 
 
 def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
     if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
-        values = tiles.tail.values(out, tiles.a[rows], tiles.b)
+        values = tiles.tail.values(out, tiles.a[rows], tiles.b, tiles.widths)
         if values is not out:
             out[...] = values
         return out
