@@ -104,8 +104,8 @@ class Reducer:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
         if model is not None and model.metric is not None and not self.takes_metric:
             raise ValueError(
-                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned metric; "
-                "shrink the model that it was made from, or fit a smaller one to the labels"
+                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned "
+                "metric; shrink the model that it was made from, or fit a smaller one to the labels"
             )
         sizes = sorted(set(sizes))
         found: list[Step] = []
