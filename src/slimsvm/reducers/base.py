@@ -72,6 +72,9 @@ class Reducer:
         """Return whether the method is defined for a kernel."""
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
 
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ValueError where the method with these settings is not defined for a kernel that it takes."""
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield small models of `model`, each with the settings that made it, in words.
 
@@ -104,8 +107,8 @@ class Reducer:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
         if model is not None and model.metric is not None and not self.takes_metric:
             raise ValueError(
-                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned metric; "
-                "shrink the model that it was made from, or fit a smaller one to the labels"
+                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned "
+                "metric; shrink the model that it was made from, or fit a smaller one to the labels"
             )
         sizes = sorted(set(sizes))
         found: list[Step] = []
