@@ -28,6 +28,7 @@ class Status(Enum):
     PASSED = "made all its passes over the rows"
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
+    CLAMPED = "stopped with a factor or a width of the learned metric at its bound; scale the features, or raise bound"
     INTERRUPTED = "stopped by Ctrl-C with what was found so far"
     TIME_LIMIT = "stopped at the time limit; raise time_limit or tol"
     STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
@@ -36,7 +37,7 @@ class Status(Enum):
     @property
     def as_planned(self) -> bool:
         """Whether the run ended where its method ends by itself, which needs no warning."""
-        return self not in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
+        return self not in (Status.CLAMPED, Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
 
     @classmethod
     def worst(cls, ends: Iterable[Status]) -> Status:

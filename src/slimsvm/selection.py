@@ -383,3 +383,4 @@ def check_kernel(reducer: Any, kernel: Kernel) -> None:
             f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
             f"{names_where(lambda kind: kind.takes(kernel))}"
         )
+    reducer.check_kernel(kernel)

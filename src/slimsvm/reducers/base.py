@@ -72,6 +72,9 @@ class Reducer:
         """Return whether the method is defined for a kernel."""
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
 
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ValueError where the method with these settings is not defined for a kernel that it takes."""
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield small models of `model`, each with the settings that made it, in words.
 

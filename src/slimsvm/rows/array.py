@@ -15,15 +15,17 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
+from .array_backward import backpropagate
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .precision import Given, is_large_work, mean_row, rounding_error
-from .protocol import Meter
+from .protocol import Meter, Slopes
 from .threads import blocks
 
 #: numbers up to which sparse rows are written out on a device
@@ -154,6 +156,10 @@ class ArrayRows(GivenRows):
     def fetch(self, index: Array) -> HostRows:
         """Return some of the rows on the host, with float64 kernel values."""
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
+        return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one after the other: a device has one queue."""

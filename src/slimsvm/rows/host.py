@@ -9,13 +9,15 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .base import GivenRows
 from .cache import RowCache
 from .host_against import HostAgainst
+from .host_backward import backpropagate
 from .on_demand import on_demand
 from .precision import FLOAT32_ERROR, Given, Prepared, plain_rows, prepare
-from .protocol import Meter, OnDemand
+from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 
@@ -107,6 +109,10 @@ class HostRows(GivenRows):
     def moving(self, placed: Array, *, exact: bool = False) -> HostAgainst:
         """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
         return HostAgainst(self, placed, placed=True, exact=exact)
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
+        return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one in each thread."""

@@ -20,7 +20,11 @@ from typing import Protocol
 import numpy as np
 
 from ..kernels import Array, Kernel, Matrix
+from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
+
+#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by these; called in several threads
+Slopes = Callable[[slice, Array], Array]
 
 
 class Meter:
@@ -118,6 +122,12 @@ class Rows(Protocol):
 
     def moving(self, placed: Array, *, exact: bool = False) -> Against:
         """Return the same for points in the home's own coordinates (`inward`), which may move."""
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
+
+        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and is not held.
+        """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once where the home has threads."""
