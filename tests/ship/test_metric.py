@@ -5,14 +5,21 @@ import json
 import numpy as np
 import pytest
 from shipped import ROWS, assert_agrees, exported, model_of, shipped
+from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from slimsvm import export, runtime
+from slimsvm import SlimSVC, export, load, runtime, save
+from slimsvm.budgets import Costs
 from slimsvm.costs import model_bytes
+from slimsvm.kernels import RBF, Poly
 from slimsvm.metric import Metric
+from slimsvm.reducers.slim import Slim
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.quantise import Widths, quantise
 from slimsvm.ship.source import artefact_of
+from slimsvm.solvers.metric_search import Learning
 from tools.targets import run_c
 
 FACTORS = np.array([0.3, 1.0, 2.0, 0.7, 1.5, 0.1, 1.0])
@@ -134,3 +141,33 @@ def test_an_empty_model_has_no_widths():
     empty.check()
     assert empty.compact().widths is None
     CExporter("int8").cost(empty)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("scaler", [None, StandardScaler()], ids=["plain", "scaled"])
+def test_a_budget_of_bytes_includes_the_metric(precision, scaler, tmp_path):
+    """Fitted, saved and exported: as many points as the bytes allow, and no more."""
+    X, y = make_classification(120, 5, random_state=0)
+    reducer = Slim(metric="both", learning=Learning(passes=2, steps=3, way_batches=5, way_steps=2))
+    svc = SlimSVC(trainer=None, budget_bytes=200, budget_precision=precision, reducer=reducer, random_state=0)
+    model = svc.fit(X, y) if scaler is None else fit_pipeline(scaler, svc, X, y)
+    machine = model if scaler is None else model[-1]
+    assert machine.model_.metric is not None
+    flash = CExporter(precision).cost(artefact_of(model)).flash
+    assert flash <= 200
+    costs = Costs(machine.model_.kernel, 5, 1, lambda _: 0.0, 0 if scaler is None else 40, frozenset({"factors", "widths"}))
+    assert flash == costs.bytes(machine.model_.size, precision)
+    save(model, tmp_path / "m.slim")
+    np.testing.assert_array_equal(load(tmp_path / "m.slim").predict(X), model.predict(X))
+
+
+def fit_pipeline(scaler, svc, X, y):
+    """Return a fitted Pipeline that knows of its scaler's bytes."""
+    return make_pipeline(scaler, svc.set_params(budget_bytes=svc.budget_bytes - 8 * X.shape[1])).fit(X, y)
+
+
+def test_what_slim_may_learn():
+    parts = {metric: Slim(metric=metric).learned(RBF(1.0)) for metric in ("fixed", "scales", "widths", "both", "auto")}
+    both = {"factors", "widths"}
+    assert parts == {"fixed": set(), "scales": {"factors"}, "widths": {"widths"}, "both": both, "auto": both}
+    assert Slim(metric="auto").learned(Poly()) == {"factors"}

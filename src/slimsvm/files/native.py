@@ -34,6 +34,7 @@ from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
+from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
 from ..text import short
@@ -64,9 +65,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "norm": NORMS,
     "reducer": REDUCERS,
     "schedule": {"slim": Schedule},
+    "learning": {"slim": Learning},
 }
 #: the format that a kind of part came with, where that is not the first
-SINCE = {"metric": 2}
+SINCE = {"metric": 2, "learning": 2}
 COMMON = ("n_features_in_", "feature_names_in_")
 #: what is known of the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
