@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
+from platform import machine
 from time import perf_counter
 from typing import Any
 
@@ -41,8 +42,10 @@ from slimsvm.ship.source import artefact_of
 Array = np.ndarray
 #: the precisions of tables that contenders choose from
 PRECISIONS = ("int8", "int16", "float32")
-#: rows that set the range of integer tables
-RANGE_ROWS = 4096
+#: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
+RANGE_ROWS, BEYOND = 4096, 0.001
+#: gcc for x86 aligns tables to 32 bytes unless told otherwise; microcontrollers do not
+COMPACT = ("-malign-data=abi",) if machine() in ("x86_64", "AMD64") else ()
 
 
 class TooFewBytesError(ValueError):
@@ -97,10 +100,18 @@ class Contender:
 
 
 def grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return all combinations: the first values of all first, the others in an order without a pattern."""
+    """Return all combinations: the first values, then those that differ in one, then the others in random order."""
     every = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
-    order = np.random.default_rng(0).permutation(len(every) - 1) + 1
-    return [every[0], *(every[place] for place in order)]
+    changes = [sum(each[name] != every[0][name] for name in values) for each in every]
+    order = np.lexsort((np.random.default_rng(0).permutation(len(every)), np.minimum(changes, 2)))
+    single = [place for place in range(len(every)) if changes[place] == 1]
+    by_name = sorted(single, key=lambda place: [every[place][name] != every[0][name] for name in reversed(values)])
+    return [every[place] for place in [0, *by_name, *(place for place in order if changes[place] > 1)]]
+
+
+def c_bytes(source: bytes) -> int:
+    """Return the bytes of code and constants of a source, compiled for size, without gaps between tables."""
+    return code_bytes(source, "gcc", *COMPACT)
 
 
 # Kernel machines, written by slimsvm's own exporter.
@@ -120,7 +131,7 @@ def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real
     scaler = StandardScaler().fit(rng.normal(size=(9, features)) * np.arange(1, features + 1))
     source = _c_of(make_pipeline(scaler, model) if scaled else model, precision, None)
     own = table_bytes(RBF(0.1), 2, features, outputs, precision, widths=widths) + (8 * features if scaled else 0)
-    return code_bytes(source) - own
+    return c_bytes(source) - own
 
 
 def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool) -> int:
@@ -154,7 +165,8 @@ def _in_pipeline(scaler: Any, model: Any) -> Any:
 
 
 def _range_rows(data: Data) -> Array:
-    return data.X[np.random.default_rng(1).permutation(len(data.X))[:RANGE_ROWS]].astype(np.float64)
+    rows = data.X[np.random.default_rng(1).permutation(len(data.X))[:RANGE_ROWS]].astype(np.float64)
+    return np.clip(rows, *np.quantile(rows, [BEYOND, 1 - BEYOND], axis=0))
 
 
 @dataclass(frozen=True)
@@ -164,8 +176,8 @@ class SlimContender(Contender):
     metric: str = "fixed"
 
     def settings(self) -> list[dict[str, Any]]:
-        """Return widths of the kernel, costs of errors and precisions."""
-        return grid(gamma=(1.0, 4.0, 0.25), C=(10.0, 1.0, 100.0), precision=PRECISIONS)
+        """Return precisions, widths of the kernel and costs of errors."""
+        return grid(precision=PRECISIONS, gamma=(1.0, 0.25, 4.0), C=(10.0, 1.0, 100.0))
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the best of the path to as many points as fit."""
@@ -193,8 +205,8 @@ class NystroemContender(Contender):
     """Random training rows as points, with the coefficients of a linear model on Nystroem's features."""
 
     def settings(self) -> list[dict[str, Any]]:
-        """Return widths of the kernel, costs of errors and precisions."""
-        return grid(gamma=(1.0, 4.0, 0.25), C=(10.0, 1.0, 100.0), precision=PRECISIONS)
+        """Return precisions, widths of the kernel and costs of errors; 8 bits are few for large coefficients."""
+        return grid(precision=("int16", "float32", "int8"), gamma=(1.0, 0.25, 4.0), C=(10.0, 1.0, 100.0))
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return a kernel machine."""
@@ -312,7 +324,7 @@ def _tree_code(outputs: int, real: bool) -> int:
     y = np.zeros(1) if real else np.array([outputs - 1 if outputs > 1 else 1])
     data = Data("", rows, y, rows, y)
     source = trees_in_c(data, [Tree([(0.5, 0, 1, 2), (1.0, -1, 0, 0), (2.0, -1, 0, 0)])] * 2, np.ones(outputs))
-    return code_bytes(source) - 6 * NODE_BYTES - 2 * ROOT_BYTES - 4 * outputs
+    return c_bytes(source) - 6 * NODE_BYTES - 2 * ROOT_BYTES - 4 * outputs
 
 
 @dataclass(frozen=True)
@@ -512,7 +524,7 @@ class NetworkContender(Contender):
         ends = (None, None) if data.scaler is None else (draw(size=d), draw(size=d))
         small = Network(draw(size=(8, d)), draw(size=8), draw(size=(q, 8)), draw(size=q), *ends)
         one = (d + q) * (1 if precision == "int8" else 4) + 4
-        left = size - (code_bytes(small.in_c(data, precision)) - 8 * one)
+        left = size - (c_bytes(small.in_c(data, precision)) - 8 * one)
         if left < one:
             raise TooFewBytesError(f"one hidden unit takes {one} bytes of {precision} tables, and {left} are left")
         return int(left // one)

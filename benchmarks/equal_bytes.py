@@ -5,8 +5,9 @@ python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contender
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
-Bytes are those of code and constants of the exported C, compiled by gcc for size (-Os) for this machine, without the C
-library (expf). Trees are a table of 8 bytes a node and the loop that walks it, less than the usual 12 bytes a node.
+Bytes are those of code and constants of the exported C, compiled by gcc for size (-Os) for this machine, without gaps
+between tables and without the C library (expf). Trees are a table of 8 bytes a node and the loop that walks it, less than
+the usual 12 bytes a node.
 
 All contenders are tuned by one rule: train with one setting after the other on four fifths of the training rows, compare
 the errors of the compiled C on the others, and stop when so much time is over that the best setting just has time to be
@@ -31,11 +32,10 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.contenders import CONTENDERS, Array, Contender, Data, Shipped, TooFewBytesError
+from benchmarks.contenders import CONTENDERS, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 from benchmarks.equal_bytes_shown import figure, markdown, read_rows
 from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
-from benchmarks.rivals import code_bytes
 from benchmarks.timing import line
 from slimsvm.rows.threads import thread_count
 
@@ -186,7 +186,7 @@ def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) ->
         "error": error,
         "standard_error": deviation,
         "python_error": error_of(data, data.y_test, python)[0],
-        "bytes": code_bytes(shipped.source),
+        "bytes": c_bytes(shipped.source),
         "microseconds": outcome.microseconds,
         "seconds": end - began,
         "seconds_in_all": end - start,
