@@ -193,5 +193,5 @@ def test_reducers_refuse_a_full_model_with_a_metric(make_task):
     X = np.random.default_rng(3).normal(size=(M, D))
     task = make_task(RBF(1.0), X, np.ones(M))
     model = Expansion(RBF(1.0), X, np.ones((M, 1)), np.zeros(1), PARTS["widths"])
-    with pytest.raises(ValueError, match="Prune shrinks .* learned metric; shrink the model that it was made from"):
+    with pytest.raises(ValueError, match=r"Prune shrinks .* learned metric; shrink the model that it was made from"):
         REDUCERS["prune"]().path(task, [2], model)

@@ -34,6 +34,7 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
+from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS
@@ -62,6 +63,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "norm": NORMS,
     "reducer": REDUCERS,
     "schedule": {"slim": Schedule},
+    "learning": {"slim": Learning},
 }
 COMMON = ("n_features_in_", "feature_names_in_")
 #: what is known of the training

@@ -13,6 +13,7 @@ from ..path import Path, Step
 from ..reducers import REDUCERS
 from ..solvers.norms import NORMS
 from ..solvers.online import State
+from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
@@ -27,6 +28,7 @@ _TYPES = [
     Status,
     Path,
     Step,
+    Learning,
     Schedule,
     *_STREAMS,
     *(kind for table in _TABLES for kind in table.values()),
