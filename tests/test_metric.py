@@ -146,7 +146,7 @@ WRONG = {
     "nan": ([np.nan, 1.0], "above 0"),
     "infinite": ([np.inf, 1.0], "above 0"),
     "no squares": ([1e200, 1.0], "1e\\+100"),
-    "whole numbers": (np.array([1, 2]), "array of floats"),
+    "whole numbers": (np.array([1, 2]), "array of float64"),
     "two axes": (np.ones((1, 2)), "one axis"),
 }
 
@@ -161,7 +161,7 @@ def test_numbers_that_are_no_metric(wrong, part):
 
 
 def test_a_list_is_no_array():
-    with pytest.raises(ValueError, match="array of floats with one axis, not list"):
+    with pytest.raises(ValueError, match="array of float64 with one axis, not list"):
         Metric([1.0, 2.0])
 
 

@@ -98,9 +98,9 @@ def _check_count(name: str, values: Array, count: int, of: str) -> None:
 
 def _check_positive(name: str, values: Array) -> None:
     """Raise ValueError unless these are numbers in one row, finite and above 0."""
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind != "f":
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
         given = f"{type(values).__name__} of shape {np.shape(values)} and type {getattr(values, 'dtype', None)}"
-        raise ValueError(f"the metric's {name} must be an array of floats with one axis, not {given}")
+        raise ValueError(f"the metric's {name} must be an array of float64 with one axis, not {given}")
     wrong = ~((values >= SMALLEST) & (values <= LARGEST))
     if wrong.any():
         raise ValueError(

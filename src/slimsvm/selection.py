@@ -177,7 +177,8 @@ class Selection:
 
         Impossible budgets raise ValueError with the nearest that are possible.
         """
-        costs = Costs(self.kernel, self.X.shape[1], self.goal.outputs, self._time_of_size, self.scaler_bytes)
+        shape = self.X.shape[1], self.goal.outputs
+        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler_bytes, self.reducer.learned(self.kernel))
         return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
 
     def select(

@@ -176,6 +176,10 @@ class RBF(InnerKernel):
         G *= self.gamma * widths
         return np.exp(G, out=G) if xp is np else xp.exp(G)
 
+    def __call__(self, A: Matrix, B: Matrix, widths: Any = 1.0) -> Array:
+        """Return K by one product and the tail; `widths` multiply gamma of each column."""
+        return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B), widths=widths)
+
     def amplification(self, radius: float) -> float:
         """Return the bound of an exponent that is a difference of numbers up to 4 gamma radius."""
         return 4 * self.gamma * radius

@@ -93,6 +93,10 @@ class Reducer:
         """Return a model of the given size that is grown from a smaller step; called where `refines` is true."""
         raise NotImplementedError
 
+    def learned(self, kernel: Kernel) -> frozenset[str]:
+        """Return the parts of a metric that models may have, "factors" and "widths", since they take bytes."""
+        return frozenset()
+
     def used_model(self, step: Step) -> bool:
         """Return whether a step of the path owes anything to the full model, or to the labels alone."""
         return self.needs_model

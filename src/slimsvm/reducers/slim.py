@@ -116,6 +116,12 @@ class Slim(Reducer):
                 f"metric={able}, or the rbf or laplacian kernel"
             )
 
+    def learned(self, kernel: Kernel) -> frozenset[str]:
+        """Return the parts of a metric that models may have; those of "auto" may have all that the kernel has."""
+        scales, widths = KINDS.get(self.metric, (self.metric == "auto", self.metric == "auto"))
+        parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
+        return frozenset(name for name, there in parts.items() if there)
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield models with the metric asked for; "auto" yields fixed ones, and learned ones where these do no harm."""
         self.check_kernel(task.rows.kernel)

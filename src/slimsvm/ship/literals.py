@@ -10,7 +10,7 @@ import numpy as np
 
 from .artefact import Array, Artefact, moderate
 
-PER_LINE = {"f": 8, "i": 20}
+PER_LINE = {"f": 8, "i": 20, "u": 20}
 #: the smallest number that float32 holds with all its digits
 TINY = float(np.finfo(np.float32).tiny)
 REMEDY = "put a StandardScaler before the model, in one Pipeline, and train again"
@@ -46,7 +46,7 @@ def check_float32(a: Artefact) -> None:
 
 def table(values: Array) -> str:
     """Return the numbers of an array in lines: `%.9g` for float32, which reads back exactly, and digits for integers."""
-    form = "%d" if values.dtype.kind == "i" else "%.9g"
+    form = "%.9g" if values.dtype.kind == "f" else "%d"
     numbers = iter(values.ravel().tolist())
     lines = []
     while chunk := tuple(islice(numbers, PER_LINE[values.dtype.kind])):
