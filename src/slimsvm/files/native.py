@@ -36,7 +36,6 @@ from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
 from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
-from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS

@@ -11,9 +11,9 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..path import Path, Step
 from ..reducers import REDUCERS
+from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.online import State
-from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
