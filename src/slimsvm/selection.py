@@ -228,6 +228,8 @@ class Selection:
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if path.status is Status.CLAMPED:
+            warnings.warn(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning, stacklevel=2)
         return path
 
     def _smallest(

@@ -191,6 +191,19 @@ def test_a_time_limit_is_the_reducers(shrinking, monkeypatch, capsys):
     assert slimsvm.load(output)[-1].reducer.time_limit == 5.0
 
 
+def test_a_metric_is_slims(shrinking, capsys):
+    command, output = shrinking
+    assert cli.run([*command, "--metric", "scales"]) == 2
+    assert "slant-aggressive has no metric to learn; the reducers that have are slim" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    command[command.index("--reducer") + 1] = "slim"
+    assert cli.run([*command, "--metric", "scales", "-b", "2", "--force"]) == 0
+    small = slimsvm.load(output)[-1]
+    assert small.reducer.metric == "scales"
+    assert np.ptp(small.model_.factors) > 0
+
+
 @contextmanager
 def impatient():
     """Progress that ends the work as Ctrl-C does when the first small model is there."""

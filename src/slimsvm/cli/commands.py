@@ -25,6 +25,7 @@ from .parse import (
     Device,
     Force,
     Keep,
+    MetricName,
     ModelFile,
     Output,
     Reducer,
@@ -194,6 +195,7 @@ def train(
         ),
     ] = "smo",
     reducer: Reducer = "slim",
+    metric: MetricName = None,
     time_limit: TimeLimit = None,
     tol: Annotated[
         float, typer.Option("--tol", parser=positive, metavar="FLOAT", help="Stop at this violation of optimality.")
@@ -223,6 +225,7 @@ def train(
     check_output(output, force)
     own = own_settings(task, C=C, epsilon=epsilon, nu=nu, class_weight="balanced" if balanced else None)
     check_methods(task, trainer, reducer, kernel, budget, tolerance)
+    method = make_reducer(reducer, time_limit, metric)
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
@@ -239,7 +242,7 @@ def train(
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
-        reducer=make_reducer(reducer, time_limit),
+        reducer=method,
         tol=tol,
         max_iter=max_iter,
         cache_mb=cache_mb,
@@ -262,6 +265,7 @@ def compress(
     budget: Budget = None,
     tolerance: Tolerance = None,
     reducer: Reducer = "slim",
+    metric: MetricName = None,
     time_limit: TimeLimit = None,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -280,11 +284,11 @@ def compress(
             "within half a point of the full one's error",
             param_hint="--budget",
         )
+    method = make_reducer(reducer, time_limit, metric)
     from ..estimators import compress_reporting
 
     big, X, y = read_model_and_rows(model, data, trust, target=target, split=split)
     tests = read_test_rows(test, task_of(big), target, X.shape[1])
-    method = make_reducer(reducer, time_limit)
     with progress() as report:
         small, interrupted = finished_or_best(
             lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device), keep

@@ -77,12 +77,15 @@ class GaussianSums(MetricSums):
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return the derivatives: those by logarithms are sums of P_ij times derivatives of the exponent."""
         T, norms, totals, spread = sums
-        Z, squares, w = self.Z, self.factors**2, self.widths
-        T, norms, totals = self.scale[:, None] * T, self.scale * norms, self.scale * totals
-        by_points = 2 * self.kernel.gamma * w[:, None] * squares * (T - totals[:, None] * Z)
-        by_features = spread + w @ (totals[:, None] * Z**2 - 2 * Z * T)
-        by_distance = norms + totals * (Z**2 @ squares) - 2 * (Z * T) @ squares
-        return by_points, -2 * self.kernel.gamma * squares * by_features, -self.kernel.gamma * w * by_distance
+        Z, squares, gamma = self.Z, self.factors**2, self.kernel.gamma
+        pulls, totals, norms = self.widths * self.scale, self.scale * totals, self.scale * norms
+        crossed, squared = Z * T, Z * Z
+        by_features = spread + (self.widths * totals) @ squared - 2 * (pulls @ crossed)
+        by_distance = norms + totals * (squared @ squares) - 2 * self.scale * (crossed @ squares)
+        by_points = np.multiply(T, pulls[:, None], out=crossed)  # the memory of large arrays is used again
+        by_points -= np.multiply(Z, (self.widths * totals)[:, None], out=squared)
+        by_points *= 2 * gamma * squares
+        return by_points, -2 * gamma * squares * by_features, -gamma * self.widths * by_distance
 
 
 class InnerSums(MetricSums):

@@ -44,13 +44,17 @@ def adam(
         if share > 1 or deadline.over:
             break
         slope = gradient(x)
-        mean += (1 - MEAN) * (slope - mean)
+        # in place: fresh memory for vectors of this length would take longer than the numbers in it
+        mean *= MEAN
+        mean += np.multiply(1 - MEAN, slope, out=work)
+        square *= SQUARE
         np.multiply(slope, slope, out=work)
-        square += (1 - SQUARE) * (work - square)
+        work *= 1 - SQUARE
+        square += work
         np.sqrt(square, out=work)
-        work /= np.sqrt(1 - SQUARE**step)
         work += TINY
         np.divide(mean, work, out=work)
+        work *= np.sqrt(1 - SQUARE**step)
         work *= settings.rate * 0.5 * (1 + np.cos(np.pi * share)) / (1 - MEAN**step)
         x -= work
         if within is not None:

@@ -91,7 +91,8 @@ class MetricLoss:
 
     def at(self, x: Array) -> Parameters:
         """Return the model of a vector, with logarithms within their bounds."""
-        values = self.origin + self.units * x
+        values = self.units * x
+        values += self.origin
         parts = np.split(values, self.ends[:-1])
         points, theta = parts[0].reshape(self.start.points.shape), parts[1].reshape(self.start.theta.shape)
         return Parameters(points, theta, *(np.clip(part, -self.limit, self.limit) for part in parts[2:]))
@@ -146,7 +147,8 @@ class MetricLoss:
             found.log_factors + 2 * self.pull * model.log_factors,
             found.log_widths + 2 * self.pull * model.log_widths,
         )
-        gradient = self.units * np.concatenate([part.ravel() for part in parts.arrays])
+        gradient = np.concatenate([part.ravel() for part in parts.arrays])
+        gradient *= self.units
         logs = slice(self.ends[1], None)
         outside = self.origin[logs] + self.units[logs] * x[logs]
         gradient[logs][np.abs(outside) > self.limit] = 0.0

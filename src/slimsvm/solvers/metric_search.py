@@ -130,7 +130,7 @@ class MetricSearch(PointSearch):
     def finish(self) -> None:
         """Go on with all rows for some passes at a lower rate."""
         whole, share = self._last_effort(self.task.rows.n), self.learning.finish
-        effort = Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.4))
+        effort = Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
         self._descend_in_metric(np.arange(self.task.rows.n), effort)
 
     def _batch_rows(self, rows: int) -> int:
@@ -140,10 +140,10 @@ class MetricSearch(PointSearch):
 
     def _last_effort(self, rows: int) -> Effort:
         batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
-        return Effort(batches, self.learning.rate, self.learning.steps, (0.55, 0.25))
+        return Effort(batches, self.learning.rate, self.learning.steps, (0.6, 0.6))
 
     def _way_effort(self) -> Effort:
-        return Effort(self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.04, 0.02))
+        return Effort(self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.03, 0.02))
 
     # Descent.
 
@@ -194,7 +194,7 @@ class MetricSearch(PointSearch):
             if rows <= size:
                 yield order
             for first in range(0, rows - size + 1, size):
-                yield np.sort(order[first : first + size])
+                yield order[first : first + size]
 
 
 class _Lowest:
