@@ -117,7 +117,7 @@ def test_whether_a_cache_pays(device, name, cache_mb):
     pair = Pair(device, name, cache_mb=cache_mb)
     assert pair.there.worth_caching == pair.host.worth_caching
     wide = np.random.default_rng(0).random((4, 300))
-    assert open_rows(Linear(), wide, device=device).worth_caching
+    assert open_rows(Linear(), wide, device=device).worth_caching == (device != "cuda")  # a GPU computes as fast
     assert not open_rows(Linear(), wide, device=device, cache_mb=0.0).worth_caching
 
 
@@ -170,7 +170,7 @@ def test_subsets_other_rows_and_rows_on_the_host(pair):
 def test_other_rows_have_a_cache_on_request(device):
     rows = open_rows(Linear(), np.random.default_rng(0).random((4, 300)), device=device)
     points = rows.take(np.arange(2))
-    assert rows.of(points, cache=True).worth_caching
+    assert rows.of(points, cache=True).worth_caching == (device != "cuda")
     assert not rows.of(points).worth_caching
 
 
@@ -369,20 +369,49 @@ def test_float32_is_left_alone_where_products_lose_digits(monkeypatch):
     assert open_rows(RBF(0.05), X, device="array_api_strict").dtype == np.float64
 
 
+def test_rows_far_from_each_other_have_float32_values_of_float64_products(device):
+    """As covtype's raw features: float32 distances would have no digit right."""
+    X = 1e4 * np.random.default_rng(0).integers(0, 9, size=(2200, 4)) + np.random.default_rng(1).normal(size=(2200, 4))
+    rows, exact = open_rows(RBF(0.05), X, device=device, error=1e-5), HostRows(RBF(0.05), X, error=0.0)
+    assert rows.held.dtype == np.float64
+    assert rows.dtype == np.float32
+    index, V = np.arange(300), np.random.default_rng(2).normal(size=(300, 1))
+    memory = rows.buffer(300 * 300)
+    assert memory.dtype == np.float32
+    np.testing.assert_allclose(rows.block(index, out=memory), exact.block(index), atol=1e-6)
+    np.testing.assert_allclose(rows.product_of(index, V), exact.product_of(index, V), atol=2e-6 * np.abs(V).sum())
+    precise = open_rows(RBF(0.05), X, device=device, error=1e-8)
+    assert precise.dtype == np.float64
+    np.testing.assert_allclose(precise.product_of(index, V), exact.product_of(index, V), atol=1e-6)  # exponents of 1e9
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_rows_that_are_not_finite_are_refused(device, value):
+    X = np.ones((20, 3))
+    X[7, 1] = value
+    with pytest.raises(ValueError, match="rows must be finite numbers"):
+        open_rows(RBF(0.5), X, device=device)
+
+
 # Memory
 
 
 def test_a_tile_is_halved_where_memory_is_out(device, monkeypatch):
     pair = Pair(device, "rbf")
-    sizes, tile = [], type(pair.there).tile
+    sizes, evaluator = [], type(pair.there).evaluator
 
-    def small_tile(self, A, B):
-        sizes.append(A.values.shape[0])
-        if A.values.shape[0] > 10:
-            raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB")
-        return tile(self, A, B)
+    def small_tiles(self, *args):
+        values = evaluator(self, *args)
 
-    monkeypatch.setattr(type(pair.there), "tile", small_tile)
+        def small_tile(A):
+            sizes.append(A.values.shape[0])
+            if A.values.shape[0] > 10:
+                raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB")
+            return values(A)
+
+        return small_tile
+
+    monkeypatch.setattr(type(pair.there), "evaluator", small_tiles)
     V = np.ones((M, 1))
     pair.check(lambda rows: rows.product(pair.points(), V))
     assert sizes[:5] == [60, 30, 15, 7, 7]
@@ -398,7 +427,7 @@ def test_other_errors_and_memory_that_is_never_enough_are_told(error, monkeypatc
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(type(rows), "tile", fail)
+    monkeypatch.setattr(type(rows), "evaluator", lambda *_: fail)
     with pytest.raises(type(error)):
         rows.product(rows.take(np.arange(3)), np.ones((3, 1)))
 

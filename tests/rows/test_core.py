@@ -99,6 +99,45 @@ def test_distances_below_zero_by_rounding_count_as_zero(x):
     np.testing.assert_array_equal(power(np.full(20, x)), np.ones(20))
 
 
+def test_double_powers_are_accurate_to_double_over_their_whole_range():
+    x = np.concatenate([np.linspace(-1021.5, 0, 100_001), -np.logspace(-20, 3, 5_000), -np.arange(0, 1022, 0.5)])
+    G = (x / 2)[None]
+    core.rbf_tail_double(1.0, G, np.zeros(1), np.zeros(x.size))
+    np.testing.assert_allclose(G[0], np.exp2(x), rtol=1e-15)
+    for far, value in ((-1e4, 0.0), (1e-6, 1.0), (0.0, 1.0)):
+        G = np.full((1, 9), far / 2)
+        core.rbf_tail_double(1.0, G, np.zeros(1), np.zeros(9))
+        np.testing.assert_allclose(G, value, atol=1e-300)
+
+
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+@pytest.mark.parametrize("scale", [0.01, 3.0])
+def test_mixed_tails_have_float32_powers_of_float64_exponents(m, n, scale):
+    """Norms of 1e8 and distances of about 1: float32 inner products would have no digit right."""
+    rng = np.random.default_rng(0)
+    A, B = (1e4 + rng.normal(size=(size, 6)) for size in (m, n))
+    a, b = (scale * (X**2).sum(axis=1) for X in (A, B))
+    expected = np.exp2(np.minimum(2 * scale * (A @ B.T) - a[:, None] - b, 0))
+    K, v, out = np.zeros((m, n), np.float32), rng.normal(size=n), rng.normal(size=m)
+    product = out + expected @ v
+    core.rbf_tail_mixed(scale, A @ B.T, a, b, K)
+    np.testing.assert_allclose(K, expected, rtol=0, atol=3e-7)
+    core.rbf_tail_dot_mixed(scale, A @ B.T, a, b, v, out)
+    np.testing.assert_allclose(out, product, rtol=0, atol=3e-7 * (1 + np.abs(v).sum()))
+
+
+@pytest.mark.parametrize("m", [0, 1, 7, 40])
+@pytest.mark.parametrize("axes", [1, 3])
+def test_near_box_finds_the_points_within_reach_of_a_box(m, axes):
+    rng = np.random.default_rng(m)
+    low, Z = rng.normal(size=axes), 2 * rng.normal(size=(m, axes))
+    high, found = low + rng.random(axes), np.empty(m, np.intp)
+    outside = Z - np.clip(Z, low, high)
+    for reach in (0.0, 1.0, 4.0, 1e9):
+        count = core.near_box(low, high, np.ascontiguousarray(Z.T), reach, np.empty(m), found)
+        np.testing.assert_array_equal(found[:count], np.flatnonzero((outside**2).sum(axis=1) <= reach))
+
+
 def lines(B):
     """Points as sparse_dot wants them: transposed, one line of SPARSE_LANES values per feature."""
     out = np.zeros((B.shape[1], core.SPARSE_LANES), np.float32)
@@ -349,6 +388,15 @@ WRONG = {
     "rbf_tail_dot a": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(1), f32(3), f32(3), np.zeros(2)),
     "rbf_tail widths": lambda: core.rbf_tail(1.0, f32(2, 3), f32(2), f32(3), f32(2)),
     "rbf_tail_dot widths": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(2), f32(4)),
+    "rbf_tail_double a": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(3), np.zeros(3)),
+    "rbf_tail_double b": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(2)),
+    "rbf_tail_mixed K": lambda: core.rbf_tail_mixed(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(3), f32(2, 2)),
+    "rbf_tail_mixed a": lambda: core.rbf_tail_mixed(1.0, np.zeros((2, 3)), np.zeros(1), np.zeros(3), f32(2, 3)),
+    "dot_mixed v": lambda: core.rbf_tail_dot_mixed(1.0, np.zeros((2, 3)), *map(np.zeros, (2, 3, 2, 2))),
+    "dot_mixed out": lambda: core.rbf_tail_dot_mixed(1.0, np.zeros((2, 3)), *map(np.zeros, (2, 3, 3, 3))),
+    "near_box low": lambda: core.near_box(*map(np.zeros, (1, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
+    "near_box found": lambda: core.near_box(*map(np.zeros, (2, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(3, np.intp)),
+    "near_box axes": lambda: core.near_box(*map(np.zeros, (0, 0, (0, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
     "sum_rows v": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(1), 0, 3, np.zeros(3)),
     "sum_rows out": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 3, np.zeros(2)),
     "sum_rows stop": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 4, np.zeros(3)),
@@ -445,3 +493,51 @@ def test_expansion_of_an_endless_degree_ends():
     one = np.ones((1, 1))
     core.expansion(SPECS["poly"].form, 1.0, 0.0, 2**62, one, one, one, np.zeros(1), out)
     assert out == 1
+
+
+def panel(B):
+    """Points as sparse_panel takes them, all features of even number in lines and the others in postings."""
+    m, d = B.shape
+    place = np.full(d, -1, np.int32)
+    place[::2] = np.arange(place[::2].size)
+    lines = np.zeros((-(-m // core.SPARSE_LANES), place[::2].size, core.SPARSE_LANES), np.float32)
+    for j in range(m):
+        lines[j // core.SPARSE_LANES, :, j % core.SPARSE_LANES] = B[j, ::2]
+    rest = B.T.copy()
+    rest[::2] = 0
+    rest = csr_array(rest)
+    return place, lines, rest.indptr, rest.indices, rest.data
+
+
+@pytest.mark.parametrize("m", [1, 2, 37])
+@pytest.mark.parametrize("points", [1, 64, 130])
+@pytest.mark.parametrize("density", [0.0, 0.1, 1.0])
+def test_sparse_panel_is_the_matrix_product(m, points, density):
+    rng = np.random.default_rng(m)
+    A, B = ((rng.normal(size=(k, 19)) * (rng.random((k, 19)) < density)).astype(np.float32) for k in (m + 10, points))
+    rows, arrays = csr_array(A), panel(B)
+    G = np.full((m, arrays[1].shape[0] * core.SPARSE_LANES), np.nan, np.float32)
+    core.sparse_panel(rows.data, rows.indices, rows.indptr[5 : 5 + m + 1], *arrays, G)  # a strip from the middle
+    np.testing.assert_allclose(G[:, :points], A[5 : 5 + m] @ B.T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(G[:, points:], 0)
+
+
+PANEL_WRONG = {
+    "starts": lambda args: {2: args[2][:-1]},
+    "descending starts": lambda args: {2: args[2][::-1].copy()},
+    "features": lambda args: {1: args[1][:-1]},
+    "places": lambda args: {3: args[3][:-1]},
+    "lanes": lambda args: {4: args[4][:, :, :-1].copy()},
+    "postings": lambda args: {6: args[6][:-1]},
+    "out": lambda args: {8: args[8][:, :-1].copy()},
+}
+
+
+@pytest.mark.parametrize("name", PANEL_WRONG)
+def test_sparse_panel_refuses_arrays_that_do_not_fit(name):
+    A = csr_array(np.arange(1, 13, dtype=np.float32).reshape(3, 4))
+    args = [A.data, A.indices, A.indptr, *panel(A.toarray()), f32(3, core.SPARSE_LANES)]
+    for place, array in PANEL_WRONG[name](args).items():
+        args[place] = array
+    with pytest.raises(ValueError, match=r"elements|ascending entries"):
+        core.sparse_panel(*args)

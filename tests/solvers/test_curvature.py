@@ -6,13 +6,14 @@ from scipy.optimize import minimize_scalar
 
 from slimsvm.kernels import RBF
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers import newton
-from slimsvm.solvers.newton import Line, RunningCurvature
+from slimsvm.solvers import curvature as curvature_module
+from slimsvm.solvers.curvature import RunningCurvature
+from slimsvm.solvers.newton import Line
 
 
 @pytest.mark.parametrize("few", [0, 512])
 def test_a_running_sum_is_the_sum_over_the_active_rows(few, monkeypatch):
-    monkeypatch.setattr(newton, "FEW_ROWS", few)
+    monkeypatch.setattr(curvature_module, "FEW_ROWS", few)
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)
     against, curvature = HostRows(RBF(0.5), X).against(X[:9]), RunningCurvature()

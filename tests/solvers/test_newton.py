@@ -4,20 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+from slimsvm._core import core
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import Precomputed
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers import newton
+from slimsvm.solvers import curvature, newton
 from slimsvm.solvers.basis import EXACT
-from slimsvm.solvers.newton import (
-    RIDGE,
-    IntervalSquares,
-    Line,
-    NewtonSettings,
-    RunningCurvature,
-    solve_definite,
-    tie_ridge,
-)
+from slimsvm.solvers.curvature import MANY, KeptFactors, RunningCurvature, solve_definite
+from slimsvm.solvers.newton import RIDGE, IntervalSquares, Line, NewtonSettings, tie_ridge
 
 
 def handle(K):
@@ -90,7 +84,7 @@ def test_slopes_are_the_derivative_of_the_loss_by_outputs():
 
     def value(outputs):
         residual = squares.demands.residual(outputs)
-        return squares.objective(residual, np.zeros((1, 2)), np.zeros((1, 1))).sum()
+        return (squares.weights @ np.square(residual)).sum()
 
     slopes = squares.slopes(outputs)
     for place in [(0, 0), (7, 1), (33, 0)]:
@@ -148,10 +142,10 @@ def test_with_a_regulariser_the_gradient_is_zero(seed):
     assert found.loss == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("few_rows", [0, newton.FEW_ROWS])
+@pytest.mark.parametrize("few_rows", [0, curvature.FEW_ROWS])
 def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeypatch):
     """Curvatures that are carried from one fit to the next are those that a new one computes."""
-    monkeypatch.setattr(newton, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(curvature, "FEW_ROWS", few_rows)
     K, targets, margin_targets, weights, R = squared_problem(4)
     squares, rows = IntervalSquares(Demands.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
     growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
@@ -234,3 +228,71 @@ def test_intervals_of_one_point_are_least_squares_in_one_step():
     found = IntervalSquares(Demands(values, values), weights).fit(handle(K), R, NewtonSettings(steps=1))
     A = np.column_stack([np.ones(80), K])
     np.testing.assert_allclose(found.theta, np.linalg.solve(A.T * weights @ A + R, A.T * weights @ values), rtol=1e-6)
+
+
+def many_outputs(rng, n, m, q):
+    """Kernel values, demands of labels, weights and a regulariser."""
+    K = rng.uniform(size=(n, m))
+    demands = Demands.beyond(rng.choice([-1.0, 1.0], size=(n, q)), 1.0)
+    return K, demands, rng.uniform(0.5, 2.0, n), 0.1 * np.eye(m + 1)
+
+
+@pytest.mark.parametrize("q", [17, 33])
+def test_outputs_that_are_fitted_side_by_side_are_fitted_as_if_alone(q):
+    K, demands, weights, R = many_outputs(np.random.default_rng(0), 60, 5, q)
+    together = IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(precision=1e-12))
+    for c in range(q):
+        one = Demands(demands.low[:, [c]], demands.high[:, [c]])
+        alone = IntervalSquares(one, weights).fit(handle(K), R, NewtonSettings(precision=1e-12))
+        np.testing.assert_allclose(together.theta[:, [c]], alone.theta, atol=1e-8)
+        np.testing.assert_allclose(together.outputs[:, [c]], alone.outputs, atol=1e-8)
+
+
+def test_steps_with_kept_factors_end_at_the_same_minimum():
+    rng = np.random.default_rng(1)
+    K, demands, weights, R = many_outputs(rng, 400, MANY, 3)
+    problem, factors, settings = IntervalSquares(demands, weights), KeptFactors(), NewtonSettings(precision=1e-10)
+    first = problem.fit(handle(K), R, settings, factors=factors)
+    assert set(factors.factors) == {0, 1, 2}
+    moved = handle(K + 0.01 * rng.normal(size=K.shape))
+    after = problem.fit(moved, R, settings, start=first.theta, factors=factors)
+    plain = problem.fit(moved, R, settings, start=first.theta)
+    assert after.loss == pytest.approx(plain.loss, rel=1e-6)
+
+
+def test_few_coefficients_keep_no_factor():
+    K, demands, weights, R = many_outputs(np.random.default_rng(2), 50, 4, 2)
+    factors = KeptFactors()
+    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(), factors=factors)
+    assert not factors.factors
+
+
+def test_lines_of_several_outputs_are_moved_to_their_least_values():
+    rng = np.random.default_rng(3)
+    low, high = np.full((3, 40), -np.inf), rng.normal(size=(3, 40))
+    outputs, change, weights = rng.normal(size=(3, 40)), rng.normal(size=(2, 40)), rng.uniform(0.5, 2.0, 40)
+    linear, quadratic, going = rng.normal(size=2), rng.uniform(0.1, 2.0, 2), np.array([2, 0])
+    residual = np.clip(outputs, low, high) - outputs
+    before, moved, bent = residual.copy(), outputs.copy(), residual.copy()
+    lengths, sums, switched = np.empty(2), np.empty(2), np.empty(2, np.intp)
+    core.line_moves(low, high, weights, change, going, linear, quadratic, 1e-9, 30, moved, bent, lengths, sums, switched)
+    np.testing.assert_array_equal(moved[1], outputs[1])
+    for k, c in enumerate(going):
+        line = Line(low[c], high[c], outputs[c], change[k], weights, linear[k], quadratic[k])
+        assert lengths[k] == pytest.approx(line.minimum(1.0))
+        np.testing.assert_allclose(moved[c], outputs[c] + lengths[k] * change[k])
+        np.testing.assert_allclose(bent[c], np.clip(moved[c], low[c], high[c]) - moved[c])
+        assert sums[k] == pytest.approx(weights @ np.square(bent[c]))
+        assert switched[k] == np.count_nonzero((bent[c] != 0) != (before[c] != 0))
+
+
+@pytest.mark.parametrize("wrong", ["an output that is not there", "a change too many"])
+def test_lines_that_do_not_fit_are_refused(wrong):
+    rows, outputs = np.zeros((2, 5)), np.zeros((2, 5))
+    going = np.array([2 if wrong.startswith("an output") else 1])
+    change = np.zeros((1 if wrong.startswith("an output") else 2, 5))
+    one = np.ones(1)
+    with pytest.raises(ValueError, match="2"):
+        core.line_moves(
+            rows, rows, np.ones(5), change, going, one, one, 0.1, 9, outputs, outputs, one, one, np.zeros(1, np.intp)
+        )

@@ -19,10 +19,13 @@ class Settings:
 class MatrixRows:
     """Rows with a given kernel matrix: the part of `Rows` that a run uses."""
 
-    worth_caching = False
+    worth_caching, worth_shrinking, working_set = False, True, 8
 
     def __init__(self, K, dtype=np.float64):
         self.K, self.n, self.dtype = K, len(K), np.dtype(dtype)
+
+    def buffer(self, size):
+        return np.empty(size, self.dtype)
 
     def block(self, index, out):  # noqa: ARG002
         return self.K[np.ix_(index, index)].astype(self.dtype)
@@ -103,7 +106,7 @@ def test_bounds_are_of_rows_that_can_move():
     run = state(4)
     run.y, run.cap = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
     run.linear, run.alpha = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 0.0, 1.0])
-    grow, shrink = run.bounds()
+    grow, shrink = run.bounds(run.v)
     assert grow.tolist() == [1.0, -np.inf, -np.inf, 4.0]
     assert shrink.tolist() == [np.inf, 2.0, 3.0, np.inf]
 
@@ -263,11 +266,16 @@ def test_active_rows_are_looked_for_where_that_pays():
     assert state(31).active(*bounds_of(31, 4)) is None  # fewer than four working sets
     assert state(39).active(*bounds_of(39, 4)) is not None
     kept = state(32)
-    kept.rows.worth_caching = True
+    kept.rows.worth_shrinking = False
     assert kept.active(*bounds_of(32, 4)) is None
     never = state(32)
     never.shrinks = False
     assert never.active(*bounds_of(32, 4)) is None
+
+
+def test_a_run_without_a_working_set_takes_what_suits_the_rows():
+    run = shifted(settings=Settings(1e-6, None))
+    assert run.size == run.rows.working_set == 8
 
 
 def test_the_first_working_set_is_the_worst_half_of_each_bound():
@@ -304,8 +312,8 @@ def test_a_block_of_all_rows_is_made_where_it_fits(n, everything):
 def test_pair_steps_are_in_float64_for_small_blocks_and_tolerances(n, tol, real):
     run = state(n, settings=Settings(tol), dtype=np.float32, kind=Recorded)
     run.gap = 2.0
-    run.choose(*run.bounds())
-    run.step(np.inf)
+    run.choose(*run.bounds(run.v))
+    run.step(np.inf, run.v)
     assert run.calls[0][:2] == (real, real)
 
 
@@ -314,8 +322,8 @@ def test_one_block_of_many_rows_has_the_precision_of_the_rows():
     for size, real in ((n, np.float32), (n - 1, np.float64)):
         run = Recorded(MatrixRows(np.eye(size), np.float32), np.ones(size), np.ones(size), Settings(working_set=n))
         run.by_rows = False
-        run.choose(*run.bounds())
-        run.step(np.inf)
+        run.choose(*run.bounds(run.v))
+        run.step(np.inf, run.v)
         assert run.calls[0][0] == real
 
 
@@ -327,10 +335,10 @@ def test_one_block_of_many_rows_has_the_precision_of_the_rows():
 def test_a_block_is_solved_to_a_tenth_of_the_gap_or_half_the_tolerance(n, gap, goal):
     run = state(n, settings=Settings(tol=0.01), kind=Recorded)
     run.gap, run.steps = gap, 5
-    run.choose(*run.bounds())
-    run.step(25)
+    run.choose(*run.bounds(run.v))
+    run.step(25, run.v)
     assert run.calls[0][2:] == (pytest.approx(goal), 20)
-    run.step(1e9)
+    run.step(1e9, run.v)
     assert run.calls[1][3] == smo.STEPS_A_ROUND
 
 
@@ -342,8 +350,8 @@ def test_a_small_problem_is_solved_to_the_limit_of_rounding_once_its_goal_is_met
             return 3, reached
 
     run = state(8, kind=Reaching)
-    run.choose(*run.bounds())
-    run.step(np.inf)
+    run.choose(*run.bounds(run.v))
+    run.step(np.inf, run.v)
     assert len(run.calls) == calls
     assert run.steps == 3
     if calls == 2:
@@ -456,12 +464,12 @@ def test_kernel_rows_come_on_demand_for_problems_of_up_to_two_working_sets(n, si
     monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
     run = whole(n, size, tol)
     run.by_rows = by_rows
-    run.choose(*run.bounds())
+    run.choose(*run.bounds(run.v))
     assert run.rows.asked == asked
     assert (run.on_demand is not None) == bool(asked)
     assert (run.index.tolist() == list(range(n))) == bool(asked)
     assert (run.block.size == 0) == bool(asked)
-    run.choose(*run.bounds())
+    run.choose(*run.bounds(run.v))
     assert run.rows.asked == asked  # once
 
 
@@ -470,15 +478,15 @@ def test_a_round_of_all_rows_adds_its_change_to_the_responses(monkeypatch):
     run = whole(14, 7)
     run.begin_from(0.125 * run.y)
     before = run.alpha.copy(), run.v.copy()
-    run.choose(*run.bounds())
+    run.choose(*run.bounds(run.v))
     run.steps = 5
-    run.step_whole(run.on_demand, 25)
+    run.step_whole(run.on_demand, 25, run.v)
     (y, cap, alpha, v, goal, limit) = run.on_demand.calls[0]
     np.testing.assert_array_equal(np.stack([y, cap, alpha, v]), np.stack([run.y, run.cap, *before]))
     assert (goal, limit, run.steps) == (0.5 * run.tol, 20, 8)
     assert run.alpha[:3].tolist() == [0.375, 0.375, 0.125]
     np.testing.assert_allclose(run.responses.values.ravel(), run.rows.K @ run.signed, atol=1e-12)
-    run.step_whole(run.on_demand, np.inf)
+    run.step_whole(run.on_demand, np.inf, run.v)
     assert run.on_demand.calls[1][5] == smo.STEPS_A_ROUND
 
 
@@ -499,7 +507,7 @@ def test_rounds_of_active_rows_and_of_working_sets_take_turns():
         def solve_active(self, *_):
             self.note("active rows")
 
-        def step(self, _):
+        def step(self, *_):
             self.note("working set")
 
         def note(self, words):

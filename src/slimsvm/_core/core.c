@@ -5,6 +5,15 @@
                            const float *);                                                                             \
     void rbf_tail_dot_##suffix(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,    \
                                const float *, const float *, double *);                                                \
+    void rbf_tail_double_##suffix(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);  \
+    void rbf_tail_mixed_##suffix(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,              \
+                                 const double *, float *);                                                             \
+    void rbf_tail_dot_mixed_##suffix(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,          \
+                                     const double *, const double *, double *);                                        \
+    ptrdiff_t near_box_##suffix(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double,          \
+                                double *, ptrdiff_t *);                                                                \
+    void sparse_panel_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *,        \
+                               int32_t *, float *, int32_t *, float *);                                                \
     void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
     const float *rbf_row_##suffix(void *, ptrdiff_t);                                                                  \
@@ -19,9 +28,22 @@
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     static const Build build_##suffix = {                                                                              \
-        #suffix,           rbf_tail_##suffix, rbf_tail_dot_##suffix, sparse_dot_##suffix, \
-        sum_rows_##suffix, rbf_row_##suffix,  smo_float_##suffix,    smo_double_##suffix, \
-        expansion_##suffix, line_minimum_##suffix, line_move_##suffix};
+        #suffix,                                                                                                       \
+        rbf_tail_##suffix,                                                                                             \
+        rbf_tail_dot_##suffix,                                                                                         \
+        rbf_tail_double_##suffix,                                                                                      \
+        rbf_tail_mixed_##suffix,                                                                                       \
+        rbf_tail_dot_mixed_##suffix,                                                                                   \
+        near_box_##suffix,                                                                                             \
+        sparse_panel_##suffix,                                                                                         \
+        sparse_dot_##suffix,                                                                                           \
+        sum_rows_##suffix,                                                                                             \
+        rbf_row_##suffix,                                                                                              \
+        smo_float_##suffix,                                                                                            \
+        smo_double_##suffix,                                                                                           \
+        expansion_##suffix,                                                                                            \
+        line_minimum_##suffix,                                                                                         \
+        line_move_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

@@ -24,6 +24,16 @@ typedef struct {
     float *space;
 } RbfSource;
 
+/* Sparse points, `groups` times LANES of them: the values of frequent features in lines, postings of the others. */
+typedef struct {
+    ptrdiff_t groups, frequent;
+    const int32_t *place;      /* (features,) */
+    const float *lines;        /* (groups, frequent, LANES) */
+    const int32_t *post_starts; /* (features + 1,) */
+    const int32_t *post_points;
+    const float *post_values;
+} SparsePanel;
+
 /* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
 typedef struct {
     const double *low, *high, *outputs, *change, *weights;
@@ -35,6 +45,15 @@ typedef struct {
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
     void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
                          const float *, const float *, double *);
+    void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);
+    void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
+                           float *);
+    void (*rbf_tail_dot_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
+                               const double *, double *);
+    ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
+                          ptrdiff_t *);
+    void (*sparse_panel)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *, int32_t *,
+                         float *, int32_t *, float *);
     void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
     const float *(*rbf_row)(void *, ptrdiff_t);

@@ -20,6 +20,37 @@ def rbf_tail_dot(
     out: NDArray[float64],
     widths: NDArray[float32] | None = None,
 ) -> None: ...
+def rbf_tail_double(scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64]) -> None: ...
+def rbf_tail_mixed(
+    scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64], K: NDArray[float32]
+) -> None: ...
+def rbf_tail_dot_mixed(
+    scale: float,
+    G: NDArray[float64],
+    a: NDArray[float64],
+    b: NDArray[float64],
+    v: NDArray[float64],
+    out: NDArray[float64],
+) -> None: ...
+def near_box(
+    low: NDArray[float64],
+    high: NDArray[float64],
+    Zt: NDArray[float64],
+    reach: float,
+    scratch: NDArray[float64],
+    found: NDArray[intp],
+) -> int: ...
+def sparse_panel(
+    data: NDArray[float32],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    place: NDArray[int32],
+    lines: NDArray[float32],
+    post_starts: NDArray[int32],
+    post_points: NDArray[int32],
+    post_values: NDArray[float32],
+    G: NDArray[float32],
+) -> None: ...
 def sparse_dot(
     data: NDArray[float32],
     features: NDArray[int32],
@@ -46,6 +77,14 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+def bounds(
+    alpha: NDArray[float64],
+    cap: NDArray[float64],
+    y: NDArray[float64],
+    v: NDArray[float64],
+    grow: NDArray[float64],
+    shrink: NDArray[float64],
+) -> None: ...
 
 class RbfRows:
     def __init__(self, scale: float, X: NDArray[float32], norms: NDArray[float32]) -> None: ...
@@ -105,12 +144,19 @@ def line_minimum(
     precision: float,
     steps: int,
 ) -> float: ...
-def line_move(
+def line_moves(
     low: NDArray[float64],
     high: NDArray[float64],
-    change: NDArray[float64],
     weights: NDArray[float64],
-    t: float,
+    change: NDArray[float64],
+    going: NDArray[intp],
+    linear: NDArray[float64],
+    quadratic: NDArray[float64],
+    precision: float,
+    steps: int,
     outputs: NDArray[float64],
     residual: NDArray[float64],
-) -> tuple[float, int]: ...
+    lengths: NDArray[float64],
+    sums: NDArray[float64],
+    switched: NDArray[intp],
+) -> None: ...

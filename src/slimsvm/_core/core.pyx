@@ -31,6 +31,13 @@ cdef extern from "core.h" nogil:
         const float *points
         const float *norms
         float *space
+    ctypedef struct SparsePanel:
+        ptrdiff_t groups, frequent
+        const int32_t *place
+        const float *lines
+        const int32_t *post_starts
+        const int32_t *post_points
+        const float *post_values
     ctypedef struct Line:
         const double *low
         const double *high
@@ -45,6 +52,16 @@ cdef extern from "core.h" nogil:
                          const float *) noexcept nogil
         void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
                              const float *, const float *, double *) noexcept nogil
+        void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,
+                                const double *) noexcept nogil
+        void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
+                               float *) noexcept nogil
+        void (*rbf_tail_dot_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,
+                                   const double *, const double *, double *) noexcept nogil
+        ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
+                              ptrdiff_t *) noexcept nogil
+        void (*sparse_panel)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *, int32_t *,
+                             float *, int32_t *, float *) noexcept nogil
         void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
                            float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
@@ -110,6 +127,57 @@ def rbf_tail_dot(double scale, const float[:, ::1] G, const float[::1] a, const 
                                NULL if widths is None else &widths[0], &v[0], &out[0])
 
 
+def rbf_tail_double(double scale, double[:, ::1] G, const double[::1] a, const double[::1] b):
+    """Do what `rbf_tail` does, in double."""
+    same(a.shape[0], G.shape[0])
+    same(b.shape[0], G.shape[1])
+    if G.shape[0] and G.shape[1]:
+        with nogil:
+            build.rbf_tail_double(scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0])
+
+
+def rbf_tail_mixed(double scale, const double[:, ::1] G, const double[::1] a, const double[::1] b, float[:, ::1] K):
+    """K <- 2^(2 scale G - a - b) in float, from exponents in double."""
+    same(a.shape[0], G.shape[0])
+    same(b.shape[0], G.shape[1])
+    same(K.shape[0], G.shape[0])
+    same(K.shape[1], G.shape[1])
+    if G.shape[0] and G.shape[1]:
+        with nogil:
+            build.rbf_tail_mixed(scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &K[0, 0])
+
+
+def rbf_tail_dot_mixed(double scale, const double[:, ::1] G, const double[::1] a, const double[::1] b,
+                       const double[::1] v, double[::1] out):
+    """out += 2^(2 scale G - a - b) @ v with powers in float, exponents and sums in double."""
+    same(a.shape[0], G.shape[0])
+    same(out.shape[0], G.shape[0])
+    same(b.shape[0], G.shape[1])
+    same(v.shape[0], G.shape[1])
+    if G.shape[0] and G.shape[1]:
+        with nogil:
+            build.rbf_tail_dot_mixed(scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
+
+
+def near_box(const double[::1] low, const double[::1] high, const double[:, ::1] Zt, double reach, double[::1] scratch,
+             Py_ssize_t[::1] found):
+    """found <- the points, columns of Zt, whose squared distance from the box [low, high] is at most `reach`; their number.
+
+    The box has an axis for each line of Zt. `scratch` and `found` have a place for each point.
+    """
+    cdef Py_ssize_t axes = Zt.shape[0], m = Zt.shape[1], count = 0
+    same(low.shape[0], axes)
+    same(high.shape[0], axes)
+    same(scratch.shape[0], m)
+    same(found.shape[0], m)
+    if axes == 0:
+        raise ValueError("a box without axes is near everything")
+    if m:
+        with nogil:
+            count = build.near_box(&low[0], &high[0], axes, &Zt[0, 0], m, reach, &scratch[0], <ptrdiff_t *>&found[0])
+    return count
+
+
 cdef bint ascends(const int32_t *starts, Py_ssize_t m) noexcept nogil:
     """Whether starts[0] .. starts[m] ascend from 0 or more."""
     cdef Py_ssize_t t
@@ -141,6 +209,50 @@ def sparse_dot(const float[::1] data, const int32_t[::1] features, const int32_t
     else:
         with nogil:
             build.sparse_dot(&data[0], &features[0], &starts[0], m, &Bt[0, 0], &G[0, 0])
+
+
+def sparse_panel(const float[::1] data, const int32_t[::1] features, const int32_t[::1] starts, const int32_t[::1] place,
+                 const float[:, :, ::1] lines, const int32_t[::1] post_starts, const int32_t[::1] post_points,
+                 const float[::1] post_values, float[:, ::1] G):
+    """G <- A B' for the CSR rows A = (data, features, starts[0]..starts[m]) and sparse points B, as core.h has them.
+
+    `place` and `post_starts` have a number for each feature (and one more). The caller has checked once that all features
+    of A are below their number, places are below that of lines, and postings are points of G.
+    """
+    cdef Py_ssize_t m = G.shape[0], entries = 0
+    same(starts.shape[0], m + 1)
+    same(post_starts.shape[0], place.shape[0] + 1)
+    same(post_points.shape[0], post_values.shape[0])
+    same(lines.shape[2], LANES)
+    same(G.shape[1], lines.shape[0] * LANES)
+    if not ascends(&starts[0], m) or starts[m] > data.shape[0] or data.shape[0] != features.shape[0]:
+        raise ValueError(
+            f"rows must start at ascending entries up to {data.shape[0]} values and {features.shape[0]} features; they "
+            f"start at {starts[0]} and end at {starts[m]}"
+        )
+    entries = starts[m] - starts[0]
+    if m == 0 or G.shape[1] == 0:
+        return
+    if entries == 0:
+        G[:, :] = 0
+        return
+    cdef SparsePanel panel
+    panel.groups, panel.frequent = lines.shape[0], lines.shape[1]
+    panel.place, panel.post_starts = &place[0], &post_starts[0]
+    panel.lines = &lines[0, 0, 0] if lines.shape[1] else NULL
+    panel.post_points = &post_points[0] if post_points.shape[0] else NULL
+    panel.post_values = &post_values[0] if post_points.shape[0] else NULL
+    cdef int32_t *frequent = <int32_t *>malloc((entries + 1 + m) * sizeof(int32_t))
+    cdef float *values = <float *>malloc((entries + 1) * sizeof(float))
+    try:
+        if frequent == NULL or values == NULL:
+            raise MemoryError
+        with nogil:
+            build.sparse_panel(&data[0], &features[0], &starts[0], m, &panel, frequent, values, frequent + entries + 1,
+                               &G[0, 0])
+    finally:
+        free(frequent)
+        free(values)
 
 
 def sum_rows(const float[:, ::1] rows, const Py_ssize_t[::1] which, const float[::1] v, Py_ssize_t start,
@@ -217,6 +329,22 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         free(work)
         free(row)
     return steps, gap
+
+
+def bounds(const double[::1] alpha, const double[::1] cap, const double[::1] y, const double[::1] v, double[::1] grow,
+           double[::1] shrink):
+    """grow <- v where y alpha can grow within 0 <= alpha <= cap, else -inf; shrink <- v where it can shrink, else inf."""
+    cdef Py_ssize_t n = alpha.shape[0], i
+    cdef bint rise, fall
+    for size in (cap.shape[0], y.shape[0], v.shape[0], grow.shape[0], shrink.shape[0]):
+        same(size, n)
+    with nogil:
+        for i in range(n):
+            rise, fall = alpha[i] < cap[i], alpha[i] > 0
+            if y[i] <= 0:
+                rise, fall = fall, rise
+            grow[i] = v[i] if rise else -INFINITY
+            shrink[i] = v[i] if fall else INFINITY
 
 
 cdef class RbfRows:
@@ -535,20 +663,36 @@ def line_minimum(const double[::1] low, const double[::1] high, const double[::1
     return t
 
 
-def line_move(const double[::1] low, const double[::1] high, const double[::1] change, const double[::1] weights,
-              double t, double[::1] outputs, double[::1] residual):
-    """outputs += t change, residual <- what brings the outputs into [low, high].
+def line_moves(const double[:, ::1] low, const double[:, ::1] high, const double[::1] weights,
+               const double[:, ::1] change, const Py_ssize_t[::1] going, const double[::1] linear,
+               const double[::1] quadratic, double precision, int64_t steps,
+               double[:, ::1] outputs, double[:, ::1] residual, double[::1] lengths, double[::1] sums,
+               ptrdiff_t[::1] switched):
+    """Move the outputs `going`, each along its own line of `change` to the least value; `residual` follows.
 
-    Returns sum_i w_i residual_i^2 and the number of rows that entered or left their interval.
+    Written for each: its step length (`line_minimum` from 1), sum_i w_i residual_i^2, and how many rows entered or left
+    their interval.
     """
-    cdef Py_ssize_t n = low.shape[0]
-    cdef ptrdiff_t switched = 0
-    cdef double total = 0
-    for size in (high.shape[0], change.shape[0], weights.shape[0], outputs.shape[0], residual.shape[0]):
+    cdef Py_ssize_t n = low.shape[1], q = low.shape[0], k
+    cdef Line line
+    for size in (high.shape[1], weights.shape[0], change.shape[1], outputs.shape[1], residual.shape[1]):
         same(size, n)
+    for size in (high.shape[0], outputs.shape[0], residual.shape[0]):
+        same(size, q)
+    for size in (change.shape[0], linear.shape[0], quadratic.shape[0], lengths.shape[0], sums.shape[0], switched.shape[0]):
+        same(size, going.shape[0])
+    for k in range(going.shape[0]):
+        if not 0 <= going[k] < q:
+            raise ValueError(f"output {going[k]} of {q}")
     if n == 0:
-        return 0.0, 0
-    cdef Line line = Line(&low[0], &high[0], NULL, &change[0], &weights[0], 0, 0)
+        for k in range(going.shape[0]):
+            lengths[k] = -linear[k] / quadratic[k] if quadratic[k] > 0 else 1.0
+            sums[k] = 0.0
+            switched[k] = 0
+        return
     with nogil:
-        total = build.line_move(&line, n, t, &outputs[0], &residual[0], &switched)
-    return total, switched
+        for k in range(going.shape[0]):
+            line = Line(&low[going[k], 0], &high[going[k], 0], &outputs[going[k], 0], &change[k, 0], &weights[0],
+                        linear[k], quadratic[k])
+            lengths[k] = build.line_minimum(&line, n, 1.0, precision, steps)
+            sums[k] = build.line_move(&line, n, lengths[k], &outputs[going[k], 0], &residual[going[k], 0], &switched[k])

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_n_features, _check_sample_weight, check_is_fitted, validate_data
 
 from ..budgets import Budgets
 from ..calibration import check_calibration
 from ..checks import check_at_least, check_cost, check_positive
 from ..kernels import Array, Matrix
-from ..rows.homes import resolve_device
+from ..rows.array import OnDevice
+from ..rows.homes import is_device_array, resolve_device, rows_on_device
 from ..selection import check_selection
 
 #: rows keep the precision they come in
@@ -53,16 +54,51 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
 
     Where an estimator takes no labels, they are zeros.
     """
+    if is_device_array(X) and resolve_device(estimator.device) != "cpu":
+        return _device_training_rows(estimator, X, y, reset=reset, least=least)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
         X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
+    _check_labels(kind, y)
+    return _checked(X), y
+
+
+def _check_labels(kind: str, y: Array) -> None:
+    """Raise ValueError for labels that an estimator's kind of problem does not have."""
     if kind == "classes":
         check_classification_targets(y)
     elif y.dtype.kind not in "biuf":
         raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
-    return _checked(X), y
+
+
+def _device_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool, least: int) -> tuple[Matrix, Array]:
+    """Return rows that stay on their device, and labels on the host."""
+    rows, kind = _device_rows(estimator, X, reset=reset), estimator._labels_are
+    if rows.shape[0] < least:
+        raise ValueError(f"X has {rows.shape[0]} rows, and at least {least} are needed")
+    if kind == "none":
+        return rows, np.zeros(rows.shape[0])
+    y = column_or_1d(np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
+    check_consistent_length(rows, y)
+    _check_labels(kind, y)
+    return rows, y
+
+
+def _device_rows(estimator: Any, X: Any, *, reset: bool) -> OnDevice:
+    """Return an array on a device as rows, after the checks that host arrays get."""
+    rows = rows_on_device(X, estimator.device)
+    _check_n_features(estimator, rows, reset=reset)
+    if 0 in rows.shape:
+        raise ValueError(f"X has {rows.shape[0]} rows of {rows.shape[1]} features; both must be 1 at least")
+    largest = rows.largest()
+    if not largest <= LARGEST_FEATURE:
+        raise ValueError(
+            f"features must be finite and lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}; the largest has an "
+            f"absolute value of {largest:g}"
+        )
+    return rows
 
 
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
@@ -70,6 +106,8 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
+    if is_device_array(X) and resolve_device(estimator.device) != "cpu":
+        return _device_rows(estimator, X, reset=False)
     return _checked(validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
@@ -103,7 +141,7 @@ def _is_plainly_valid(estimator: Any, X: Any) -> bool:
         and "model_" in state
         and "feature_names_in_" not in state
         and X.shape[1] == state["n_features_in_"]
-        and _in_range(X)
+        and (estimator.device != "cpu" or _in_range(X))  # devices look at the norms of rows, which takes them no time
     )
 
 

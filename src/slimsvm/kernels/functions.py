@@ -455,6 +455,8 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -
 
 def _variance(X: Matrix, weights: Array | None) -> float:
     """Return the variance of all entries of X."""
+    if hasattr(X, "variance"):  # rows on a device compute it there
+        return X.variance(weights)
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):

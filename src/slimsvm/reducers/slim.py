@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
-from ..kernels import Kernel
+from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Status, Task
@@ -43,6 +44,8 @@ class Slim(Reducer):
 
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
+
+    Points of sparse rows with many features have the main ones alone (`Schedule.most_features`), as CSR.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -139,12 +142,12 @@ class Slim(Reducer):
         for size in sizes:
             compare, last = size >= compare_at, size == sizes[-1]
             all_rows = last and not compare
-            steps = self._last_steps(size, task.rows.d) if all_rows else self._steps(size, task.goal.outputs)
+            steps = self._last_steps(task, size) if all_rows else self._steps(size, task.goal.outputs)
             search.grow(size, steps, all_rows=all_rows, last=last)
             if compare:
                 search, compare_at = search.best_objective(objectives, self.steps // 2), np.inf
             if compare and last:
-                search.refine(search.model, self._last_steps(size, task.rows.d))
+                search.refine(search.model, self._last_steps(task, size))
             yield search.model, search.objective.name
             if deadline.over or search.model.size < size:
                 return
@@ -197,7 +200,7 @@ class Slim(Reducer):
         """Return a model of the path after some more steps with all rows."""
         kind = learned_kind(step)
         if kind is None:
-            return self._continued(task, step, step.size, model, self._last_steps(*step.model.points.shape)).model
+            return self._continued(task, step, step.size, model, self._last_steps(task, step.size)).model
         search = self._metric_search(task, self._objective_of(task, step, model), Deadline(self.time_limit), kind)
         search.adopt(step.model)
         search.finish()
@@ -224,26 +227,35 @@ class Slim(Reducer):
 
     def _continued(self, task: Task, step: Step, size: int, model: Expansion | None, steps: int) -> PointSearch:
         """Return the search for a model of the given size after some steps from a step of the path on all rows."""
-        search = self._search(task, size, self._objective_of(task, step, model), Deadline(self.time_limit))
+        objective = self._objective_of(task, step, model)
+        search = self._search(task, size, objective, Deadline(self.time_limit), _features(step.model, task))
         search.refine(step.model, steps)
         return search
 
     def _metric_search(self, task: Task, objective: Objective, deadline: Deadline, kind: str) -> MetricSearch:
         return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind)
 
-    def _search(self, task: Task, size: int, objective: Objective, deadline: Deadline) -> PointSearch:
-        return PointSearch(self.schedule.affordable(task, size), objective, 1 / self.C, self.schedule, deadline)
+    def _search(
+        self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
+    ) -> PointSearch:
+        part = self.schedule.affordable(task, size)
+        return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
 
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
 
-        With several outputs too: there a step takes long, and the steps of the last size make up for them.
+        With several outputs there are fewer: a step takes long, and the last size is found as well without them.
         """
-        return self.steps if size > 2 and outputs == 1 else -(-self.steps // 2)
+        share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
+        return -(-self.steps // share)
 
-    def _last_steps(self, size: int, features: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points."""
-        return self.steps * int(np.clip(max(self.schedule.few_numbers // (size * features), size // 128), 1, 3))
+    def _last_steps(self, task: Task, size: int) -> int:
+        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+
+        With several outputs many points need no more: they settle within the steps of a few.
+        """
+        often = max(self.schedule.few_numbers // (size * task.rows.d), size // 128 if task.goal.outputs == 1 else 1)
+        return self.steps * int(np.clip(often, 1, 3))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""
@@ -270,3 +282,10 @@ def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
     if size >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
+
+
+def _features(model: Expansion, task: Task) -> Array | None:
+    """Return the features that the points of a small model have, if they are few of those of sparse rows."""
+    if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
+        return None
+    return np.unique(model.points.indices)

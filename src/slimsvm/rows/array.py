@@ -1,6 +1,6 @@
 """Rows on a device: torch (CUDA, MPS, CPU), CuPy and array_api_strict through the array API standard.
 
-Rows are sent to the device once, in the precision that `precision` allows, relative to their mean where the kernel does not
+Rows are sent to the device once, in the precision that `precision` allows, relative to a centre where the kernel does not
 change with it. Sparse rows are written out there. The caller's array is only referred to: a few rows for an expansion, or
 for k-means, are read from it.
 """
@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels import KERNELS, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels import KERNELS, RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
+from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
@@ -30,10 +31,18 @@ from .threads import blocks
 
 #: numbers up to which sparse rows are written out on a device
 WRITTEN_OUT = 1 << 33
+#: rows whose mean is the centre: with more of them it is no better, and takes the host longer than the device's own work
+CENTRE_ROWS = 256
+#: the error of kernel values above which float32 sums of them are precise enough: they add as much as errors of 1e-6 would
+FLOAT32_SUMS = 2e-6
+#: rows in a working set on a GPU, where products with all rows take longer to start than to compute
+GPU_WORKING_SET = 4096
 
 
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
+
+    outputs_at_once = 1 << 20  # all of them: a device has one queue
 
     def __init__(
         self,
@@ -51,19 +60,18 @@ class ArrayRows(GivenRows):
         _check(kernel, self.given, backend)
         self.backend = backend
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
-        self._centre = mean_row(self.given) if centred else None
+        self._centre = mean_row(_some_of(self.given)) if centred else None
         self.held = self._uploaded()
+        if not np.isfinite(self.held.radius):
+            raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
+        self.dtype = self.value_dtype(self.held)
+        self.working_set = GPU_WORKING_SET if backend.is_gpu else GivenRows.working_set
         self._cache: RowCache | None = None
 
     @property
     def centre(self) -> Array | None:
-        """The mean row, where the kernel does not change when all rows move."""
+        """The mean of some rows, where the kernel does not change when all rows move."""
         return self._centre
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of kernel values."""
-        return self.held.dtype
 
     @property
     def cache(self) -> RowCache:
@@ -74,8 +82,13 @@ class ArrayRows(GivenRows):
 
     @property
     def worth_caching(self) -> bool:
-        """Whether fetching a kernel row from memory is cheaper than computing it again."""
-        return self.pays_to_cache(self.d)
+        """Whether fetching a kernel row from memory is cheaper than computing it again; a GPU computes it as fast."""
+        return not (self.backend.is_gpu and isinstance(self.kernel, InnerKernel)) and self.pays_to_cache(self.d)
+
+    @property
+    def worth_shrinking(self) -> bool:
+        """Whether rounds of fewer rows take less time; on a GPU most of it goes to other work."""
+        return not self.backend.is_gpu and super().worth_shrinking
 
     # Precision.
 
@@ -86,45 +99,36 @@ class ArrayRows(GivenRows):
             rows = self._sent(FLOAT32)
             if self.rounding(rows) <= min(self.error, precision.FLOAT32_ERROR):
                 return rows
-        return self._in_float64()
+        return self.in_float64()
 
-    def _in_float64(self) -> Held:
+    def in_float64(self) -> Held:
+        """Return the rows in float64; raise ValueError where the device has none."""
         self.backend.needs_float64(f"float32 is too coarse for the {self.kernel.name} kernel with these rows")
         return self._sent(FLOAT64)
 
     def _sent(self, dtype: np.dtype) -> Held:
         if isinstance(self.given.X, OnDevice):
-            return self.given.X.held(dtype, self.given.index)
+            return self.given.X.held(dtype, self.given.index, self.centre)
         return self.backend.upload(self.given, dtype, self.centre)
 
-    def rounding(self, rows: Held, metric: Metric | None = None) -> float:
-        """Return the error of kernel values from float32 inner products with these rows or points."""
-        return rounding_error(self.kernel, self.d, rows.radius, metric) if isinstance(self.kernel, InnerKernel) else 0.0
+    def value_dtype(self, rows: Held) -> np.dtype:
+        """Return the precision of kernel values from inner products of these rows; it may be less than theirs."""
+        mixed = isinstance(self.kernel, RBF) and self.error >= precision.MIXED_ERROR and self.backend.plain_float32
+        return FLOAT32 if mixed and is_large_work(self.n, self.n, self.d) else rows.dtype
 
-    def pair(self, points: Matrix, metric: Metric | None = None) -> tuple[Held, Held]:
+    def rounding(self, rows: Held) -> float:
+        """Return the error of kernel values from float32 inner products with these rows or points."""
+        return rounding_error(self.kernel, self.d, rows.radius) if isinstance(self.kernel, InnerKernel) else 0.0
+
+    def pair(self, points: Matrix) -> tuple[Held, Held]:
         """Return the rows and any points on the device; in float64 where points far out spoil float32."""
         if isinstance(self.kernel, Precomputed):
             return self.held, self.backend.columns(points)
-        placed = self.inward(points)
-        rows, there = self._measured(self.held, metric), self._points(placed, self.dtype, metric)
-        if self.dtype == FLOAT32:
-            error = max(self.rounding(each, metric) for each in ((there,) if metric is None else (rows, there)))
-            if error > min(self.error, precision.FLOAT32_ERROR):
-                return self._measured(self._in_float64(), metric), self._points(placed, FLOAT64, metric)
-        return rows, there
-
-    def _measured(self, rows: Held, metric: Metric | None) -> Held:
-        """Return the rows with their norms in a metric."""
-        if metric is None or metric.factors is None or not isinstance(self.kernel, InnerKernel):
-            return rows
-        return self.backend.with_norms(rows.values, rows.dtype, metric.factors)
-
-    def _points(self, placed: Array, dtype: np.dtype, metric: Metric | None) -> Held:
-        """Return points with the metric folded in, as `Prepared.folded` does; other kernels have factors in the tiles."""
-        if metric is None:
-            return self.backend.points(placed, dtype)
-        inner = isinstance(self.kernel, InnerKernel)
-        return self.backend.points_in(metric, placed, dtype, inner=inner)
+        given = Given(points)
+        there = self.backend.upload(given, self.held.dtype, self.centre)
+        if self.held.dtype == FLOAT32 and self.rounding(there) > min(self.error, precision.FLOAT32_ERROR):
+            return self.in_float64(), self.backend.upload(given, FLOAT64, self.centre)
+        return self.held, there
 
     def own(self, index: Array) -> Held:
         """Return some of the rows as points."""
@@ -168,28 +172,38 @@ class ArrayRows(GivenRows):
 
     # Kernel values.
 
-    def tile(self, A: Held, B: Held) -> Any:
-        """Return K(A, B) on the device."""
-        xp, widths = self.backend.xp, {} if B.widths is None else {"widths": B.widths}
-        if isinstance(self.kernel, InnerKernel):
-            return self.kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp, **widths)
-        rows = A.values if B.factors is None else A.values * B.factors
-        return self.kernel.values(rows, B.values, xp, **widths)
+    def evaluator(self, B: Held, dtype: np.dtype | None = None) -> Callable[[Held], Any]:
+        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default."""
+        xp, kernel, on = self.backend.xp, self.kernel, self.backend
+        if isinstance(kernel, RBF):
+            norms = B.norms[:, None]
+            right = xp.concat([2 * B.values, xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+            return lambda A: xp.exp(xp.clip(on.cast(A.lifted @ right, dtype or B.dtype), max=0.0))
+        if isinstance(kernel, InnerKernel):
+            return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
+        return lambda A: kernel.values(A.values, B.values, xp)
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        return self._product(*self.pair(points, metric), V)
+        if metric is not None:
+            return metric_product(self, points, V, metric)
+        return self._product(*self.pair(points), V)
 
     def _product(self, A: Held, B: Held, V: Array) -> Array:
-        on, out = self.backend, np.zeros((self.n, V.shape[1]))
-        weights = on.send(V, on.sum_dtype)
+        on, dtype = self.backend, self.value_dtype(A)
+        sums = FLOAT32 if dtype == FLOAT32 and self.error >= FLOAT32_SUMS else on.sum_dtype
+        weights, values, out = on.send(V, sums), self.evaluator(B, dtype), on.empty((self.n, V.shape[1]), sums)
 
         def work(some: slice) -> None:
-            out[some] = on.fetch(on.cast(self.tile(A.part(some), B), on.sum_dtype) @ weights)
+            out[some, :] = on.cast(values(A.part(some)), sums) @ weights
 
         on.tiled(self.n, V.shape[0] + self.d, work)
-        return out
+        return on.fetch(out)
+
+    def buffer(self, size: int) -> Array:
+        """Return host memory for blocks."""
+        return self.backend.host_memory(size, self.dtype)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
@@ -197,10 +211,10 @@ class ArrayRows(GivenRows):
         m, n = index.size, columns.size
         self.meter.add(m * n)
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
-        A, B = self.backend.subset(self.held, index), self.own(columns)
+        A, values = self.backend.subset(self.held, index), self.evaluator(self.own(columns), self.dtype)
 
         def work(some: slice) -> None:
-            K[some] = self.backend.fetch(self.tile(A.part(some), B), K.dtype)
+            self.backend.fetch_into(values(A.part(some)), K[some])
 
         self.backend.tiled(m, n + self.d, work)
         return K
@@ -231,10 +245,10 @@ class ArrayRows(GivenRows):
 
     def _fill(self, slots: Array, index: Array) -> None:
         """Write the kernel rows of `index` into the cache."""
-        points = self.own(index)
+        values = self.evaluator(self.own(index), self.dtype)
 
         def work(some: slice) -> None:
-            K = self.tile(self.held.part(some), points)
+            K = values(self.held.part(some))
             for k, slot in enumerate(slots):
                 self.cache.rows[int(slot), some] = K[:, k]
 
@@ -242,25 +256,69 @@ class ArrayRows(GivenRows):
 
 
 class OnDevice:
-    """Rows that were computed on a device; what is read of them comes to the host."""
+    """Rows that are on a device already; what is read of them comes to the host."""
 
     def __init__(self, backend: Backend, values: Any) -> None:
         self.backend, self.values = backend, values
-        self.shape = values.shape
+        self.shape, self.ndim = tuple(values.shape), 2
+        self.dtype = FLOAT64
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.backend.fetch(self.values, np.dtype(dtype or FLOAT64))
 
     def __getitem__(self, index: slice | Array) -> Array:
         some = self.values[index, :] if isinstance(index, slice) else self.backend.take(self.values, index)
         return self.backend.fetch(some)
 
-    def held(self, dtype: np.dtype, index: Array | None) -> Held:
-        """Return some of the rows, all by default, in that precision."""
-        values = self.backend.cast(self.values if index is None else self.backend.take(self.values, index), dtype)
-        return self.backend.with_norms(values, dtype)
+    def variance(self, weights: Array | None) -> float:
+        """Return the variance of all entries; with weights, that of each row repeated as often as its weight says."""
+        on, spread, row_mean = self.backend, np.zeros(self.shape[0]), np.zeros(self.shape[0])
+
+        def means(some: slice) -> None:
+            row_mean[some] = on.fetch(on.xp.mean(on.cast(self.values[some, :], on.sum_dtype), axis=1))
+
+        on.tiled(self.shape[0], 2 * self.shape[1], means)
+        mean = float(np.average(row_mean, weights=weights))
+
+        def spreads(some: slice) -> None:
+            away = on.cast(self.values[some, :], on.sum_dtype) - mean
+            spread[some] = on.fetch(on.xp.mean(away * away, axis=1))
+
+        on.tiled(self.shape[0], 2 * self.shape[1], spreads)
+        return float(np.average(spread, weights=weights))
+
+    def largest(self) -> float:
+        """Return the largest absolute value, or a number that is not finite if there is one."""
+        return float(self.backend.xp.max(self.backend.xp.abs(self.values)))
+
+    def held(self, dtype: np.dtype, index: Array | None, centre: Array | None) -> Held:
+        """Return some of the rows, all by default, in that precision and relative to the centre."""
+        on = self.backend
+        values = self.values if index is None else on.take(self.values, index)
+        return on.with_norms(values, dtype, centre)
+
+
+def on_device(backend: Backend, X: Any) -> OnDevice:
+    """Return an array of a library with devices as rows on the backend's device, without a copy where they are there."""
+    if X.ndim != 2:
+        raise ValueError(f"rows must be a matrix of two axes, and X has {X.ndim}: {tuple(X.shape)}")
+    values = backend.xp.asarray(X, device=backend.device)
+    if values.dtype not in (backend.xp.float32, getattr(backend.xp, "float64", None)):
+        values = backend.cast(values, backend.sum_dtype)
+    return OnDevice(backend, values)
 
 
 def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
     """Return rows of the linear kernel that are on the device already, on the meter of others."""
     return ArrayRows(like.backend, Linear(), OnDevice(like.backend, values), like.meter, like.cache_mb)
+
+
+def _some_of(given: Given) -> Given:
+    """Return at most CENTRE_ROWS of the rows, evenly spread."""
+    return given.take(np.arange(0, given.n, -(-given.n // CENTRE_ROWS)))
 
 
 def _check(kernel: Kernel, given: Given, backend: Backend) -> None:

@@ -38,9 +38,10 @@ class ArrayAgainst:
         self.dtype = A.dtype
         self.K = self.memory = self.on.empty((n, m), A.dtype)
         self.rows.meter.add(n * m)
+        values = self.rows.evaluator(B)
 
         def work(some: slice) -> None:
-            self.K[some, :] = self.rows.tile(A.part(some), B)
+            self.K[some, :] = values(A.part(some))
 
         self.on.tiled(n if m else 0, m + self.rows.d, work)
 

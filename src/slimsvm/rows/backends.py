@@ -5,19 +5,21 @@ A backend is opened by the device's name. `array_api_compat` gives torch and CuP
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ..kernels import Array, Matrix, dense, squared_norms
-from ..metric import Metric
+from ..kernels import Array, Matrix, dense
 from .precision import Given
+from .threads import blocks
 
-#: numbers of a tile: more use more memory, fewer leave a GPU idle between calls
-TILE_VALUES = 1 << 24
+#: numbers of a tile, and how many times as many a GPU takes: more use more memory, fewer leave a GPU idle between calls
+TILE_VALUES, GPU_TILES = 1 << 24, 4
+#: numbers of rows that are sent at a time: more need more memory for a copy, fewer more calls
+SENT_VALUES = 1 << 22
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -26,19 +28,28 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 class Held:
     """Rows or points on a device in one precision, with their squared norms.
 
-    Points may have widths, and factors that rows are still to be multiplied by.
+    `lifted` has these as further columns, (x, |x|^2, 1): one product of such rows with (2 z, -1, -|z|^2) gives the squared
+    distances, without a pass over the tile for each of the norms.
     """
 
-    values: Any  # (n, d), or column numbers of a precomputed kernel
-    norms: Any  # (n,), in the precision of values
+    lifted: Any  # (n, d + 2); of a precomputed kernel its rows, or the numbers of columns
+    d: int
     radius: float  # the largest squared norm
     dtype: np.dtype
-    widths: Any = None  # (n,)
-    factors: Any = None  # (d,)
+
+    @property
+    def values(self) -> Any:
+        """The features, (n, d)."""
+        return self.lifted[:, : self.d] if self.d else self.lifted
+
+    @property
+    def norms(self) -> Any:
+        """The squared norms, (n,)."""
+        return self.lifted[:, self.d]
 
     def part(self, some: slice) -> Held:
         """Return the rows of a slice."""
-        return Held(self.values[some, :], self.norms[some], self.radius, self.dtype)
+        return Held(self.lifted[some, :], self.d, self.radius, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ class Backend:
     host: Any  # the library's name for host memory
     has_float64: bool
     plain_float32: bool
+    is_gpu: bool = False
 
     @property
     def sum_dtype(self) -> np.dtype:
@@ -65,13 +77,36 @@ class Backend:
 
     def send(self, array: Array, dtype: np.dtype | type) -> Any:
         """Return a copy of a host array on the device."""
-        return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+        own = np.ascontiguousarray(array, dtype=dtype) if self.is_gpu else np.array(array, dtype=dtype, order="C")
+        return self.xp.asarray(own, device=self.device)
 
     def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
         """Return a copy of a device array on the host."""
         from array_api_compat import to_device
 
         return np.array(np.asarray(to_device(array, self.host)), dtype=dtype)
+
+    def fetch_into(self, array: Any, out: Array) -> None:
+        """Copy a device array to host memory, in the precision of that; fastest to memory of `host_memory`."""
+        if self.is_torch:
+            import torch
+
+            torch.from_numpy(out).copy_(array)
+        else:
+            out[...] = self.fetch(array, out.dtype)
+
+    def host_memory(self, size: int, dtype: np.dtype) -> Array:
+        """Return host memory that the device reaches without a copy in between: pages that are held in place."""
+        if self.is_torch and self.is_gpu and self.device.type == "cuda":
+            import torch
+
+            return torch.empty(size, dtype=getattr(torch, dtype.name), pin_memory=True).numpy()
+        return np.empty(size, dtype)
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether arrays are torch's tensors."""
+        return self.xp.__name__.endswith("torch")
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Return memory on the device."""
@@ -95,51 +130,58 @@ class Backend:
     # Rows.
 
     def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:
-        """Return rows on the device, written out and relative to the centre, sent a block at a time."""
-        values, norms = self.empty((given.n, given.d), dtype), np.empty(given.n)
-        for some, rows in given.blocks():
-            placed = (dense(rows) if centre is None else dense(rows) - centre).astype(dtype)
-            values[some, :] = self.send(placed, dtype)
-            norms[some] = squared_norms(placed)
-        return Held(values, self.send(norms, dtype), float(norms.max(initial=0.0)), dtype)
+        """Return rows on the device, written out and relative to the centre, sent a block at a time.
+
+        The differences are float64, on the device where it has such numbers: that is faster than on the host.
+        """
+        middle = None if centre is None or not self.has_float64 else self.send(centre[None], FLOAT64)
+
+        def placed(rows: Matrix) -> Any:
+            if not self.has_float64:
+                return self.send(dense(rows) if centre is None else dense(rows) - centre, FLOAT32)
+            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else FLOAT64), FLOAT64)
+            return there if middle is None else there - middle
+
+        parts = ((some, placed(rows)) for some, rows in _sent_blocks(given))
+        return self._lifted(parts, given.n, given.d, dtype)
+
+    def _lifted(self, parts: Iterator[tuple[slice, Any]], n: int, d: int, dtype: np.dtype) -> Held:
+        """Return rows with the norms of their values, from blocks in the device's most precise numbers."""
+        lifted, largest = self.empty((n, d + 2), dtype), [0.0]
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at the radius
+            for some, rows in parts:
+                values = self.cast(rows, dtype)
+                wide = self.cast(values, self.sum_dtype)
+                norms = self.xp.sum(wide * wide, axis=1)
+                lifted[some, :d] = values
+                lifted[some, d] = self.cast(norms, dtype)
+                lifted[some, d + 1] = 1.0
+                largest.append(float(self.xp.max(norms)) if some.stop > some.start else 0.0)
+        return Held(lifted, d, float(np.max(largest)), dtype)
 
     def points(self, placed: Matrix, dtype: np.dtype) -> Held:
         """Return points on the device that are relative to the centre already."""
         return self.upload(Given(placed), dtype, None)
 
-    def points_in(self, metric: Metric, placed: Array, dtype: np.dtype, *, inner: bool) -> Held:
-        """Return points with a metric: <f x, f z> = <x, f^2 z> for inner products, else f is kept for the rows."""
-        factors = np.ones(placed.shape[1]) if metric.factors is None else metric.factors
-        there = self.points(placed * factors, dtype)
-        values = self.send(placed * factors**2, dtype) if inner else there.values
-        widths = None if metric.widths is None else self.send(metric.widths, dtype)
-        kept = None if inner or metric.factors is None else self.send(factors, dtype)
-        return replace(there, values=values, widths=widths, factors=kept)
-
     def columns(self, numbers: Array) -> Held:
         """Return points of a precomputed kernel, which are numbers of columns."""
-        return Held(self.send(np.ravel(numbers), np.int64), None, 0.0, FLOAT64)
+        return Held(self.send(np.ravel(numbers), np.int64), 0, 0.0, FLOAT64)
 
     def subset(self, rows: Held, index: Array) -> Held:
         """Return some of the rows."""
-        return Held(self.take(rows.values, index), self.take(rows.norms, index), rows.radius, rows.dtype)
+        return Held(self.take(rows.lifted, index), rows.d, rows.radius, rows.dtype)
 
     def converted(self, rows: Held, dtype: np.dtype) -> Held:
         """Return rows in another precision, with the norms of their values."""
-        return rows if rows.dtype == dtype else self.with_norms(self.cast(rows.values, dtype), dtype)
+        return rows if rows.dtype == dtype else self.with_norms(rows.values, dtype)
 
-    def with_norms(self, values: Any, dtype: np.dtype, factors: Array | None = None) -> Held:
-        """Return rows that are on the device, with the norms of their values, multiplied by factors if there are any."""
-        norms = np.zeros(values.shape[0])
-        by = None if factors is None else self.send(factors, self.sum_dtype)
-
-        def work(some: slice) -> None:
-            wide = self.cast(values[some, :], self.sum_dtype)
-            wide = wide if by is None else wide * by
-            norms[some] = self.fetch(self.xp.sum(wide * wide, axis=1))
-
-        self.tiled(values.shape[0], 2 * values.shape[1], work)
-        return Held(values, self.send(norms, dtype), float(norms.max(initial=0.0)), dtype)
+    def with_norms(self, values: Any, dtype: np.dtype, centre: Array | None = None) -> Held:
+        """Return rows that are on the device, relative to a centre, with the norms of their values."""
+        n, d = values.shape
+        middle = self.send(np.zeros((1, d)) if centre is None else centre[None], self.sum_dtype)
+        strips = blocks(n, max(SENT_VALUES // (d + 1), 1))
+        parts = ((some, self.cast(values[some, :], self.sum_dtype) - middle) for some in strips)
+        return self._lifted(parts, n, d, dtype)
 
     # Tiles.
 
@@ -148,7 +190,8 @@ class Backend:
 
         Where the device has no memory for a tile, the tile is halved. So `work` must change nothing before it is done.
         """
-        size = max(min(TILE_VALUES // (width + 1), most), 1)
+        values = TILE_VALUES * (GPU_TILES if self.is_gpu else 1)
+        size = max(min(values // (width + 1), most), 1)
         start = 0
         while start < count:
             some = slice(start, min(start + size, count))
@@ -176,13 +219,18 @@ class Backend:
             )
 
 
+def _sent_blocks(given: Given) -> Iterator[tuple[slice, Matrix]]:
+    for some in blocks(given.n, max(SENT_VALUES // (given.d + 1), 1)):
+        yield some, given.X[some] if given.index is None else given.X[given.index[some]]
+
+
 def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in str(error).lower()
 
 
-def _backend(name: str, xp: Any, device: Any, host: Any) -> Backend:
+def _backend(name: str, xp: Any, device: Any, host: Any, *, is_gpu: bool = False) -> Backend:
     has_float64 = "float64" in xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
-    return Backend(name, xp, device, host, has_float64, _keeps_float32(xp, device))
+    return Backend(name, xp, device, host, has_float64, _keeps_float32(xp, device), is_gpu)
 
 
 def _keeps_float32(xp: Any, device: Any) -> bool:
@@ -212,7 +260,7 @@ def open_torch(device: str) -> Backend:
         place = torch.device(where)
     except RuntimeError as error:
         raise ValueError(f"unknown device {device!r}: torch says {str(error).splitlines()[0]}") from error
-    return _backend(device, xp, place, "cpu")
+    return _backend(device, xp, place, "cpu", is_gpu=place.type != "cpu")
 
 
 def open_cupy(device: str) -> Backend:
@@ -221,7 +269,7 @@ def open_cupy(device: str) -> Backend:
     cupy = _needed("cupy", device, how)
     xp = _needed("array_api_compat.cupy", device, how)
     number = device.partition(":")[2]
-    return _backend(device, xp, cupy.cuda.Device(int(number) if number else None), "cpu")
+    return _backend(device, xp, cupy.cuda.Device(int(number) if number else None), "cpu", is_gpu=True)
 
 
 def open_strict(device: str) -> Backend:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .cache import RowCache
 from .precision import Given, narrow
-from .protocol import Meter, OnDemand
+from .protocol import Meter, OnDemand, Rows
 from .threads import one_blas_thread, one_openmp_thread
 
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
@@ -23,6 +23,9 @@ WRITTEN_OUT = 2**25
 
 class GivenRows:
     """The part of `Rows` that needs no more than the caller's rows; a home adds where kernel values are computed."""
+
+    working_set: int = 2048
+    dtype: np.dtype
 
     def __init__(
         self, kernel: Kernel, given: Given, meter: Meter | None, cache_mb: float, error: float, ids: Array | None
@@ -58,6 +61,11 @@ class GivenRows:
         raise NotImplementedError
 
     @property
+    def worth_shrinking(self) -> bool:
+        """Whether rounds of fewer rows take less time: not where kernel rows of all are kept."""
+        return not self.worth_caching
+
+    @property
     def cache(self) -> RowCache:
         """The kernel rows used last."""
         raise NotImplementedError
@@ -81,6 +89,10 @@ class GivenRows:
     def _product_with(self, index: Array, V: Array) -> Array:
         raise NotImplementedError
 
+    def buffer(self, size: int) -> Array:
+        """Return host memory for blocks."""
+        return np.empty(size, self.dtype)
+
     def on_demand(self) -> OnDemand | None:
         """Return None: blocks are faster."""
         return None
@@ -101,6 +113,14 @@ class GivenRows:
     def take(self, index: Array) -> Matrix:
         """Return a few rows as an expansion keeps them."""
         return self.kernel.points(self.given.take(index).rows(), self.ids[index])
+
+    def main_features(self, most: int) -> Array | None:  # noqa: ARG002
+        """Return None: points have all features."""
+        return None
+
+    def on_features(self, features: Array) -> Rows:
+        """Raise ValueError: only sparse rows of the host have such a form."""
+        raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
 
     def mean(self, index: Array) -> Array:
         """Return the mean of some rows, (1, d)."""

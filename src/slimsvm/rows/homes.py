@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..kernels import Array, Kernel, Matrix
-from .array import ArrayRows
+from .array import ArrayRows, OnDevice, on_device
 from .backends import Backend, has_torch_device, open_cupy, open_strict, open_torch
 from .host import HostRows
 from .precision import FLOAT32_ERROR
@@ -24,15 +24,37 @@ def _on_device(opened: Callable[[str], Backend]) -> Callable[[str], Callable[...
     return lambda device: partial(ArrayRows, opened(device))
 
 
-#: the first part of a device's name, and what opens rows there: given the whole name, a class to call with the rows
-HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {
-    "cpu": _on_host,
-    "cuda": _on_device(open_torch),
-    "mps": _on_device(open_torch),
-    "torch": _on_device(open_torch),
-    "cupy": _on_device(open_cupy),
-    "array_api_strict": _on_device(open_strict),
+#: the first part of the name of a device with a library of arrays, and what opens that
+BACKENDS: dict[str, Callable[[str], Backend]] = {
+    "cuda": open_torch,
+    "mps": open_torch,
+    "torch": open_torch,
+    "cupy": open_cupy,
+    "array_api_strict": open_strict,
 }
+#: the first part of a device's name, and what opens rows there: given the whole name, a class to call with the rows
+HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {"cpu": _on_host} | {
+    kind: _on_device(opened) for kind, opened in BACKENDS.items()
+}
+#: libraries whose arrays may be on a device
+DEVICE_LIBRARIES = ("torch", "cupy", "array_api_strict")
+
+
+def is_device_array(X: Any) -> bool:
+    """Return whether X is an array of a library with devices, such as a torch tensor."""
+    return type(X).__module__.partition(".")[0] in DEVICE_LIBRARIES
+
+
+def rows_on_device(X: Any, device: str) -> OnDevice:
+    """Return a device's array as rows, on the device of that name; a copy is made only if X is somewhere else."""
+    device = resolve_device(device)
+    opened = BACKENDS.get(device.partition(":")[0])
+    if opened is None:
+        raise ValueError(
+            f"X is an array of {type(X).__module__.partition('.')[0]}, and device={device!r} takes host arrays; use "
+            "device='cuda', or give X as a NumPy array"
+        )
+    return on_device(opened(device), X)
 
 
 def _unknown(device: Any) -> ValueError:

@@ -6,17 +6,19 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .base import GivenRows
+from .boxes import LazyBoxes
 from .cache import RowCache
 from .host_against import HostAgainst
 from .host_backward import backpropagate
 from .on_demand import on_demand
-from .precision import FLOAT32_ERROR, Given, Prepared, plain_rows, prepare
+from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare, value_dtype
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
@@ -28,6 +30,8 @@ class HostRows(GivenRows):
     `index` picks rows of X without a copy of them. `error` is how far off a kernel value may be, `cache_mb` the memory for
     kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default).
     """
+
+    outputs_at_once = 16
 
     def __init__(
         self,
@@ -43,6 +47,8 @@ class HostRows(GivenRows):
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids)
         self.prepared = prepare(kernel, self.given, self.n, error)
+        self.dtype = value_dtype(kernel, self.prepared, self.n, error)
+        self.boxes = LazyBoxes(kernel, error)
         self.crew = crew or Crew()
         self._cache: RowCache | None = None
 
@@ -50,11 +56,6 @@ class HostRows(GivenRows):
     def centre(self) -> Array | None:
         """The mean row, if rows are held relative to it."""
         return self.prepared.centre
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of kernel values."""
-        return self.prepared.values.dtype if isinstance(self.kernel, InnerKernel) else np.dtype(np.float64)
 
     @property
     def cache(self) -> RowCache:
@@ -69,8 +70,22 @@ class HostRows(GivenRows):
         """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
-        part.cache_mb, part._cache = 0.0, None
+        part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
         return part
+
+    def main_features(self, most: int) -> Array | None:
+        """Return the features with most of the squared length of sparse rows, ascending; None if there are no more."""
+        values = self.prepared.values
+        if not self.prepared.sparse or values.shape[1] <= most or not isinstance(self.kernel, InnerKernel):
+            return None
+        lengths = np.bincount(values.indices, weights=np.square(values.data, dtype=np.float64), minlength=values.shape[1])
+        return np.sort(np.argsort(-lengths, kind="stable")[:most])
+
+    def on_features(self, features: Array) -> NarrowRows:
+        """Return the rows, which must be sparse, for points that have these features alone."""
+        if not self.prepared.sparse:
+            raise ValueError("points of some features alone need sparse rows, and these are dense")
+        return NarrowRows(self, features)
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
         """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""
@@ -89,14 +104,16 @@ class HostRows(GivenRows):
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, metric)
-        return tiled_product(tiles, V, self.crew)
+        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric)
+        boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes are of the plain kernel
+        return tiled_product(tiles, V, self.crew, boxes)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
         columns = index if columns is None else columns
         self.meter.add(index.size * columns.size)
-        return tiled_matrix(make_tiles(self.kernel, self.prepared.take(index), self._points(columns)), self.crew, out)
+        tiles = make_tiles(self.kernel, self.prepared.take(index), self._points(columns), self.dtype)
+        return tiled_matrix(tiles, self.crew, out)
 
     def on_demand(self) -> OnDemand | None:
         """Return the kernel rows of few dense rows, which compiled code evaluates; None of any others."""
@@ -138,11 +155,12 @@ class HostRows(GivenRows):
 
     def _product_with(self, index: Array, V: Array) -> Array:
         """Return K(rows, rows[index]) @ V without the cache."""
-        return tiled_product(make_tiles(self.kernel, self.prepared, self._points(index)), V, self.crew)
+        tiles = make_tiles(self.kernel, self.prepared, self._points(index), self.dtype)
+        return tiled_product(tiles, V, self.crew, self.boxes.of(self.prepared, index.size))
 
     def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
         """Return the product with the kernel rows in these slots; those that are new are filled first."""
-        fresh = make_tiles(self.kernel, self.prepared, self._points(index[new]))
+        fresh = make_tiles(self.kernel, self.prepared, self._points(index[new]), self.dtype)
         fresh_slots = slots[new]
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
         sums = np.zeros((V.shape[1], self.n))
@@ -161,6 +179,29 @@ class HostRows(GivenRows):
             core.sum_rows(self.cache.rows, slots, weight, strip.start, strip.stop, total)
         else:
             total[strip] += weight @ self.cache.rows[slots, strip]
+
+
+class NarrowRows(HostRows):
+    """Sparse rows for points that have only some of the features, as arrays of these features alone.
+
+    <x, z> needs no others, and x keeps the norm that it has with all of them, so kernel values with such points are exact.
+    """
+
+    def __init__(self, whole: HostRows, features: Array) -> None:
+        self.__dict__.update(vars(whole))
+        self.features, self.width = features, whole.d
+        self.given = Given(csr_array(whole.given.rows())[:, features])
+        self.prepared = Prepared(narrow(whole.prepared.values[:, features]), whole.prepared.norms, None)
+        self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+
+    def inward(self, points: Matrix) -> Array:
+        """Return points without the other features."""
+        return super().inward(points if points.shape[1] == self.features.size else points[:, self.features])
+
+    def outward(self, placed: Array) -> Matrix:
+        """Return points with all features, as CSR."""
+        rows, places = np.nonzero(placed)
+        return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
 
 
 def linear_rows(values: Array, like: HostRows) -> HostRows:

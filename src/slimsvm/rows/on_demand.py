@@ -8,7 +8,7 @@ from .._core import core
 from ..kernels import RBF, Array, Kernel
 from .precision import Prepared
 from .protocol import Meter
-from .tiles import CompiledRBF
+from .tails import CompiledRBF
 
 #: bytes of rows up to which one kernel row at a time is fast: more of them leave the processor's cache between two rows
 IN_CACHE = 1 << 22

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..kernels import Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
+from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
 from ..metric import Metric
 from .threads import blocks
 
 #: the error of a kernel value that float32 tiles may have where the caller asks for no less
 FLOAT32_ERROR = 1e-4
+#: the error of float32 kernel values from float64 inner products: that of the power's polynomial and of its exponent
+MIXED_ERROR = 5e-7
 #: multiply-adds below which float64 costs nothing that anyone would notice
 SMALL_WORK = 1 << 24
 #: the share of nonzeros under which sparse products beat BLAS
@@ -160,6 +162,20 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float, metric: M
         if float32_error(kernel, rows.measured(metric), metric) <= min(error, FLOAT32_ERROR):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
+
+
+def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> np.dtype:
+    """Return the precision of kernel values against about `partners` points, with values to within `error`.
+
+    It may be less than that of the rows. Distances of rows far from their mean need float64 inner products, but the
+    exponential of a float64 exponent is as accurate in float32 as a float32 number can be.
+    """
+    if not isinstance(kernel, InnerKernel):
+        return np.dtype(np.float64)
+    dtype = rows.values.dtype
+    if isinstance(kernel, RBF) and not rows.sparse and error >= MIXED_ERROR:
+        return np.dtype(np.float32) if is_large_work(rows.count, partners, rows.values.shape[1]) else dtype
+    return dtype
 
 
 def is_large_work(n: int, partners: int, d: int) -> bool:

@@ -9,8 +9,9 @@ from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
 from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from . import precision
+from .boxes import LazyBoxes
 from .host import HostRows
-from .precision import Given, prepare
+from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew
 from .tiles import Tiles, tiled_matrix, tiled_product, tiles_against
@@ -29,7 +30,9 @@ def kernel_product(
     _check_rows(kernel, X, metric)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V, metric)
-    return tiled_product(_tiles(kernel, X, points, V, metric), V, Crew())
+    tiles = _tiles(kernel, X, points, V, metric)
+    boxes = None if metric is not None else LazyBoxes(kernel, kernel_error(V)).of(tiles.A, points.shape[0])
+    return tiled_product(tiles, V, Crew(), boxes)
 
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
@@ -42,7 +45,8 @@ def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Me
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error, metric)
-    return tiles_against(kernel, rows, given, points, error, metric)
+    dtype = value_dtype(kernel, rows, points.shape[0], error)
+    return tiles_against(kernel, rows, given, points, error, dtype, metric)
 
 
 def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:

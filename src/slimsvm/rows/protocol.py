@@ -47,6 +47,10 @@ class Rows(Protocol):
     meter: Meter
     #: numbers of the rows in the training set, by which a precomputed kernel knows them
     ids: Array
+    #: outputs that are fitted together, in one product; other outputs are work for other threads (`share_out`)
+    outputs_at_once: int
+    #: rows in the blocks of methods that solve for some rows at a time; more pay where products with all rows are slow
+    working_set: int
 
     @property
     def n(self) -> int:
@@ -64,11 +68,18 @@ class Rows(Protocol):
     def worth_caching(self) -> bool:
         """Whether `product_of` keeps kernel rows, since a stored one is cheaper than a new one."""
 
+    @property
+    def worth_shrinking(self) -> bool:
+        """Whether a problem of some of the rows takes less time a round than one of all."""
+
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V, (n, q) in float64; the kernel values are those of the points' metric, if given."""
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: where that pays)."""
+
+    def buffer(self, size: int) -> Array:
+        """Return host memory for so many kernel values, which `block` fills fastest."""
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` where that is given."""
@@ -101,6 +112,12 @@ class Rows(Protocol):
 
     def subset(self, index: Array) -> Rows:
         """Return some of the rows, in the same home, without a cache."""
+
+    def main_features(self, most: int) -> Array | None:
+        """Return the `most` features with most of the squared length of sparse rows; None where there are no more."""
+
+    def on_features(self, features: Array) -> Rows:
+        """Return the rows for points that have these features alone; `inward` and `outward` drop and add the others."""
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
         """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.

@@ -8,65 +8,21 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._core import core
-from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, scaled
+from ..kernels import Array, InnerKernel, Kernel, Matrix, scaled
 from ..metric import Metric
+from .boxes import Boxes
 from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_points, prepare
+from .tails import tail_of
 from .threads import Crew, blocks
 
-#: features up to which the points of all tiles are written out once
-FEW_FEATURES = 4096
+#: features up to which sparse points are written out, and the numbers up to which the points of all tiles are, once
+FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
+#: the share of points that have a feature above which it is written out; below, going through those points takes less time
+FREQUENT = 1 / 40
+#: boxes of rows that a thread works through at a time
+BOXES_A_STRIP = 16
 #: features above which a dense line of points would take more memory than its tile is worth
 WIDE = 1 << 17
-
-
-class Tail:
-    """The kernel's own tail over a tile of inner products."""
-
-    def __init__(self, kernel: InnerKernel, dtype: np.dtype) -> None:
-        self.kernel, self.dtype = kernel, dtype
-
-    def scaled(self, norms: Array) -> Array:
-        """Return the squared norms as `values` takes them."""
-        return norms.astype(self.dtype)
-
-    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
-        """Kernel values for the inner products G, in place where possible; `widths` multiply gamma of each column."""
-        if widths is None:
-            return self.kernel.tail(G, a, b)
-        return self.kernel.tail(G, a, b, widths=widths)  # type: ignore[call-arg]  # kernels with a width take them
-
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
-        """out += K @ V; G is scratch afterwards."""
-        out += self.values(G, a, b, widths) @ V
-
-
-class CompiledRBF(Tail):
-    """The float32 RBF tail as one compiled pass, with the weighted sum in it where V is one column."""
-
-    def __init__(self, kernel: RBF, dtype: np.dtype) -> None:
-        super().__init__(kernel, dtype)
-        self.scale = kernel.gamma * float(np.log2(np.e))  # the compiled tail takes powers of 2
-
-    def scaled(self, norms: Array) -> Array:
-        """Return the squared norms in the unit of the exponent."""
-        return (self.scale * norms).astype(np.float32)
-
-    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
-        """Kernel values in place."""
-        core.rbf_tail(self.scale, G, a, b, widths)
-        return G
-
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
-        """One fused pass for one column, the plain way for more."""
-        if V.shape[1] == 1:
-            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel(), widths)
-        else:
-            super().add_product(G, a, b, V, out, widths)
-
-
-def _tail(kernel: InnerKernel, dtype: np.dtype) -> Tail:
-    compiled = isinstance(kernel, RBF) and dtype == np.float32
-    return CompiledRBF(kernel, dtype) if compiled else Tail(kernel, dtype)  # type: ignore[arg-type]
 
 
 class Tiles:
@@ -78,7 +34,7 @@ class Tiles:
         self.kernel, self.A, self.B = kernel, A, B
         self.factors = B.metric.factors if B.metric else None
         self.widths = B.metric.widths if B.metric else None
-        self.dtype = np.dtype(np.float64)
+        self.dtype = self.sum_dtype = np.dtype(np.float64)
 
     def widths_of(self, cols: slice) -> Array | None:
         """Return the widths of the points of a tile, if they have any."""
@@ -101,14 +57,15 @@ class Tiles:
 
 
 class InnerTiles(Tiles):
-    """Tiles of an inner-product kernel: BLAS, then the tail."""
+    """Tiles of an inner-product kernel: BLAS, then the tail. Kernel values have the precision `dtype`, by default A's."""
 
     shape = (1024, 256)
 
-    def __init__(self, kernel: InnerKernel, A: Prepared, B: Prepared) -> None:
+    def __init__(self, kernel: InnerKernel, A: Prepared, B: Prepared, dtype: np.dtype | None = None) -> None:
         super().__init__(kernel, A, B)
-        self.dtype = A.values.dtype
-        self.tail = _tail(kernel, self.dtype)
+        widths = self.widths is not None
+        self.tail = tail_of(kernel, A.values.dtype, dtype or A.values.dtype, widths=widths)
+        self.dtype, self.sum_dtype = self.tail.dtype, self.tail.sum_dtype
         self.a, self.b = self.tail.scaled(A.norms), self.tail.scaled(B.norms)
         self.widths = None if self.widths is None else self.widths.astype(self.dtype)
         self.local = threading.local()
@@ -116,7 +73,7 @@ class InnerTiles(Tiles):
     def scratch(self, m: int, n: int) -> Array:
         """Memory for one tile, the same for each tile of a thread: fresh pages cost more than the values in them."""
         if not hasattr(self.local, "tile"):
-            self.local.tile = np.empty(self.shape[0] * self.shape[1], self.dtype)
+            self.local.tile = np.empty(self.shape[0] * self.shape[1], self.A.values.dtype)
         return self.local.tile[: m * n].reshape(m, n)
 
     def inner(self, rows: slice, cols: slice) -> Array:
@@ -147,8 +104,8 @@ class SparseTiles(InnerTiles):
         super().__init__(kernel, A, B)
         # a strip is long enough to pay for writing out the points of a tile
         self.shape = (max(1024, A.values.shape[1] // 8), core.SPARSE_LANES)
-        features = A.values.shape[1]
-        self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if features <= FEW_FEATURES else None
+        once = A.values.shape[1] * (B.count + self.shape[1]) <= WRITTEN_OUT
+        self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if once else None
 
     def line(self, cols: slice) -> Array:
         """Return the points of one tile, transposed and padded to full lanes."""
@@ -172,6 +129,44 @@ class SparseTiles(InnerTiles):
     def transposed(self, rows: slice, cols: slice) -> Array:
         """Return a transposed view: the sparse side is always A."""
         return self.values(rows, cols).T
+
+
+class PanelTiles(InnerTiles):
+    """Tiles of CSR rows and CSR points of many features, of which two rows share few: over those that points have."""
+
+    shape = (512, 512)
+
+    def __init__(self, kernel: InnerKernel, A: Prepared, B: Prepared) -> None:
+        super().__init__(kernel, A, B)
+        self.panels = [_panel(B.values[cols]) for cols in blocks(B.count, self.shape[1])]
+
+    def inner(self, rows: slice, cols: slice) -> Array:
+        """Return the inner products of a tile, in scratch memory."""
+        A, (place, lines, starts, points, values) = self.A.values, self.panels[cols.start // self.shape[1]]
+        G = self.scratch(rows.stop - rows.start, lines.shape[0] * core.SPARSE_LANES)
+        own = A.indptr[rows.start : rows.stop + 1]
+        core.sparse_panel(A.data, A.indices, own, place, lines, starts, points, values, G)
+        width = cols.stop - cols.start
+        return G if width == G.shape[1] else np.ascontiguousarray(G[:, :width])
+
+    def transposed(self, rows: slice, cols: slice) -> Array:
+        """Return a transposed view: the rows are always A."""
+        return self.values(rows, cols).T
+
+
+def _panel(B: csr_array) -> tuple[Array, Array, Array, Array, Array]:
+    """Return points as `core.sparse_panel` takes them: places, lines, and the starts, points and values of postings."""
+    features, lanes = B.shape[1], core.SPARSE_LANES
+    counts = np.bincount(B.indices, minlength=features)
+    frequent = np.flatnonzero(counts > max(FREQUENT * B.shape[0], 1))
+    place = np.full(features, -1, np.int32)
+    place[frequent] = np.arange(frequent.size)
+    point, line = np.repeat(np.arange(B.shape[0]), np.diff(B.indptr)), place[B.indices]
+    written = line >= 0
+    lines = np.zeros((-(-B.shape[0] // lanes), frequent.size, lanes), np.float32)
+    np.add.at(lines, (point[written] // lanes, line[written], point[written] % lanes), B.data[written])
+    rest = csr_array((B.data[~written], (B.indices[~written], point[~written])), shape=(features, B.shape[0]))
+    return place, lines, rest.indptr.astype(np.int32), rest.indices.astype(np.int32), rest.data.astype(np.float32)
 
 
 class WideTiles(InnerTiles):
@@ -204,19 +199,27 @@ def shared_features(A: csr_array, B: csr_array) -> tuple[csr_array, csr_array]:
     )
 
 
-def make_tiles(kernel: Kernel, A: Prepared, B: Prepared) -> Tiles:
-    """Return the tiles for this kernel and these rows."""
+def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, dtype: np.dtype | None = None) -> Tiles:
+    """Return the tiles for this kernel and these rows.
+
+    `dtype` is the precision of kernel values, by default that of the rows; only kernels with a tail for both differ in it.
+    """
     if not isinstance(kernel, InnerKernel):
         return Tiles(kernel, A, B)
     if not A.sparse:
-        return InnerTiles(kernel, A, B)
+        return InnerTiles(kernel, A, B, dtype)
+    if issparse(B.values) and A.values.shape[1] > FEW_FEATURES and A.values.dtype == np.float32:
+        return PanelTiles(kernel, A, B)
     return (WideTiles if A.values.shape[1] > WIDE else SparseTiles)(kernel, A, B)
 
 
-def tiled_product(tiles: Tiles, V: Array, crew: Crew) -> Array:
-    """K(A, B) @ V in float64, without K."""
+def tiled_product(tiles: Tiles, V: Array, crew: Crew, boxes: Boxes | None = None) -> Array:
+    """K(A, B) @ V in float64, without K; with boxes of A's rows, only for the points near each box."""
     out = np.zeros((tiles.A.count, V.shape[1]))
-    V = np.ascontiguousarray(V, dtype=tiles.dtype)
+    V = np.ascontiguousarray(V, dtype=tiles.sum_dtype)
+    if boxes is not None and isinstance(tiles, InnerTiles):
+        _add_near(tiles, boxes, V, out, crew)
+        return out
 
     def work(rows: slice) -> None:
         for cols in blocks(tiles.B.count, tiles.shape[1]):
@@ -224,6 +227,24 @@ def tiled_product(tiles: Tiles, V: Array, crew: Crew) -> Array:
 
     crew.run(work, tiles.A.count, tiles.shape[0])
     return out
+
+
+def _add_near(tiles: InnerTiles, boxes: Boxes, V: Array, out: Array, crew: Crew) -> None:
+    """out += K(A, B) @ V without the points whose kernel values are negligible for all rows of a box."""
+    placed = boxes.placed(tiles.B.values)
+
+    def work(some: slice) -> None:
+        search = boxes.search(placed)
+        for rows, near in map(search, range(some.start, some.stop)):
+            if near.size:
+                A, a, part = tiles.A.values[rows], tiles.a[rows], np.zeros((rows.size, V.shape[1]))
+                for cols in blocks(near.size, tiles.shape[1]):
+                    B = tiles.B.values[near[cols]]
+                    G = np.matmul(A, B.T, out=tiles.scratch(rows.size, B.shape[0]))
+                    tiles.tail.add_product(G, a, tiles.b[near[cols]], V[near[cols]], part)
+                out[rows] = part
+
+    crew.run(work, boxes.count, BOXES_A_STRIP)
 
 
 def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
@@ -240,11 +261,18 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
 
 
 def tiles_against(
-    kernel: Kernel, A: Prepared, given: Given, points: Matrix, error: float, metric: Metric | None = None
+    kernel: Kernel,
+    A: Prepared,
+    given: Given,
+    points: Matrix,
+    error: float,
+    dtype: np.dtype | None = None,
+    metric: Metric | None = None,
 ) -> Tiles:
     """Return tiles between the given rows, prepared as A, and any points; float64 where points far out spoil float32.
 
-    With a metric that may be so for the rows too, which were prepared without it.
+    With a metric that may be so for the rows too, which were prepared without it. `dtype` is the precision of kernel values
+    (`make_tiles`).
     """
     if not isinstance(kernel, InnerKernel):
         return Tiles(kernel, A, plain_points(points, metric))
@@ -253,7 +281,7 @@ def tiles_against(
     if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > min(error, FLOAT32_ERROR):
         A = prepare(kernel, given, 0, error)
         B, within = A.points(points, metric), A.measured(metric)
-    return make_tiles(kernel, within, B)
+    return make_tiles(kernel, within, B, dtype)
 
 
 def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric | None) -> float:

@@ -17,7 +17,8 @@ from ..model import Expansion, Task
 from ..rows.threads import one_blas_thread
 from .basis import EXACT, squared_loss
 from .cholesky import GrowingCholesky
-from .newton import Line, NewtonSettings, RunningCurvature
+from .curvature import RunningCurvature
+from .newton import Line, NewtonSettings
 
 #: numbers in the curvatures of all outputs that are kept from one fit to the next
 KEPT_CURVATURES = 1 << 25
@@ -106,8 +107,8 @@ class GreedyBasis:
         columns = self.task.rows.against(self.task.rows.take(candidates.rows))
         linear = candidates.links.T @ self.theta[1:] / self.C
         quadratic = self.diagonal[candidates.rows] / self.C
-        demands, weights = self.problem.demands, self.problem.weights
-        lines = list(zip(demands.low.T, demands.high.T, np.ascontiguousarray(self.outputs.T), strict=True))
+        weights, outputs_by_line = self.problem.weights, np.ascontiguousarray(self.outputs.T)
+        lines = list(zip(self.problem.low, self.problem.high, outputs_by_line, strict=True))
         steps, gains = np.empty_like(linear), np.empty_like(linear)
         for number in range(candidates.rows.size):
             change = columns.column(number)

@@ -45,14 +45,14 @@ class LimitedState(SmoState):
         left = self.feasible.total - used
         return left if left > AT_LIMIT * used else 0.0
 
-    def bounds(self) -> tuple[Array, Array]:
+    def bounds(self, v: Array) -> tuple[Array, Array]:
         """Return the bounds of `SmoState` minus theta y, with the theta >= 0 of the smallest gap.
 
         Theta is the multiplier of the sum, 0 below its limit. With theta, rows of both labels can be compared. Each label
         has a middle between its largest v that can grow and its smallest that can shrink; the gap is smallest for a theta
         of half the distance between the two middles.
         """
-        grow, shrink = super().bounds()
+        grow, shrink = super().bounds(v)
         if self.room() > 0:
             return grow, shrink
         up, down = (_middle(grow[rows], shrink[rows]) for rows in (self.y > 0, self.y < 0))
@@ -63,8 +63,8 @@ class LimitedState(SmoState):
         """Return the bias of `SmoState`; at the limit of the sum, the middle between the two labels, as in nu-SVM."""
         if self.room() > 0:
             return super().bias()
-        grow, shrink = super().bounds()
         free, v = (self.alpha > 0) & (self.alpha < self.cap), self.v
+        grow, shrink = super().bounds(v)
         levels = [
             v[free & rows].mean() if (free & rows).any() else _middle(grow[rows], shrink[rows])
             for rows in (self.y > 0, self.y < 0)
@@ -79,7 +79,7 @@ class LimitedState(SmoState):
 
     def violation(self) -> float:
         """Return the largest violation of the optimality conditions with this mu."""
-        grow, shrink = self.bounds()
+        grow, shrink = self.bounds(self.v)
         return float(max(grow.max() - shrink.min(), 0.0))
 
     def part(self, rows: Array) -> LimitedState:

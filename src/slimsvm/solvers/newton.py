@@ -15,18 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Against
-from ..rows.threads import one_blas_thread
+from ..rows.threads import blocks, one_blas_thread
+from .curvature import MANY, KeptFactors, RunningCurvature, factor_definite, solve_factored
 
 #: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
 RIDGE = 1e-7
-#: rows that fall short below which a curvature is summed anew; above, only the rows that changed are added or taken away
-FEW_ROWS = 512
 #: steps of a line search
 LINE_STEPS = 30
 #: outputs from which on their gradients are one product with all rows; more: products of few rows for each output
@@ -34,15 +32,16 @@ MANY_OUTPUTS = 3
 #: work of all outputs, as so many numbers to read, from which on it is shared out to threads; more: one thread for longer
 WORTH_THREADS = 1 << 19
 #: what rounding may leave to gain after a step to the minimum of a quadratic, as a share of what that step gained
-QUADRATIC_REST = 1e-4
+SOLVER_REST = 1e-4
 
 
 @dataclass(frozen=True)
 class NewtonSettings:
     """When Newton's method ends: after `steps`, or at a step that gains less than `precision` as a share of the loss.
 
-    The share is that of each output's own loss, or with `shared` that of the mean loss of all outputs. `line_precision` is
-    the relative precision of the step lengths.
+    The share is that of each output's own loss, or with `shared` that of the mean loss of those fitted together.
+    `line_precision` is the relative precision of the step lengths. With many points, a call's first steps use curvatures of
+    the call before where these are given (`KeptFactors`).
     """
 
     steps: int = 30
@@ -71,16 +70,12 @@ class Fitted:
 
 
 class IntervalSquares:
-    """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call.
-
-    Outputs are fitted side by side in threads, so the numbers of each output lie together in memory (order "F").
-    """
+    """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call."""
 
     def __init__(self, demands: Demands, weights: Array) -> None:
-        self.demands = Demands(np.asfortranarray(demands.low, np.float64), np.asfortranarray(demands.high, np.float64))
+        self.demands = demands
+        self.low, self.high = (np.ascontiguousarray(side.T, np.float64) for side in (demands.low, demands.high))
         self.weights = np.ascontiguousarray(weights, np.float64)
-        #: intervals of a single point make the loss quadratic, and one step ends at its minimum
-        self.quadratic = np.bool_((self.demands.low == self.demands.high).all())
 
     def fit(
         self,
@@ -91,108 +86,125 @@ class IntervalSquares:
         start: Array | None = None,
         outputs: Array | None = None,
         curvatures: list[RunningCurvature] | None = None,
+        factors: KeptFactors | None = None,
     ) -> Fitted:
         """Return the best coefficients from `start` on (0 by default), whose outputs are K @ coef + bias.
 
         `curvatures`, one for each output, carry their sums from one call to the next where points only grow in number.
+        `factors` carry the factors of curvatures to the next call, whose points have moved a little.
+        Outputs are fitted a few at a time, side by side in threads, and the same few for any number of threads.
         """
-        theta = np.zeros((R.shape[0], self.demands.shape[1])) if start is None else start.copy()
+        q = self.low.shape[0]
+        theta = np.zeros((R.shape[0], q)) if start is None else start.copy()
+        curvatures = curvatures or [RunningCurvature() for _ in range(q)]
+        factors = factors or KeptFactors()
         with one_blas_thread():  # many small products
             outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs
-            return self._descend(against, R, settings, theta, np.array(outputs, np.float64, order="F"), curvatures)
-
-    def objective(self, residual: Array, theta: Array, R: Array) -> Array:
-        """Return the objective of each output."""
-        return self.weights @ np.square(residual) + (theta * (R @ theta)).sum(axis=0)
+            lines = np.array(outputs.T, np.float64, order="C")
+            runs = [
+                _Run(self, some, against, R, theta[:, some], lines[some], curvatures[some], factors)
+                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # as even as can be
+            ]
+            cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
+            _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
+        return Fitted(theta, lines.T, float(sum(run.losses.sum() for run in runs)))
 
     def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
         return -2 * self.weights[:, None] * self.demands.residual(outputs)
 
-    def _descend(
+
+class _Run:
+    """Some of the outputs on their way down. Arrays by rows have a line for each output, (q, n)."""
+
+    def __init__(
         self,
+        problem: IntervalSquares,
+        some: slice,
         against: Against,
         R: Array,
-        settings: NewtonSettings,
         theta: Array,
         outputs: Array,
-        curvatures: list[RunningCurvature] | None,
-    ) -> Fitted:
-        residual = np.asfortranarray(self.demands.residual(outputs))
-        losses = self.objective(residual, theta, R)
-        curvatures = curvatures or [RunningCurvature() for _ in losses]
-        going = np.arange(losses.size)  # outputs that still gain
-        for _ in range(settings.steps):
-            step = self._steps(against, R, theta, residual, curvatures, going)
-            change = np.asfortranarray(against.times(step[1:]) + step[0])
-            before = losses[going]
-            switched = self._move(against, R, theta, outputs, residual, losses, going, step, change, settings)
-            still = np.where((switched > 0) | ~self.quadratic, 1.0, QUADRATIC_REST) * (before - losses[going])
-            going = going[still > settings.precision * (losses.mean() if settings.shared else losses[going])]
+        curvatures: list[RunningCurvature],
+        factors: KeptFactors,
+    ) -> None:
+        self.first, self.factors = some.start, factors
+        self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
+        self.against, self.R, self.curvatures = against, R, curvatures
+        self.theta, self.outputs = theta, outputs  # changed in place
+        self.residual, self.losses = np.empty(0), np.empty(0)
+
+    def descend(self, settings: NewtonSettings) -> None:
+        """Take steps until they gain too little."""
+        self.residual = np.clip(self.outputs, self.low, self.high) - self.outputs
+        self.losses = np.square(self.residual) @ self.weights + self._penalty(self.theta)
+        going = np.arange(self.losses.size)  # outputs that still gain
+        for number in range(settings.steps):
+            gain = self._move(going, self._steps(going, number), settings)
+            going = going[gain > settings.precision * (self.losses.mean() if settings.shared else self.losses[going])]
             if not going.size:
                 break
-        return Fitted(theta, outputs, float(losses.sum()))
 
-    def _steps(
-        self,
-        against: Against,
-        R: Array,
-        theta: Array,
-        residual: Array,
-        curvatures: list[RunningCurvature],
-        going: Array,
-    ) -> Array:
-        """Return the Newton step of each of some outputs."""
-        pull = R @ theta
-        steps = np.empty((pull.shape[0], going.size))
-        missing = (self.weights * residual.T[going]).T
-        together = going.size >= MANY_OUTPUTS  # then one product with all rows is faster than one with a few for each
-        sums = against.back(missing) if together else np.empty((pull.shape[0] - 1, going.size))
+    def _steps(self, going: Array, number: int) -> Array:
+        """Return the Newton step of each of some outputs, (m + 1, k); `number` have gone before."""
+        missing = self.weights * self.residual[going]
+        gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
+        return np.stack([self._solve(c, number, g) for c, g in zip(going, gradient.T, strict=True)], axis=1)
 
-        def solve(number: int) -> None:
-            column = going[number]
-            active = residual[:, column] != 0
-            rows = np.flatnonzero(active)
-            if not together:
-                sums[:, number] = against.back(missing[rows, number : number + 1], rows)[:, 0]
-            H = curvatures[column].at(against, active, rows, self.weights) + R
-            gradient = np.concatenate([[missing[:, number].sum()], sums[:, number]])
-            steps[:, number] = solve_definite(H, gradient - pull[:, column])
+    def _solve(self, c: int, number: int, gradient: Array) -> Array:
+        """Return the step of one output."""
+        factor = self.factors.get(self.first + c, self.R.shape[0], number)
+        if factor is None:
+            factor = factor_definite(self._curvature(c))
+            self.factors.keep(self.first + c, factor)
+        return solve_factored(factor, gradient)
 
-        _each(against, solve, going.size, R.shape[0] * (residual.shape[0] + R.size // 3))
-        return steps
+    def _back(self, missing: Array) -> Array:
+        """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
+        if missing.shape[0] >= MANY_OUTPUTS:  # then one product with all rows is faster than one with a few for each
+            return self.against.back(missing.T)
+        short = [np.flatnonzero(each) for each in missing]
+        return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
 
-    def _move(
-        self,
-        against: Against,
-        R: Array,
-        theta: Array,
-        outputs: Array,
-        residual: Array,
-        losses: Array,
-        going: Array,
-        step: Array,
-        change: Array,
-        settings: NewtonSettings,
-    ) -> Array:
-        """Take each output's step as far as the loss falls; return how many rows entered or left their interval."""
-        pull = R @ step
-        linear, quadratic = (theta[:, going] * pull).sum(axis=0), (step * pull).sum(axis=0)
-        squared_norm = (theta[:, going] * (R @ theta[:, going])).sum(axis=0)
-        low, high, switched = self.demands.low, self.demands.high, np.zeros(going.size, dtype=np.intp)
+    def _curvature(self, c: int) -> Array:
+        """Return the curvature of an output on the rows that fall short now."""
+        active = self.residual[c] != 0
+        return self.curvatures[c].at(self.against, active, np.flatnonzero(active), self.weights) + self.R
 
-        def move(number: int) -> None:
-            c, d = going[number], change[:, number]
-            line = Line(low[:, c], high[:, c], outputs[:, c], d, self.weights, linear[number], quadratic[number])
-            t = line.minimum(1.0, settings.line_precision)
-            loss, switched[number] = core.line_move(
-                low[:, c], high[:, c], d, self.weights, t, outputs[:, c], residual[:, c]
-            )
-            theta[:, c] += t * step[:, number]
-            losses[c] = loss + squared_norm[number] + t * (2 * linear[number] + t * quadratic[number])
+    def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
+        """Take each output's step as far as the loss falls; return about how much the next step can gain.
 
-        _each(against, move, going.size, 16 * residual.shape[0])
-        return switched
+        That is no more than this step gained. Where no row went into its interval or came out of it, the step has led to
+        the least value, and what is left to gain is rounding, unless the curvature was a kept one.
+        """
+        change = np.ascontiguousarray((self.against.times(steps[1:]) + steps[0]).T)
+        pull = self.R @ steps
+        before, (lengths, sums) = self.losses[going], np.empty((2, going.size))
+        switched = np.empty(going.size, np.intp)
+        core.line_moves(
+            self.low,
+            self.high,
+            self.weights,
+            change,
+            going,
+            (self.theta[:, going] * pull).sum(axis=0),
+            (steps * pull).sum(axis=0),
+            settings.line_precision,
+            LINE_STEPS,
+            self.outputs,
+            self.residual,
+            lengths,
+            sums,
+            switched,
+        )
+        self.theta[:, going] += lengths * steps
+        self.losses[going] = sums + self._penalty(self.theta[:, going])
+        exact = switched == 0 if self.theta.shape[0] < MANY else np.zeros(going.size, bool)
+        return np.where(exact, SOLVER_REST, 1.0) * (before - self.losses[going])
+
+    def _penalty(self, theta: Array) -> Array:
+        """Return theta' R theta of each output."""
+        return (theta * (self.R @ theta)).sum(axis=0)
 
 
 def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
@@ -202,33 +214,6 @@ def _each(against: Against, work: Callable[[int], None], count: int, cost: int) 
     else:
         for number in range(count):
             work(number)
-
-
-class RunningCurvature:
-    """The sum of w d d' over the rows that fall short, d = (1, k): few of them come and go in a step."""
-
-    def __init__(self) -> None:
-        self.active: Array | None = None
-        self.values = np.zeros((0, 0))
-
-    def at(self, against: Against, active: Array, rows: Array, weights: Array) -> Array:
-        """Return the sum over the active rows, whose numbers are `rows`."""
-        changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
-        if 2 * changed.size >= rows.size:
-            self.values = against.curvature(rows, weights)
-        else:
-            self._widen(against, weights)
-            came, went = changed[active[changed]], changed[~active[changed]]
-            self.values = self.values + against.curvature(came, weights) - against.curvature(went, weights)
-        self.active = active
-        return self.values
-
-    def _widen(self, against: Against, weights: Array) -> None:
-        """Add the points that are new since the last time."""
-        old, size = self.values.shape[0], against.size + 1
-        if size > old and self.active is not None:
-            border = against.curvature(np.flatnonzero(self.active), weights, since=old)
-            self.values = np.block([[self.values, border[:old]], [border.T]])
 
 
 def tie_ridge(against: Against, weights: Array) -> Array:
@@ -263,29 +248,8 @@ class Line:
             LINE_STEPS,
         )
 
-    def move(self, t: float, residual: Array) -> tuple[float, int]:
-        """Move the outputs along the line and set their residual, both in place.
-
-        Returns the sum over rows at t, and how many rows entered or left their interval.
-        """
-        return core.line_move(self.low, self.high, self.change, self.weights, t, self.outputs, residual)
-
     def gain(self, t: float) -> float:
         """Return by how much the value at t is below that at 0."""
         moved = self.outputs + t * self.change
         before, after = (np.square(np.clip(at, self.low, self.high) - at) for at in (self.outputs, moved))
         return float(self.weights @ (before - after) - t * (self.quadratic * t + 2 * self.linear))
-
-
-def solve_definite(H: Array, gradient: Array) -> Array:
-    """Return H^-1 gradient for a symmetric H without negative eigenvalues, with the least ridge that makes it definite."""
-    diagonal = np.arange(H.shape[0])
-    jitter = 1e-14 * (float(H[diagonal, diagonal].max()) or 1.0)
-    while np.isfinite(jitter):
-        shifted = H.copy()
-        shifted[diagonal, diagonal] += jitter
-        _, found, failed = dposv(shifted.T, gradient, overwrite_a=True)  # LAPACK itself: H is often small
-        if not failed:
-            return found
-        jitter *= 100
-    raise ValueError("kernel values are too large for numbers of this kind; scale the features, or lower gamma or degree")

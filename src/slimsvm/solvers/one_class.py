@@ -35,7 +35,7 @@ class OneClassState(SmoState):
     """The problem of all rows. It starts with the sum on as few rows as can hold it, those that are least like others."""
 
     def __init__(self, rows: Rows, weights: Array, nu: float, settings: Rounds) -> None:
-        rounds = OneClassRounds(settings.tol, min(settings.working_set, WORKING_SET))
+        rounds = OneClassRounds(settings.tol, min(settings.working_set or WORKING_SET, WORKING_SET))
         super().__init__(rows, np.ones(rows.n), weights, rounds, linear=np.zeros(rows.n))
         self.total = nu * float(weights.sum())
 

@@ -52,7 +52,7 @@ def measure_gap(run: LimitedState) -> None:
 def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
     """Return a function from row numbers to kernel rows: of the whole matrix if that is small, else through the cache."""
     n = run.rows.n
-    if n <= run.settings.working_set:
+    if n <= run.size:
         return run.rows.block(np.arange(n)).__getitem__
     return lambda i: run.rows.product_of(np.array([i]), np.ones((1, 1)), keep=True).ravel()
 

@@ -60,6 +60,9 @@ class Schedule:
         compared on as many rows.
     most_values : int
         Kernel values between rows and points that may be held. Where all rows need more, a subsample is used.
+    most_features : int
+        Features that points may have where rows are sparse and have more: those with most of the squared length of all
+        rows. More: slower steps and larger models.
     """
 
     compare_at: int = 64
@@ -84,6 +87,7 @@ class Schedule:
     kmeans_rounds: int = 10
     kmeans_rows: int = 4096
     most_values: int = 1 << 26
+    most_features: int = 2048
 
     def __post_init__(self) -> None:
         for setting in fields(self):
@@ -120,31 +124,44 @@ class Objective:
 
 
 class PointSearch:
-    """A model that grows under one objective. `unit` is what decay counts in: 1 / C for all rows."""
+    """A model that grows under one objective. `unit` is what decay counts in: 1 / C for all rows.
 
-    def __init__(self, task: Task, objective: Objective, unit: float, schedule: Schedule, deadline: Deadline) -> None:
+    `features` are those that points may have; None for the schedule's choice.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        objective: Objective,
+        unit: float,
+        schedule: Schedule,
+        deadline: Deadline,
+        features: Array | None = None,
+    ) -> None:
         self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
+        self.features = task.rows.main_features(schedule.most_features) if features is None else features
+        self.rows = task.rows if self.features is None else task.rows.on_features(self.features)
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(task.rows, self.demands, task.weights, unit)
+        self.loss = ProjectedLoss(self.rows, self.demands, task.weights, unit)
         self.subsample = task.sample(schedule.kmeans_rows)
         self.subsample_loss = self._loss_on_subsample(self.subsample)
         self.groups = task.goal.groups(task.targets)
-        self.points = np.zeros((0, task.rows.d))
+        self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
 
     @property
     def model(self) -> Expansion:
         """The model as it stands."""
-        points = self.task.rows.outward(self.points)
-        return Expansion(self.task.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
+        points = self.rows.outward(self.points)
+        return Expansion(self.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
 
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
         """Go on to a model of that size; a small one is also tried from fresh initial points."""
         self._set_decay(size)
         start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
-        if 1 < size <= self.schedule.several_starts_up_to:
+        if 1 < size <= self.schedule.several_starts_up_to and (last or self.demands.shape[1] == 1):
             trial_steps = self.schedule.trial_steps if last else self.schedule.early_trial_steps
             trials = [self._after_trial(points, trial_steps) for points in (start, *self._fresh_starts(size))]
             _, start, theta = min(trials, key=lambda trial: trial[0])
@@ -153,7 +170,7 @@ class PointSearch:
     def refine(self, model: Expansion, steps: int) -> None:
         """Go on from a model for some steps on all rows."""
         self._set_decay(model.size)
-        start = self.task.rows.inward(model.points)
+        start = self.rows.inward(model.points)
         self._descend(start, np.vstack([model.bias, model.coef]), steps, all_rows=True)
 
     def best_objective(self, objectives: Sequence[Objective], steps: int) -> PointSearch:
@@ -163,7 +180,9 @@ class PointSearch:
         """
         rows = self._enough_rows(self.points.size)
         part, unit = self.task.part(rows), self.unit * self._weight_share(rows)
-        trials = [PointSearch(part, objective, unit, self.schedule, self.deadline) for objective in objectives]
+        trials = [
+            PointSearch(part, objective, unit, self.schedule, self.deadline, self.features) for objective in objectives
+        ]
         for trial in trials:
             trial.refine(self.model, steps)
         judged = [self.task.judge(trial.model) for trial in trials]
@@ -171,7 +190,7 @@ class PointSearch:
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         search = self
         if best.objective.name != self.objective.name:
-            search = PointSearch(self.task, best.objective, self.unit, self.schedule, self.deadline)
+            search = PointSearch(self.task, best.objective, self.unit, self.schedule, self.deadline, self.features)
         search.refine(best.model, 0)
         return search
 
@@ -190,15 +209,14 @@ class PointSearch:
     def _enough_rows(self, numbers: int) -> Array:
         """Return a subsample that is enough to find so many numbers; all rows, where there are not many more."""
         most = max(self.schedule.rows_per_number * numbers, self.schedule.least_rows)
-        return self.task.sample(most if most < self.schedule.subsample_share * self.task.rows.n else self.task.rows.n)
+        return self.task.sample(most if most < self.schedule.subsample_share * self.rows.n else self.rows.n)
 
     def _loss_on(self, rows: Array) -> ProjectedLoss:
-        part = self.task.part(rows)
-        return ProjectedLoss(part.rows, self.demands[rows], part.weights, self.loss.decay)
+        return ProjectedLoss(self.rows.subset(rows), self.demands[rows], self.task.weights[rows], self.loss.decay)
 
     def _loss_on_subsample(self, rows: Array) -> ProjectedLoss:
         """Return the loss on a random subsample, on which |f|^2 weighs as much as on all rows."""
-        if rows.size == self.task.rows.n:
+        if rows.size == self.rows.n:
             return self.loss
         loss = self._loss_on(rows)
         loss.decay *= self._weight_share(rows)
@@ -217,7 +235,7 @@ class PointSearch:
     def _descend(self, points: Array, theta: Array, steps: int, all_rows: bool) -> None:
         """Move the points for so many steps, then find the best coefficients and the outputs of all rows."""
         rows = self._enough_rows(points.size)
-        if all_rows or rows.size == self.task.rows.n:
+        if all_rows or rows.size == self.rows.n:
             self.points, self.found = self._descend_on_all(points, theta, steps)
             return
         loss = self._loss_on_subsample(rows)
@@ -273,7 +291,7 @@ class PointSearch:
         """Yield initial points that owe nothing to the model so far: k-means, and random rows moved towards the mean."""
         nothing = np.zeros(self.demands.shape)  # the outputs of no model at all
         yield self._new_points(size, nothing)
-        mean = self.task.rows.inward(self.task.rows.mean(self.subsample))
+        mean = self.rows.inward(self.rows.mean(self.subsample))
         for share in self.schedule.towards_mean:
             yield mean + share * (self._new_points(size, nothing, sample=1) - mean)
 
@@ -299,5 +317,5 @@ class PointSearch:
         if most < count:
             chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
-        centres = self.task.rows.means(drawn, count, self.rng, rounds=self.schedule.kmeans_rounds)
-        return self.task.rows.inward(centres)
+        centres = self.rows.means(drawn, count, self.rng, rounds=self.schedule.kmeans_rounds)
+        return self.rows.inward(centres)

@@ -16,6 +16,7 @@ import numpy as np
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Rows
+from .curvature import KeptFactors
 from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
 
 #: Newton's method between two moves of the points: a start that is nearly right makes few steps enough
@@ -48,10 +49,11 @@ class ProjectedLoss:
         self.total_weight = float(weights.sum())
         self.against = rows.moving(np.zeros((0, rows.d)))
         self.theta = np.zeros((1, demands.shape[1]))
+        self.factors = KeptFactors()
 
     def __call__(self, points: Array) -> tuple[float, Array]:
         """Return L and its gradient (m, d)."""
-        found, among = self._fit(points, self.newton)
+        found, among = self._fit(points, self.newton, self.factors)
         gradient = self.against.pullback(self.problem.slopes(found.outputs), found.coef)
         if self.rows.kernel.definite:
             # each point has two places in |f|^2, of which the pullback sees one
@@ -60,14 +62,15 @@ class ProjectedLoss:
 
     def settle(self, points: Array) -> Fitted:
         """Return the best coefficients for points that stay where they are."""
-        return self._fit(points, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)))[0]
+        return self._fit(points, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)), None)[0]
 
-    def _fit(self, points: Array, settings: NewtonSettings) -> tuple[Fitted, Array]:
+    def _fit(self, points: Array, settings: NewtonSettings, factors: KeptFactors | None) -> tuple[Fitted, Array]:
         """Return the best coefficients for the points, and K(points, points)."""
         theta = _resized(self.theta, points.shape[0] + 1)
         outputs = self.against.move(points, theta[1:]) + theta[0]
         among = self.rows.among(points, placed=True)
-        found = self.problem.fit(self.against, self._regulariser(among), settings, start=theta, outputs=outputs)
+        R = self._regulariser(among)
+        found = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
         self.theta = found.theta
         return found, among
 

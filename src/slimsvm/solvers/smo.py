@@ -44,8 +44,8 @@ class Rounds(Protocol):
         """The largest violation of the optimality conditions to accept."""
 
     @property
-    def working_set(self) -> int:
-        """The number of rows in a working set."""
+    def working_set(self) -> int | None:
+        """The number of rows in a working set; None for what suits the home of the rows."""
 
 
 class SmoState:
@@ -74,13 +74,14 @@ class SmoState:
     ) -> None:
         self.rows, self.y, self.cap, self.settings = rows, y, cap, settings
         self.linear = y if linear is None else linear
-        self.tol = settings.tol
+        self.tol, self.size = settings.tol, settings.working_set or rows.working_set
         self.shift = np.zeros(rows.n) if shift is None else shift
         self.alpha = self.shift.copy()
         self.responses = Responses(rows, 1)
         self.working = np.empty(0, dtype=np.intp)
         self.index = self.working  # the working set in the order of the block
         self.buffer: Array | None = None
+        self.limits = np.empty((2, 0))
         self.block = np.empty((0, 0))
         self.on_demand: OnDemand | None = None
         self.steps = 0
@@ -97,21 +98,20 @@ class SmoState:
         """linear - f: y times the gradient of the dual with respect to alpha."""
         return self.linear - self.responses.values.ravel()
 
-    def bounds(self) -> tuple[Array, Array]:
+    def bounds(self, v: Array) -> tuple[Array, Array]:
         """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
-        rise, fall = self.alpha < self.cap, self.alpha > 0
-        positive, v = self.y > 0, self.v
-        return (
-            np.where(np.where(positive, rise, fall), v, -np.inf),
-            np.where(np.where(positive, fall, rise), v, np.inf),
-        )
+        if self.limits.shape[1] != v.size:
+            self.limits = np.empty((2, v.size))  # one piece of memory for all rounds: a new one takes longer to allocate
+        grow, shrink = self.limits
+        core.bounds(self.alpha, self.cap, self.y, v, grow, shrink)
+        return grow, shrink
 
     def bias(self) -> float:
         """Return the mean v of the free rows, or the middle of the bounds if no row is free (LIBSVM's rule)."""
-        free = (self.alpha > 0) & (self.alpha < self.cap)
+        free, v = (self.alpha > 0) & (self.alpha < self.cap), self.v
         if free.any():
-            return float(self.v[free].mean())
-        grow, shrink = self.bounds()
+            return float(v[free].mean())
+        grow, shrink = self.bounds(v)
         ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
         return float(np.mean(ends)) if ends else 0.0
 
@@ -125,7 +125,8 @@ class SmoState:
         progress, fresh = GapProgress(self.tol), True
         best, idle = self.objective(), -1  # the first round meets its own objective again
         while True:
-            grow, shrink = self.bounds()
+            v = self.v
+            grow, shrink = self.bounds(v)
             self.gap = float(max(grow.max() - shrink.min(), 0.0))
             report(progress.update(self.gap))
             if self.gap <= self.tol:
@@ -133,7 +134,7 @@ class SmoState:
             if self.steps >= limit:
                 self.status = Status.MAX_ITER
                 return
-            objective = self.objective()
+            objective = self.objective(v)
             idle = 0 if objective > best + 1e-12 * abs(best) else idle + 1
             best = max(best, objective)
             if idle >= PATIENCE:
@@ -146,16 +147,16 @@ class SmoState:
             else:
                 self.choose(grow, shrink)
                 if self.on_demand is None:
-                    self.step(limit)
+                    self.step(limit, v)
                 else:
-                    self.step_whole(self.on_demand, limit)
+                    self.step_whole(self.on_demand, limit, v)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
 
         A row at its bound most likely stays there if it forms a violating pair with no other row.
         """
-        if not self.shrinks or self.rows.n < 4 * self.settings.working_set or self.rows.worth_caching:
+        if not self.shrinks or self.rows.n < 4 * self.size or not self.rows.worth_shrinking:
             return None
         settled = ((shrink == np.inf) & (grow < shrink.min())) | ((grow == -np.inf) & (shrink > grow.max()))
         active = np.flatnonzero(~settled)
@@ -194,13 +195,13 @@ class SmoState:
         support = np.flatnonzero(signed)
         self.responses.add_rows(support, signed[support, None])
 
-    def objective(self) -> float:
-        """Return the dual objective."""
-        return 0.5 * float(self.signed @ (self.linear + self.v))
+    def objective(self, v: Array | None = None) -> float:
+        """Return the dual objective, with v where the caller has it."""
+        return 0.5 * float(self.signed @ (self.linear + (self.v if v is None else v)))
 
     def choose(self, grow: Array, shrink: Array) -> None:
         """Choose the next working set, the worst rows of both bounds and rows of the last set, and evaluate its block."""
-        size, n = self.settings.working_set, self.rows.n
+        size, n = self.size, self.rows.n
         if self.index.size == n:
             return  # the block already has all rows
         if self.by_rows and SMALL_BLOCK < n <= 2 * size and self.tol >= FLOAT_TOL:
@@ -215,29 +216,29 @@ class SmoState:
         self.index = self.ordered(self.working)
         if self.on_demand is None:
             # all rounds share one piece of memory: a new one takes longer to allocate than its values take to compute
-            self.buffer = np.empty(min(size, n) ** 2, self.rows.dtype) if self.buffer is None else self.buffer
+            self.buffer = self.rows.buffer(min(size, n) ** 2) if self.buffer is None else self.buffer
             self.block = self.rows.block(self.index, out=self.buffer)
 
     def ordered(self, working: Array) -> Array:
         """Return the rows of a working set in the order that `pair_steps` needs."""
         return working
 
-    def step_whole(self, rows: OnDemand, limit: float) -> None:
+    def step_whole(self, rows: OnDemand, limit: float, v: Array) -> None:
         """Solve the problem of all rows and add the change to their responses."""
         alpha = self.alpha.copy()
         most = int(min(limit - self.steps, STEPS_A_ROUND))
-        steps, _ = rows.pair_steps(self.y, self.cap, alpha, self.v, 0.5 * self.tol, most)
+        steps, _ = rows.pair_steps(self.y, self.cap, alpha, v, 0.5 * self.tol, most)
         self.responses.values[:, 0] += rows.product((alpha - self.alpha) * self.y)
         self.alpha = alpha
         self.steps += steps
 
-    def step(self, limit: float) -> None:
+    def step(self, limit: float, v: Array) -> None:
         """Solve the block to a tenth of the gap and add the change to the responses of all rows."""
         index, tol = self.index, self.tol
         whole = index.size == self.rows.n
         small = whole and index.size <= SMALL_BLOCK
         real = np.float64 if small or tol < FLOAT_TOL else self.rows.dtype
-        alpha, y, v = self.alpha[index], self.y[index].astype(real), self.v[index].astype(real)
+        alpha, y, v = self.alpha[index], self.y[index].astype(real), v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
         goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
         steps, gap = self.pair_steps(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))

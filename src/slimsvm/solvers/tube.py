@@ -27,7 +27,7 @@ class PairedRows:
 
     def __init__(self, once: Rows) -> None:
         self.once, self.dtype, self.worth_caching = once, once.dtype, once.worth_caching
-        self.n = 2 * once.n
+        self.n, self.working_set, self.worth_shrinking = 2 * once.n, once.working_set, once.worth_shrinking
 
     def subset(self, index: Array) -> Rows:
         """Return the rows of some variables; the two variables of a row become two rows."""
@@ -37,6 +37,10 @@ class PairedRows:
         """Return the kernel values between the rows of variables."""
         n = self.once.n
         return self.once.block(index % n, None if columns is None else columns % n, out=out)
+
+    def buffer(self, size: int) -> Array:
+        """Return host memory for blocks."""
+        return self.once.buffer(size)
 
     def on_demand(self) -> None:
         """Return None: the two variables of a row share its kernel values in blocks."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..goals import Novelty, Regression
 from ..limits import Limits
+from ..rows.base import GivenRows
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
@@ -23,22 +24,23 @@ class SMO(BinaryTrainer):
     For classes it is the C-SVM, for regression the SVM with the epsilon-insensitive loss, for novelty the one-class SVM,
     which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
     -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
-    might never end.
+    might never end. `working_set` is the number of rows that a round solves for, None for 2,048 on the host and 4,096 on a
+    GPU.
     """
 
     C: float = 1.0
     tol: float = 1e-3
     max_iter: int = -1
-    working_set: int = 2048
+    working_set: int | None = None
     real_valued: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.working_set < 2:
+        if self.working_set is not None and self.working_set < 2:
             raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
 
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""
-        return 4 * self.working_set
+        return 4 * (self.working_set or GivenRows.working_set)
 
     def solve_together(self, pairs: Pairs) -> None:
         """Solve the pairs of small classes, one class against all later ones in each thread."""

@@ -1,0 +1,121 @@
+"""Rows in small boxes, by which a product leaves out points that are too far from all rows of a box to matter.
+
+exp(-gamma |x - z|^2) is next to nothing for most pairs where gamma is large for the data. Rows are sorted into the leaves
+of a k-d tree (Bentley 1975) over their principal axes. The distance of a point from a leaf's box is at most its distance
+from each row in it, so the kernel values that are left out are all below `NEGLIGIBLE` of the error allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._core import core
+from ..kernels import RBF, Array, Kernel, squared_norms
+from .precision import FLOAT32_ERROR, Prepared
+
+#: the largest kernel value that is left out, as a share of the error that a value may have; sums have many terms
+NEGLIGIBLE = 2.0**-20
+#: rows of a box: more leave out less, fewer make products of small matrices
+BOX_ROWS = 512
+#: axes of a box: the first principal axes of the rows, which have most of their variance
+AXES = 6
+#: multiply-adds of products so far above which boxes are made, which takes about as long as so many
+LARGE_WORK = 1 << 31
+#: the share of pairs of rows, and of boxes and points, within reach above which boxes leave out too little
+MOST_PAIRS, MOST_NEAR = 0.25, 0.5
+#: rows in a sample for principal axes and for shares
+SAMPLE = 1024
+
+
+class Boxes:
+    """Rows in boxes: the numbers of the rows in each, and its bounds along the axes."""
+
+    def __init__(self, values: Array, reach: float) -> None:
+        sample = values[:: max(values.shape[0] // SAMPLE, 1)].astype(np.float64)
+        _, axes = np.linalg.eigh(np.cov(sample.T, ddof=0).reshape(values.shape[1], -1))
+        self.axes, self.reach = np.ascontiguousarray(axes[:, ::-1][:, :AXES]), reach
+        placed = np.concatenate([self._along(values[part]) for part in _parts(values.shape[0])])
+        self.members = _leaves(placed)
+        self.low = np.array([placed[rows].min(axis=0) for rows in self.members])
+        self.high = np.array([placed[rows].max(axis=0) for rows in self.members])
+
+    @property
+    def count(self) -> int:
+        """The number of boxes."""
+        return len(self.members)
+
+    def _along(self, values: Array) -> Array:
+        return values.astype(np.float64, copy=False) @ self.axes
+
+    def placed(self, points: Array) -> Array:
+        """Return the coordinates of points along the axes, (axes, m)."""
+        return np.ascontiguousarray(self._along(points).T)
+
+    def search(self, placed: Array) -> Callable[[int], tuple[Array, Array]]:
+        """Return a function from a box's number to its rows and the points within reach of it; a thread needs its own."""
+        scratch, found = np.empty(placed.shape[1]), np.empty(placed.shape[1], dtype=np.intp)
+
+        def near(box: int) -> tuple[Array, Array]:
+            count = core.near_box(self.low[box], self.high[box], placed, self.reach, scratch, found)
+            return self.members[box], found[:count]
+
+        return near
+
+    def share(self, values: Array) -> float:
+        """Return the share of boxes and points that are within reach, for a sample of the rows as points."""
+        placed = self.placed(values[:: max(values.shape[0] // SAMPLE, 1)])
+        near = self.search(placed)
+        step = max(self.count // 64, 1)
+        return float(np.mean([near(box)[1].size for box in range(0, self.count, step)])) / placed.shape[1]
+
+
+class LazyBoxes:
+    """The boxes of some rows, made once products have been so large that they would have paid."""
+
+    def __init__(self, kernel: Kernel, error: float) -> None:
+        self.kernel, self.work = kernel, 0
+        self.least = NEGLIGIBLE * min(error, FLOAT32_ERROR)
+        self.made = False
+        self.boxes: Boxes | None = None
+
+    def of(self, rows: Prepared, points: int) -> Boxes | None:
+        """Return the boxes of the rows for a product with so many points, or None where they do not pay."""
+        if not isinstance(self.kernel, RBF) or rows.sparse or self.least == 0 or rows.count < 8 * BOX_ROWS:
+            return None
+        self.work += rows.count * points * rows.values.shape[1]
+        if self.work < LARGE_WORK:
+            return None
+        if not self.made:
+            self.boxes, self.made = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma), True
+        return self.boxes
+
+
+def _boxes(values: Array, reach: float) -> Boxes | None:
+    """Return boxes for squared distances up to `reach`, or None where most rows are within reach of each other."""
+    sample = values[:: max(values.shape[0] // SAMPLE, 1)].astype(np.float64)
+    norms = squared_norms(sample)
+    if np.mean(norms[:, None] + norms - 2 * sample @ sample.T < reach) > MOST_PAIRS:
+        return None
+    boxes = Boxes(values, reach)
+    return boxes if boxes.share(values) < MOST_NEAR else None
+
+
+def _parts(n: int) -> list[slice]:
+    return [slice(start, min(start + (1 << 16), n)) for start in range(0, n, 1 << 16)]
+
+
+def _leaves(placed: Array) -> list[Array]:
+    """Return the numbers of the rows in each leaf of a k-d tree, which halves rows along the axis of most variance."""
+    leaves, waiting = [], [np.arange(placed.shape[0])]
+    while waiting:
+        rows = waiting.pop()
+        if rows.size <= BOX_ROWS:
+            leaves.append(np.sort(rows))
+            continue
+        part = placed[rows]
+        half = rows.size // 2
+        order = np.argpartition(part[:, part.var(axis=0).argmax()], half)
+        waiting += [rows[order[half:]], rows[order[:half]]]
+    return leaves

@@ -1,0 +1,72 @@
+"""Sparse rows for points that have some of the features alone."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, issparse
+
+from slimsvm import SlimSVC
+from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
+from slimsvm.reducers import Slim
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.point_search import Schedule
+
+INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
+
+
+def made(n=60, d=40, density=0.1):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, d)) * (rng.random((n, d)) < density)
+    X[:, 3] += 1.0
+    return X
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_kernel_values_and_gradients_are_those_with_all_features(name):
+    X, features = made(), np.array([1, 3, 8, 30])
+    kernel = make_kernel(name, gamma=0.3, degree=3, coef0=0.5)
+    whole = HostRows(kernel, csr_array(X))
+    rows = whole.on_features(features)
+    Z = np.random.default_rng(1).normal(size=(5, 4))
+    points = rows.outward(Z)
+    assert issparse(points)
+    assert points.shape == (5, 40)
+    np.testing.assert_array_equal(rows.inward(points), Z)
+    V, W = np.random.default_rng(2).normal(size=(5, 2)), np.random.default_rng(3).normal(size=(60, 2))
+    narrow, wide = rows.moving(Z), whole.moving(points.toarray())
+    np.testing.assert_allclose(narrow.times(V), wide.times(V), atol=1e-12)
+    np.testing.assert_allclose(narrow.pullback(W, V), wide.pullback(W, V)[:, features], atol=1e-10)
+    some = np.arange(0, 60, 7)
+    np.testing.assert_allclose(rows.subset(some).moving(Z).times(V), wide.times(V)[some], atol=1e-12)
+    np.testing.assert_allclose(rows.mean(some), whole.mean(some)[:, features])
+
+
+def test_main_features_have_most_of_the_squared_length():
+    X = made()
+    rows = HostRows(RBF(0.3), csr_array(X))
+    lengths = (X**2).sum(axis=0)
+    found = rows.main_features(7)
+    assert (np.diff(found) > 0).all()
+    np.testing.assert_allclose(np.sort(lengths[found]), np.sort(lengths)[-7:])
+    assert rows.main_features(40) is None
+    dense = HostRows(RBF(0.3), made(density=1.0))
+    assert dense.main_features(7) is None
+    with pytest.raises(ValueError, match="need sparse rows"):
+        dense.on_features(np.arange(3))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"trainer": None}, {}, {"tolerance": 0.05}], ids=["labels", "full model", "tolerance"]
+)
+def test_a_small_model_of_wide_rows_has_few_features(settings):
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.random((150, 300)) * (rng.random((150, 300)) < 0.05))
+    y = np.asarray(X[:, [0, 1, 2, 3, 4, 5, 6, 7]].sum(axis=1)).ravel() > np.asarray(X[:, 8:16].sum(axis=1)).ravel()
+    settings = {"budget": 4} | settings if "tolerance" not in settings else settings
+    reducer = Slim(schedule=Schedule(most_features=50), steps=10)
+    model = SlimSVC(gamma=1.0, C=10.0, reducer=reducer, random_state=0, **settings).fit(X, y)
+    points = model.model_.points
+    assert points.shape[1] == 300
+    assert issparse(points)
+    if model.path_ is not None:
+        assert np.unique(points.indices).size <= 50
+    np.testing.assert_allclose(model.decision_function(X), model.decision_function(X.toarray()), atol=1e-5)
