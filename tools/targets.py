@@ -179,7 +179,9 @@ def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array
         row = (row - scaling["centre"]) * scaling["scale"]
         for ends, cut in (("low", max), ("high", min)):
             row = np.array([x if end is None else cut(x, end) for x, end in zip(row, scaling[ends], strict=True)])
-    values = [kernel(row, np.array(point), model["kernel"]) for point in model["points"]]
+    widths = model.get("widths") or [1.0] * len(model["points"])
+    settings = [model["kernel"] | {"gamma": width * model["kernel"].get("gamma", 1.0)} for width in widths]
+    values = [kernel(row, np.array(point), each) for point, each in zip(model["points"], settings, strict=True)]
     return np.array(values) @ np.array(model["coef"]).reshape(len(values), -1) + model["bias"]
 
 

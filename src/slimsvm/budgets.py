@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 from .checks import check_budget, check_positive, is_count
-from .costs import BITS, check_exportable, table_bytes
+from .costs import BITS, check_exportable, factor_bytes, table_bytes
 from .kernels import Kernel
 
 
@@ -58,10 +58,14 @@ class Costs:
     outputs: int
     microseconds: Callable[[int], float]  # for a batch, of a model of that size
     scaler_bytes: int = 0  # of the tables of a scaler in front of the model
+    learned: frozenset[str] = frozenset()  # the parts of a metric that models may have: "factors", "widths"
 
     def bytes(self, size: int, precision: str) -> int:
-        """Return the bytes of C tables."""
-        return table_bytes(self.kernel, size, self.features, self.outputs, precision) + self.scaler_bytes
+        """Return the bytes of C tables; factors are in the table of a scaler's scales where there is one."""
+        factors = factor_bytes(self.kernel, self.features, precision) if "factors" in self.learned else 0
+        widths = "widths" in self.learned
+        own = table_bytes(self.kernel, size, self.features, self.outputs, precision, widths=widths)
+        return own + (self.scaler_bytes or factors)
 
 
 def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from .kernels import Kernel
 from .kernels.spec import SPECS
+from .metric import Metric
+from .model import Expansion
 
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}
@@ -17,16 +19,35 @@ CHEAP_COEFFICIENTS = 1 / 8
 CALLS, SECONDS = 200, 0.05
 
 
-def table_bytes(kernel: Kernel, points: int, features: int, outputs: int, precision: str = "float32") -> int:
+def table_bytes(
+    kernel: Kernel, points: int, features: int, outputs: int, precision: str = "float32", *, widths: bool = False
+) -> int:
     """Return the bytes of the tables that the C export writes for a model of this shape, without those of a scaler.
 
-    The points of a linear kernel are added up to one for each output.
+    The points of a linear kernel are added up to one for each output. With `widths`, each point has one number more.
     """
     bits, points = BITS[precision], max(points, 1)
     if kernel.name == "linear":
         points = min(points, outputs)
     cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
-    return points * (features * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+
+
+def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
+    """Return the bytes of the learned factors of a model without a scaler; those of inner products are in the points.
+
+    Integers have their middle in units of each feature, a second table.
+    """
+    if kernel.name in SPECS and SPECS[kernel.name].total.inner:
+        return 0
+    return 4 * features * (1 if precision == "float32" else 2)
+
+
+def model_bytes(model: Expansion, precision: str = "float32") -> int:
+    """Return the bytes of the tables that the C export writes for a model, without those of a scaler."""
+    learned, shape = model.metric or Metric(), (model.kernel, model.size, model.points.shape[1], model.bias.size)
+    extra = 0 if learned.factors is None else factor_bytes(model.kernel, model.points.shape[1], precision)
+    return table_bytes(*shape, precision, widths=learned.widths is not None) + extra
 
 
 def check_exportable(kernel: Kernel, precision: str) -> None:

@@ -15,6 +15,7 @@ from .goals.classes import OneVsRest
 from .goals.demands import Demands
 from .keeping import Keeper
 from .kernels import Array, Kernel, Matrix, Precomputed
+from .metric import Metric
 from .pairs import PairCoefficients
 from .progress import not_recorded, silent
 from .rows.prediction import kernel_product, prediction_rows
@@ -29,6 +30,7 @@ class Status(Enum):
     PASSED = "made all its passes over the rows"
     BUDGET = "stopped at the budget of support vectors"
     EXHAUSTED = "stopped because no candidate was left to add"
+    CLAMPED = "stopped with a factor or a width of the learned metric at its bound; scale the features, or raise bound"
     INTERRUPTED = "stopped by Ctrl-C with what was found so far"
     TIME_LIMIT = "stopped at the time limit; raise time_limit or tol"
     STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
@@ -37,7 +39,7 @@ class Status(Enum):
     @property
     def as_planned(self) -> bool:
         """Whether the run ended where its method ends by itself, which needs no warning."""
-        return self not in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
+        return self not in (Status.CLAMPED, Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
 
     @classmethod
     def worst(cls, ends: Iterable[Status]) -> Status:
@@ -56,12 +58,33 @@ FEW_ROWS, MOST_WRITTEN = 8, 1 << 20
 
 @dataclass(frozen=True)
 class Expansion:
-    """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs."""
+    """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs.
+
+    With a metric, k(x, z_j) is that of factors * x and factors * z_j, with gamma times the width of the point. The points
+    are in the coordinates of the rows either way.
+    """
 
     kernel: Kernel
     points: Matrix  # (m, d)
     coef: Array  # (m, q); `PairCoefficients` in a full model of three classes or more
     bias: Array  # (q,)
+    metric: Metric | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric is not None:
+            self.metric.check(self.kernel.name, self.size, self.points.shape[1])
+
+    @property
+    def factors(self) -> Array:
+        """What multiplies each feature before the kernel, (d,): ones, unless a metric was learned."""
+        learned = None if self.metric is None else self.metric.factors
+        return np.ones(self.points.shape[1]) if learned is None else learned
+
+    @property
+    def widths(self) -> Array:
+        """What multiplies gamma of each point, (m,): ones, unless a metric was learned."""
+        learned = None if self.metric is None else self.metric.widths
+        return np.ones(self.size) if learned is None else learned
 
     @property
     def size(self) -> int:
@@ -75,12 +98,18 @@ class Expansion:
 
     @property
     def nbytes(self) -> int:
-        """What points, coefficients and bias take as float32 tables, every point written out."""
-        return 4 * (self.size * self.points.shape[1] + self.coef.size + self.bias.size)
+        """What points, coefficients, bias and metric take as float32 tables, every point written out."""
+        numbers = self.size * self.points.shape[1] + self.coef.size + self.bias.size
+        return 4 * (numbers + (self.metric.size if self.metric else 0))
 
     def written_out(self) -> Expansion:
         """Return the same function with an array of coefficients."""
         return replace(self, coef=np.asarray(self.coef))
+
+    def part(self, index: Array) -> Expansion:
+        """Return the expansion on some of its points, with their own coefficients and widths, and the same bias."""
+        metric = None if self.metric is None else self.metric.part(index)
+        return replace(self, points=self.points[index], coef=self.coef[index], metric=metric)
 
     def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
         """Return the outputs for each row, (n, q)."""
@@ -88,18 +117,21 @@ class Expansion:
             raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
         meter = meter or Meter()
         if not isinstance(self.coef, PairCoefficients):
-            return kernel_product(self.kernel, X, self.points, self.coef, meter) + self.bias
+            return kernel_product(self.kernel, X, self.points, self.coef, meter, self.metric) + self.bias
         if X.shape[0] <= FEW_ROWS and self.size * self.bias.size <= MOST_WRITTEN:
-            return kernel_product(self.kernel, X, self.points, self.coef.written, meter) + self.bias
+            return kernel_product(self.kernel, X, self.points, self.coef.written, meter, self.metric) + self.bias
         return self.on(prediction_rows(self.kernel, X, self.weights, meter))
 
     def on(self, rows: Rows) -> Array:
         """Return the outputs for rows in their home, (n, q)."""
+        metric = self.metric
         if isinstance(self.coef, PairCoefficients):
-            outputs = self.coef.outputs(lambda points, V: rows.product(self.points[points], V))
+            outputs = self.coef.outputs(
+                lambda points, V: rows.product(self.points[points], V, metric and metric.part(points))
+            )
             outputs += self.bias
             return outputs
-        return rows.product(self.points, self.coef) + self.bias
+        return rows.product(self.points, self.coef, metric) + self.bias
 
 
 #: standard errors of the difference of two errors above which one model is clearly worse; more: fewer smaller models win

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .costs import microseconds, table_bytes
+from .costs import microseconds, model_bytes
 from .kernels import Array, Matrix
 from .model import CLEARLY, Expansion, Judgement, Status
 
@@ -140,10 +140,9 @@ class Path:
         dict of str to list
             The columns size, bytes, error, standard_error, settings and kept, and microseconds where X is given.
         """
-        shapes = [(m.kernel, m.size, m.points.shape[1], m.bias.size) for m in self.models]
         columns: dict[str, list[Any]] = {
             "size": self.sizes,
-            "bytes": [table_bytes(*shape, precision) for shape in shapes],
+            "bytes": [model_bytes(model, precision) for model in self.models],
             "error": self.errors,
             "standard_error": [step.standard_error for step in self.steps],
             "settings": [step.settings for step in self.steps],

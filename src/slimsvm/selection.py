@@ -191,7 +191,8 @@ class Selection:
 
         Impossible budgets raise ValueError with the nearest that are possible.
         """
-        costs = Costs(self.kernel, self.X.shape[1], self.goal.outputs, self._time_of_size, self.scaler_bytes)
+        shape = self.X.shape[1], self.goal.outputs
+        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler_bytes, self.reducer.learned(self.kernel))
         return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
 
     def select(
@@ -241,6 +242,8 @@ class Selection:
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if path.status is Status.CLAMPED:
+            warnings.warn(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning, stacklevel=2)
         return path
 
     def _smallest(
@@ -396,3 +399,4 @@ def check_kernel(reducer: Any, kernel: Kernel) -> None:
             f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
             f"{names_where(lambda kind: kind.takes(kernel))}"
         )
+    reducer.check_kernel(kernel)

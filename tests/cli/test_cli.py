@@ -299,6 +299,19 @@ def test_a_checkpoint_is_for_methods_that_can_go_on(files, tmp_path, capsys):
     assert "the trainer LP cannot go on from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
 
 
+def test_a_metric_is_slims(shrinking, capsys):
+    command, output = shrinking
+    assert cli.run([*command, "--metric", "scales"]) == 2
+    assert "slant-aggressive has no metric to learn; the reducers that have are slim" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    command[command.index("--reducer") + 1] = "slim"
+    assert cli.run([*command, "--metric", "scales", "-b", "2", "--force"]) == 0
+    small = slimsvm.load(output)[-1]
+    assert small.reducer.metric == "scales"
+    assert np.ptp(small.model_.factors) > 0
+
+
 @contextmanager
 def impatient():
     """Progress that ends the work as Ctrl-C does when the first small model is there."""

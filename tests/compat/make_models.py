@@ -6,6 +6,7 @@ Uses public names only, those of the first version, so that old code can run it.
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,23 @@ X, Y = X[::3], Y[::3]
 ROWS = X[::7]
 
 
+def with_metric(X, Y):
+    """Return a model with learned factors and widths, by versions that have them."""
+    try:
+        from slimsvm.metric import Metric
+    except ImportError:
+        return {}
+    model = slimsvm.SlimSVC(5, gamma=0.5, reducer="spsvm", random_state=0).fit(X, Y)
+    factors, widths = (np.linspace(0.5, 2.0, count) for count in reversed(model.model_.points.shape))
+    model.model_ = replace(model.model_, metric=Metric(factors, widths))
+    return {"metric": model}
+
+
 def models():
     """Return models of each kernel, coding, scaler and kind of labels, by name."""
     two, sparse = Y > 0, np.where(X > 1.0, X, 0.0)
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[Y]
-    return {
+    return with_metric(X, Y) | {
         "rbf": slimsvm.SlimSVC(gamma=0.5, C=2.0).fit(X, Y),
         "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
         "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),

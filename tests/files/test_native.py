@@ -29,7 +29,8 @@ from slimsvm.files import container, native
 from slimsvm.files.native import load, save
 from slimsvm.goals import OneVsRest
 from slimsvm.importers.sklearn import Imported
-from slimsvm.kernels import RBF, Poly
+from slimsvm.kernels import RBF, Poly, make_kernel
+from slimsvm.metric import Metric
 from slimsvm.model import Expansion, Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.trainers import TRAINERS
@@ -365,7 +366,7 @@ def test_messages_tell_what_the_file_is(saved, scratch):
     assert "empty" in refuse(scratch, b"")
     assert "not a .slim file" in refuse(scratch, b"svm_type c_svc\n")
     assert "truncated" in refuse(scratch, whole[:-1])
-    assert "newer slimsvm" in refuse(scratch, whole[:8] + struct.pack("<I", 2) + whole[12:])
+    assert "newer slimsvm" in refuse(scratch, whole[:8] + struct.pack("<I", container.FORMAT + 1) + whole[12:])
 
 
 def header_and_rest(path):
@@ -633,6 +634,69 @@ def test_numbers_that_are_not_finite_are_refused(form, part, value, tmp_path):
     svc = machine_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
     with pytest.raises(ValueError, match=r"cannot save.*finite"):
         save(svc, tmp_path / "other.slim")
+
+
+def with_metric(kernel="rbf"):
+    """A classifier of two classes with factors and, where the kernel has a width, widths."""
+    points = np.random.default_rng(0).normal(size=(4, 3))
+    metric = Metric(np.array([0.5, 1.0, 2.0]), np.linspace(0.5, 2, 4) if kernel in ("rbf", "laplacian") else None)
+    model = Expansion(make_kernel(kernel, gamma=0.5, degree=2, coef0=1.0), points, np.ones((4, 1)), np.zeros(1), metric)
+    return machine_of(Imported(model, OneVsRest(2), np.array([0, 1]), 3, {}))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "sigmoid"])
+def test_a_metric_comes_back(kernel, tmp_path):
+    model, X = with_metric(kernel), np.random.default_rng(1).normal(size=(9, 3))
+    save(model, tmp_path / "m.slim")
+    assert int.from_bytes((tmp_path / "m.slim").read_bytes()[8:12], "little") == 2
+    again = load(tmp_path / "m.slim")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(again.model_.factors, model.model_.factors)
+    np.testing.assert_array_equal(again.model_.widths, model.model_.widths)
+
+
+METRICS_OF_HARM = {
+    "factors too few": ("factors", np.ones(2), "3 features"),
+    "widths too many": ("widths", np.ones(5), "4 points"),
+    "factor of 0": ("factors", np.array([1.0, 0.0, 1.0]), "above 0"),
+    "negative width": ("widths", np.array([1.0, -1.0, 1.0, 1.0]), "above 0"),
+    "width of nan": ("widths", np.array([1.0, np.nan, 1.0, 1.0]), "above 0"),
+    "infinite factor": ("factors", np.array([1.0, np.inf, 1.0]), "above 0"),
+    "factors of rows": ("factors", np.ones((1, 3)), "one axis"),
+    "factors of integers": ("factors", np.ones(3, int), "array of float64"),
+    "factors of half precision": ("factors", np.ones(3, np.float16), "array of float64"),
+}
+
+
+@pytest.mark.parametrize("name", METRICS_OF_HARM)
+def test_metrics_of_harm_are_refused(name, tmp_path):
+    part, values, words = METRICS_OF_HARM[name]
+    save(with_metric(), tmp_path / "m.slim")
+    header, arrays = container.unpack_file((tmp_path / "m.slim").read_bytes())
+    arrays[f"model_.metric.{part}"] = values
+    (tmp_path / "m.slim").write_bytes(b"".join(container.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match=words) as caught:
+        load(tmp_path / "m.slim")
+    assert "cannot load" in str(caught.value)
+
+
+@pytest.mark.parametrize("metric", ["text", 1, [1.0], {"dict": []}], ids=["text", "number", "list", "dict"])
+def test_what_is_no_metric_is_refused(metric, tmp_path):
+    save(with_metric(), tmp_path / "m.slim")
+    header, rest = header_and_rest(tmp_path / "m.slim")
+    header["model"]["fitted"]["model_"]["fields"]["metric"] = metric
+    (tmp_path / "m.slim").write_bytes(with_header(header, rest))
+    with pytest.raises(ValueError, match="cannot load"):
+        load(tmp_path / "m.slim")
+
+
+def test_widths_of_a_kernel_without_are_refused(tmp_path):
+    save(with_metric(), tmp_path / "m.slim")
+    header, rest = header_and_rest(tmp_path / "m.slim")
+    header["model"]["fitted"]["model_"]["fields"]["kernel"].update(name="linear", fields={})
+    (tmp_path / "m.slim").write_bytes(with_header(header, rest))
+    with pytest.raises(ValueError, match="linear kernel takes no widths"):
+        load(tmp_path / "m.slim")
 
 
 def test_classes_that_are_no_numbers_are_refused(tmp_path):

@@ -65,6 +65,18 @@ def test_rbf_tail_dot_adds_the_product(m, n, scale):
     np.testing.assert_array_equal(G, given_tile)
 
 
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+def test_rbf_tails_with_a_width_for_each_column(m, n):
+    G, a, b = tile(m, n, 0.5)
+    rng = np.random.default_rng(2)
+    widths, v, out = rng.uniform(0.1, 4, size=n).astype(np.float32), rng.normal(size=n).astype(np.float32), np.zeros(m)
+    expected, slack = rbf(0.5, G, a, b) ** widths, 4 * rounding(0.5, G, a, b)
+    core.rbf_tail_dot(0.5, G, a, b, v, out, widths)
+    np.testing.assert_allclose(out, expected @ v, rtol=0, atol=(n + 1) * slack)
+    core.rbf_tail(0.5, G, a, b, widths)
+    np.testing.assert_allclose(G, expected, rtol=0, atol=slack)
+
+
 def test_powers_are_accurate_to_float32_over_their_whole_range():
     x = np.concatenate([np.linspace(-126, 0, 200_001), -np.logspace(-12, 2, 5_000), -np.arange(0, 126.5, 0.5)])
     x = x.astype(np.float32)
@@ -374,6 +386,8 @@ WRONG = {
     "rbf_tail_dot out": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(3)),
     "rbf_tail_dot v": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(2), np.zeros(2)),
     "rbf_tail_dot a": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(1), f32(3), f32(3), np.zeros(2)),
+    "rbf_tail widths": lambda: core.rbf_tail(1.0, f32(2, 3), f32(2), f32(3), f32(2)),
+    "rbf_tail_dot widths": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(2), f32(4)),
     "rbf_tail_double a": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(3), np.zeros(3)),
     "rbf_tail_double b": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(2)),
     "rbf_tail_mixed K": lambda: core.rbf_tail_mixed(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(3), f32(2, 2)),
@@ -448,6 +462,18 @@ def test_expansion_of_no_points_is_the_bias_and_shapes_are_checked():
     np.testing.assert_array_equal(out, [[0.5], [0.5]])
     with pytest.raises(ValueError, match="equal lengths"):
         core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, np.ones((4, 2)), np.ones((4, 1)), bias, out)
+    with pytest.raises(ValueError, match="equal lengths"):
+        core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, np.ones((4, 3)), np.ones((4, 1)), bias, out, np.ones(3))
+    with pytest.raises(ValueError, match="doubles are needed"):
+        core.expansion(SPECS["rbf"].form, 1.0, 0.0, 1, X, np.ones((4, 3)), np.ones((4, 1)), bias, out, f32(4))
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_expansion_with_a_width_for_each_point(name, make_case):
+    case, widths = make_case(name, n=9, d=5), np.linspace(0.2, 3, 9)
+    coef, out = np.random.default_rng(0).normal(size=(9, 2)), np.empty((9, 2))
+    core.expansion(SPECS[name].form, case.kernel.gamma, 0.0, 1, case.X, case.X, coef, np.zeros(2), out, widths)
+    np.testing.assert_allclose(out, case.K**widths @ coef, rtol=1e-13)
 
 
 def test_sparse_dot_refuses_starts_that_leave_their_array_and_come_back():

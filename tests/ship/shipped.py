@@ -41,13 +41,13 @@ SCALERS = {
 }
 
 
-def model_of(kernel="rbf", layout="rest", scaler="none", size=9):
+def model_of(kernel="rbf", layout="rest", scaler="none", size=9, metric=None):
     """A fitted model of made points and coefficients, with outputs of either sign for ROWS."""
     rng = np.random.default_rng(1)
     classes, goal = LAYOUTS[layout]
     params = {"kernel": kernel, "gamma": 0.3, "degree": 3, "coef0": 0.5}
     coef = rng.normal(size=(size, goal.outputs))
-    model = Expansion(make_kernel(**params), rng.permutation(ROWS)[:size], coef, np.zeros(goal.outputs))
+    model = Expansion(make_kernel(**params), rng.permutation(ROWS)[:size], coef, np.zeros(goal.outputs), metric)
     bias = -np.median(model(ROWS), axis=0)
     svc = machine_of(Imported(replace(model, bias=bias), goal, classes, ROWS.shape[1], params))
     # fitted on some of the rows, so that others lie beyond their range

@@ -9,6 +9,7 @@ import pytest
 from shipped import model_of
 
 from slimsvm import export, runtime
+from slimsvm.metric import Metric
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.javascript import JavaScriptExporter
 from slimsvm.ship.json import read_json
@@ -87,6 +88,34 @@ def test_a_hostile_document_is_refused(name, document, tmp_path):
         read(document, tmp_path)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+WIDTHS = {
+    "a width too few": ([1.0, 2.0], "3 points"),
+    "width of 0": ([1.0, 0, 2.0], "above 0"),
+    "negative width": ([1.0, -1.0, 2.0], "above 0"),
+    "width of nan": ([1.0, float("nan"), 2.0], "NaN"),
+    "width of text": ([1.0, "gamma", 2.0], "numbers"),
+    "widths of rows": ([[1.0, 1.0, 1.0]], "numbers"),
+    "number for widths": (1.0, "widths"),
+}
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_hostile_widths_are_refused(name, tmp_path):
+    export(model_of("rbf", "two", size=3, metric=Metric(None, np.array([0.5, 1.0, 2.0]))), tmp_path / "m.json")
+    document = json.loads((tmp_path / "m.json").read_text())
+    assert document["version"] == 3
+    document["widths"], words = WIDTHS[name]
+    with pytest.raises(ValueError, match="cannot read") as caught:
+        read(document, tmp_path)
+    assert words in str(caught.value)
+
+
+def test_widths_of_a_kernel_without_are_refused(document, tmp_path):
+    document["widths"] = [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="poly kernel takes no widths"):
+        read(document, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[" * 10**5, '{"a":' * 10**5], ids=["lists", "objects"])

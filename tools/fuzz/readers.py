@@ -12,6 +12,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from slimsvm import SlimSVC, load, save
 from slimsvm.files import container
 from slimsvm.files.datasets import read_data
+from slimsvm.metric import Metric
 from slimsvm.ship.export import export
 from slimsvm.ship.json import read_json
 from slimsvm.ship.runtime import Runtime
@@ -53,10 +55,19 @@ def _models() -> dict[str, Any]:
         "budget": SlimSVC(4, reducer="spsvm", random_state=0).fit(X, words),
         "stream": SlimSVC(trainer="bsgd", budget=5, random_state=0).fit(X, y > 0),
         "sparse": SlimSVC(gamma=0.1).fit(sparse, y),
+        "metric": _with_metric(SlimSVC(4, reducer="spsvm", random_state=0).fit(X, y)),
         "precomputed": SlimSVC(kernel="precomputed").fit(X @ X.T, y),
         "scaled": make_pipeline(StandardScaler(), SlimSVC()).fit(X, words),
         "clipped": make_pipeline(MinMaxScaler(clip=True), RobustScaler(), SlimSVC(C=3.0)).fit(X, two_of(y)),
     }
+
+
+def _with_metric(model: Any) -> Any:
+    """Return the model with a factor for each feature and a width for each point."""
+    points = model.model_.points
+    factors, widths = (np.linspace(0.5, 2.0, count) for count in reversed(points.shape))
+    model.model_ = replace(model.model_, metric=Metric(factors, widths))
+    return model
 
 
 def two_of(y: Any) -> Any:

@@ -1,9 +1,10 @@
 #include "core.h"
 
 #define DECLARE(suffix)                                                                                                \
-    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);             \
+    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,              \
+                           const float *);                                                                             \
     void rbf_tail_dot_##suffix(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,    \
-                               const float *, double *);                                                               \
+                               const float *, const float *, double *);                                                \
     void rbf_tail_double_##suffix(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);  \
     void rbf_tail_mixed_##suffix(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,              \
                                  const double *, float *);                                                             \
@@ -23,7 +24,7 @@
                              const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
                              double, double *);                                                                        \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
-                            const double *, ptrdiff_t, const double *, double *);                                      \
+                            const double *, const double *, ptrdiff_t, const double *, double *);                      \
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     static const Build build_##suffix = {                                                                              \

@@ -42,9 +42,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *);
+    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
     void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                         const float *, double *);
+                         const float *, const float *, double *);
     void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);
     void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
                            float *);
@@ -64,7 +64,7 @@ typedef struct {
                        const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
                        double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
-                      ptrdiff_t, const double *, double *);
+                      const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
 } Build;

@@ -4,7 +4,13 @@ from numpy.typing import NDArray
 SPARSE_LANES: int
 
 def instruction_set() -> str: ...
-def rbf_tail(scale: float, G: NDArray[float32], a: NDArray[float32], b: NDArray[float32]) -> None: ...
+def rbf_tail(
+    scale: float,
+    G: NDArray[float32],
+    a: NDArray[float32],
+    b: NDArray[float32],
+    widths: NDArray[float32] | None = None,
+) -> None: ...
 def rbf_tail_dot(
     scale: float,
     G: NDArray[float32],
@@ -12,6 +18,7 @@ def rbf_tail_dot(
     b: NDArray[float32],
     v: NDArray[float32],
     out: NDArray[float64],
+    widths: NDArray[float32] | None = None,
 ) -> None: ...
 def rbf_tail_double(scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64]) -> None: ...
 def rbf_tail_mixed(
@@ -123,6 +130,7 @@ def expansion(
     coef: NDArray[float64],
     bias: NDArray[float64],
     out: NDArray[float64],
+    widths: NDArray[float64] | None = None,
 ) -> None: ...
 def line_minimum(
     low: NDArray[float64],

@@ -48,9 +48,10 @@ cdef extern from "core.h" nogil:
         double quadratic
     ctypedef struct Build:
         const char *name
-        void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *) noexcept nogil
+        void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
+                         const float *) noexcept nogil
         void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                             const float *, double *) noexcept nogil
+                             const float *, const float *, double *) noexcept nogil
         void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,
                                 const double *) noexcept nogil
         void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
@@ -72,7 +73,7 @@ cdef extern from "core.h" nogil:
                            ptrdiff_t, const double *, const double *, double *, double *, double *, double, int64_t,
                            ptrdiff_t, double, double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
-                          const double *, ptrdiff_t, const double *, double *) noexcept nogil
+                          const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
     const int LANES
@@ -94,25 +95,36 @@ cdef int same(Py_ssize_t given, Py_ssize_t wanted) except -1:
     return 0
 
 
-def rbf_tail(double scale, float[:, ::1] G, const float[::1] a, const float[::1] b):
-    """G <- 2^(2 scale G - a - b) in place: the RBF kernel for scale = gamma log2(e), a and b scale times squared norms."""
+cdef int same_or_none(const float[::1] widths, Py_ssize_t wanted) except -1:
+    return 0 if widths is None else same(widths.shape[0], wanted)
+
+
+def rbf_tail(double scale, float[:, ::1] G, const float[::1] a, const float[::1] b, const float[::1] widths=None):
+    """G <- 2^(2 scale G - a - b) in place: the RBF kernel for scale = gamma log2(e), a and b scale times squared norms.
+
+    `widths` has a factor of the exponent for each column.
+    """
     same(a.shape[0], G.shape[0])
     same(b.shape[0], G.shape[1])
+    same_or_none(widths, G.shape[1])
     if G.shape[0] and G.shape[1]:
         with nogil:
-            build.rbf_tail(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0])
+            build.rbf_tail(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0],
+                           NULL if widths is None else &widths[0])
 
 
 def rbf_tail_dot(double scale, const float[:, ::1] G, const float[::1] a, const float[::1] b, const float[::1] v,
-                 double[::1] out):
-    """out += 2^(2 scale G - a - b) @ v in one pass."""
+                 double[::1] out, const float[::1] widths=None):
+    """out += 2^(2 scale G - a - b) @ v in one pass; `widths` as in `rbf_tail`."""
     same(a.shape[0], G.shape[0])
     same(out.shape[0], G.shape[0])
     same(b.shape[0], G.shape[1])
     same(v.shape[0], G.shape[1])
+    same_or_none(widths, G.shape[1])
     if G.shape[0] and G.shape[1]:
         with nogil:
-            build.rbf_tail_dot(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0], &v[0], &out[0])
+            build.rbf_tail_dot(<float>scale, &G[0, 0], G.shape[1], G.shape[0], G.shape[1], &a[0], &b[0],
+                               NULL if widths is None else &widths[0], &v[0], &out[0])
 
 
 def rbf_tail_double(double scale, double[:, ::1] G, const double[::1] a, const double[::1] b):
@@ -590,20 +602,22 @@ cdef int hold(object array, Py_buffer *view, int axes, int flags) except -1:
     return 1
 
 
-def expansion(int form, double gamma, double coef0, int64_t degree, X, points, coef, bias, out):
+def expansion(int form, double gamma, double coef0, int64_t degree, X, points, coef, bias, out, widths=None):
     """out <- K(X, points) @ coef + bias for the kernel of number `form` in core.h, in double, row by row.
 
+    `widths` has a factor of gamma for each point.
     Buffers, not memoryviews or a loop over the arrays: these would take longer than the sum over a few points.
     """
     if not LINEAR <= form <= CHI2:
         raise ValueError(f"no kernel has the number {form}")
     cdef Form kernel = Form(form, gamma, coef0, degree)
-    cdef Py_buffer views[5]
+    cdef Py_buffer views[6]
     cdef Py_buffer *x = views
     cdef Py_buffer *z = views + 1
     cdef Py_buffer *c = views + 2
     cdef Py_buffer *b = views + 3
     cdef Py_buffer *o = views + 4
+    cdef Py_buffer *w = views + 5
     cdef Py_ssize_t n, d, m, q
     cdef int held = 0
     try:
@@ -612,6 +626,9 @@ def expansion(int form, double gamma, double coef0, int64_t degree, X, points, c
         held += hold(coef, c, 2, 0)
         held += hold(bias, b, 1, 0)
         held += hold(out, o, 2, PyBUF_WRITABLE)
+        if widths is not None:
+            held += hold(widths, w, 1, 0)
+            same(w.shape[0], z.shape[0])
         n, d, m, q = x.shape[0], x.shape[1], z.shape[0], c.shape[1]
         same(z.shape[1], d)
         same(c.shape[0], m)
@@ -620,7 +637,7 @@ def expansion(int form, double gamma, double coef0, int64_t degree, X, points, c
         same(o.shape[1], q)
         with nogil:
             build.expansion(&kernel, <const double *>x.buf, n, d, <const double *>z.buf, m if d else 0,
-                            <const double *>c.buf, q, <const double *>b.buf, <double *>o.buf)
+                            <const double *>w.buf if held > 5 else NULL, <const double *>c.buf, q, <const double *>b.buf, <double *>o.buf)
     finally:
         while held:
             held -= 1

@@ -35,27 +35,27 @@ static inline double power(double base, int64_t degree)
     return p;
 }
 
-static inline double value(const Form *k, const double *x, const double *z, ptrdiff_t d)
+static inline double value(const Form *k, double gamma, const double *x, const double *z, ptrdiff_t d)
 {
     switch (k->kernel) {
-    case RBF: return exp(-k->gamma * squared_distance(x, z, d));
-    case POLY: return power(k->gamma * inner_product(x, z, d) + k->coef0, k->degree);
-    case SIGMOID: return tanh(k->gamma * inner_product(x, z, d) + k->coef0);
-    case LAPLACIAN: return exp(-k->gamma * manhattan(x, z, d));
-    case CHI2: return exp(-k->gamma * chi_squared(x, z, d));
+    case RBF: return exp(-gamma * squared_distance(x, z, d));
+    case POLY: return power(gamma * inner_product(x, z, d) + k->coef0, k->degree);
+    case SIGMOID: return tanh(gamma * inner_product(x, z, d) + k->coef0);
+    case LAPLACIAN: return exp(-gamma * manhattan(x, z, d));
+    case CHI2: return exp(-gamma * chi_squared(x, z, d));
     default: return inner_product(x, z, d);
     }
 }
 
-/* out (n, q) for rows X (n, d), points Z (m, d) and coefficients (m, q). */
+/* out (n, q) for rows X (n, d), points Z (m, d) and coefficients (m, q); widths (m) multiply gamma, NULL for ones. */
 void BUILD(expansion)(const Form *k, const double *X, ptrdiff_t n, ptrdiff_t d, const double *Z, ptrdiff_t m,
-                      const double *coef, ptrdiff_t q, const double *bias, double *restrict out)
+                      const double *widths, const double *coef, ptrdiff_t q, const double *bias, double *restrict out)
 {
     for (ptrdiff_t i = 0; i < n; i++, X += d, out += q) {
         for (ptrdiff_t c = 0; c < q; c++)
             out[c] = bias[c];
         for (ptrdiff_t j = 0; j < m; j++) {
-            double v = value(k, X, Z + j * d, d);
+            double v = value(k, widths ? widths[j] * k->gamma : k->gamma, X, Z + j * d, d);
             for (ptrdiff_t c = 0; c < q; c++)
                 out[c] += v * coef[j * q + c];
         }

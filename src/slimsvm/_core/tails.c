@@ -42,26 +42,44 @@ static inline float rbf(float g, float two_scale, float a, float b)
     return exp2_of_nonpositive(x < 0.0f ? x : 0.0f);
 }
 
-/* Replace a tile of inner products by exp(-gamma |x - z|^2). */
-void BUILD(rbf_tail)(float scale, float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a, const float *b)
+/* The same for a point of its own width: exp(-gamma width |x - z|^2). */
+static inline float wide_rbf(float g, float two_scale, float a, float b, float width)
+{
+    float x = width * (two_scale * g - a - b);
+    return exp2_of_nonpositive(x < 0.0f ? x : 0.0f);
+}
+
+/* Replace a tile of inner products by exp(-gamma width |x - z|^2); widths, one for each column, are NULL for ones. */
+void BUILD(rbf_tail)(float scale, float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a, const float *b,
+                     const float *restrict widths)
 {
     for (ptrdiff_t i = 0; i < m; i++) {
         float *restrict g = G + i * stride;
-        for (ptrdiff_t j = 0; j < n; j++)
-            g[j] = rbf(g[j], 2.0f * scale, a[i], b[j]);
+        if (widths)
+            for (ptrdiff_t j = 0; j < n; j++)
+                g[j] = wide_rbf(g[j], 2.0f * scale, a[i], b[j], widths[j]);
+        else
+            for (ptrdiff_t j = 0; j < n; j++)
+                g[j] = rbf(g[j], 2.0f * scale, a[i], b[j]);
     }
 }
 
-/* out[i] += sum_j exp(-gamma |x_i - z_j|^2) v_j, in one pass over the tile. */
+/* out[i] += sum_j exp(-gamma width_j |x_i - z_j|^2) v_j, in one pass over the tile; widths may be NULL as above. */
 void BUILD(rbf_tail_dot)(float scale, const float *G, ptrdiff_t stride, ptrdiff_t m, ptrdiff_t n, const float *a,
-                         const float *b, const float *v, double *out)
+                         const float *b, const float *widths, const float *v, double *out)
 {
     for (ptrdiff_t i = 0; i < m; i++) {
         const float *restrict g = G + i * stride;
         float s = 0.0f;
+        if (widths) {
 #pragma omp simd reduction(+ : s)
-        for (ptrdiff_t j = 0; j < n; j++)
-            s += rbf(g[j], 2.0f * scale, a[i], b[j]) * v[j];
+            for (ptrdiff_t j = 0; j < n; j++)
+                s += wide_rbf(g[j], 2.0f * scale, a[i], b[j], widths[j]) * v[j];
+        } else {
+#pragma omp simd reduction(+ : s)
+            for (ptrdiff_t j = 0; j < n; j++)
+                s += rbf(g[j], 2.0f * scale, a[i], b[j]) * v[j];
+        }
         out[i] += s;
     }
 }

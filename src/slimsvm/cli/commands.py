@@ -30,6 +30,7 @@ from .parse import (
     Keep,
     Kernel,
     Label,
+    MetricName,
     ModelFile,
     Multiclass,
     Output,
@@ -209,6 +210,7 @@ def train(
         ),
     ] = "smo",
     reducer: Reducer = "slim",
+    metric: MetricName = None,
     time_limit: TimeLimit = None,
     checkpoint: Checkpoint = None,
     checkpoint_seconds: CheckpointSeconds = 60.0,
@@ -250,6 +252,7 @@ def train(
         multiclass=multiclass,
     )
     check_methods(task, trainer, reducer, kernel, budget, tolerance)
+    method = make_reducer(reducer, time_limit, metric)
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
@@ -267,7 +270,7 @@ def train(
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
-        reducer=reducer,
+        reducer=method,
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,
@@ -303,6 +306,7 @@ def compress(
     budget: Budget = None,
     tolerance: Tolerance = None,
     reducer: Reducer = "slim",
+    metric: MetricName = None,
     time_limit: TimeLimit = None,
     calibration: Calibration = None,
     multiclass: Multiclass = None,
@@ -323,13 +327,13 @@ def compress(
             "within half a point of the full one's error",
             param_hint="--budget",
         )
+    method = make_reducer(reducer, time_limit, metric)
     from ..estimators import compress_reporting
     from ..files.native import check_steps
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
     tests = read_test_rows(test, task_of(big), label, X.shape[1])
-    method = make_reducer(reducer, time_limit)
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
     with progress() as report:
         small, interrupted = finished_or_best(

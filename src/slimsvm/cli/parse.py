@@ -41,6 +41,13 @@ def trainer_names() -> list[str]:
     return [*TRAINERS, "none"]
 
 
+def metric_names() -> list[str]:
+    """Return the metrics of slim."""
+    from ..reducers.slim import METRICS
+
+    return list(METRICS)
+
+
 def reducer_names() -> list[str]:
     """Return the reducers."""
     from ..reducers import REDUCERS
@@ -217,6 +224,15 @@ Reducer = Annotated[
         help=f"The method that shrinks. {names.one_of(names.REDUCERS)}",
     ),
 ]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        parser=one_of(metric_names),
+        metavar="NAME",
+        help=f"What slim learns besides points. {names.one_of(names.METRICS)} Learned ones fit closer and take longer.",
+    ),
+]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
@@ -355,11 +371,17 @@ def check_predictions(model: Any, *, scores: bool, proba: bool) -> None:
         )
 
 
-def make_reducer(name: str, seconds: float | None) -> Any:
-    """Return the reducer of that name with its time limit."""
+def make_reducer(name: str, seconds: float | None, metric: str | None = None) -> Any:
+    """Return the reducer of that name with its time limit and its metric, which must be one that learns."""
     from ..reducers import REDUCERS
 
-    return name if seconds is None else REDUCERS[name](time_limit=seconds)
+    kind = REDUCERS[name]
+    if metric is not None and "metric" not in {field.name for field in fields(kind)}:
+        able = ", ".join(other for other in REDUCERS if "metric" in {field.name for field in fields(REDUCERS[other])})
+        raise typer.BadParameter(f"{name} has no metric to learn; the reducers that have are {able}", param_hint="--metric")
+    given = {"time_limit": seconds, "metric": metric}
+    settings: dict[str, Any] = {setting: value for setting, value in given.items() if value is not None}
+    return kind(**settings) if settings else name
 
 
 def make_scaler(name: str, sparse: bool) -> Any:

@@ -132,8 +132,17 @@ def facts(model: Any) -> list[tuple[str, str]]:
         ("preprocessing", ", ".join(steps) or "none"),
         ("support vectors", f"{expansion.size:,}"),
         ("outputs", f"{expansion.bias.size:,} ({goal.name})"),
+        *_metric(expansion),
         *costs(model),
     ]
+
+
+def _metric(expansion: Any) -> list[tuple[str, str]]:
+    """Return what is known of a learned metric."""
+    if expansion.metric is None:
+        return []
+    parts = {"factors of features": expansion.metric.factors, "widths of points": expansion.metric.widths}
+    return [(name, f"{v.min():.3g} to {v.max():.3g}, learned") for name, v in parts.items() if v is not None and v.size]
 
 
 def _classes(classes: Any) -> str:

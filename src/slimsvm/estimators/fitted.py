@@ -54,6 +54,8 @@ class FittedModel:
                 f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel"
             )
         weights = np.asarray((self.model_.points.T @ np.asarray(self.model_.coef)).T, dtype=np.float64)
+        if self.model_.metric is not None:  # <f x, f z> = <x, f^2 z>
+            weights = weights * self.model_.factors**2
         weights.flags.writeable = False
         return weights
 

@@ -440,7 +440,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     def _walked(self, X: Matrix) -> Array:
         """Return the class numbers of some rows by the kernel values to all points, and the columns that rows come to."""
         model = self.model_
-        values = kernel_values(model.kernel, X, model.points, model.coef, Meter())
+        values = kernel_values(model.kernel, X, model.points, model.coef, Meter(), model.metric)
         return self.goal_.walk(X.shape[0], lambda rows, column: values[rows] @ model.coef[:, column] + model.bias[column])
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:

@@ -35,7 +35,8 @@ from ..text import short
 Array = np.ndarray
 
 MAGIC = b"\x93SLIMSVM"
-FORMAT = 1
+#: the newest format; a file has the first one that holds its model
+FORMAT = 2
 ALIGN = 64
 START = struct.Struct("<8sIQ")  # magic, format, length of the header
 CHECKSUM = struct.Struct("<I")
@@ -50,7 +51,7 @@ Entry = dict[str, Any]
 Arrays = dict[str, Array]
 
 
-def pack_file(header: Entry, arrays: Arrays) -> list[bytes]:
+def pack_file(header: Entry, arrays: Arrays, format_version: int = FORMAT) -> list[bytes]:
     """Return the bytes of a file, in pieces."""
     table, pieces, end = [], [], 0
     for name, array in arrays.items():
@@ -60,7 +61,7 @@ def pack_file(header: Entry, arrays: Arrays) -> list[bytes]:
         end = offset + array.nbytes
     text = json.dumps(header | {"arrays": table}).encode()
     pieces = [text, bytes(aligned(PREFIX + len(text)) - PREFIX - len(text)), *pieces]
-    start = START.pack(MAGIC, FORMAT, len(text))
+    start = START.pack(MAGIC, format_version, len(text))
     return [start, CHECKSUM.pack(_checksum([start, *pieces])), *pieces]
 
 

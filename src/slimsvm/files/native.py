@@ -30,9 +30,11 @@ from ..goals import CLASSIFIERS, GOALS
 from ..importers.scalers import NOTHING, SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
+from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
+from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
 from ..text import short
@@ -53,6 +55,7 @@ from .container import (
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
+    "metric": {"learned": Metric},
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
@@ -62,7 +65,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "norm": NORMS,
     "reducer": REDUCERS,
     "schedule": {"slim": Schedule},
+    "learning": {"slim": Learning},
 }
+#: the format that a kind of part came with, where that is not the first
+SINCE = {"metric": 2, "learning": 2}
 COMMON = ("n_features_in_", "feature_names_in_")
 #: what is known of the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
@@ -90,7 +96,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
-    write_whole(Path(os.path.realpath(path)), pack_file({"slimsvm": version("slimsvm"), "model": entry}, writer.arrays))
+    header = {"slimsvm": version("slimsvm"), "model": entry}
+    write_whole(Path(os.path.realpath(path)), pack_file(header, writer.arrays, writer.format))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -122,6 +129,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
+        self.format = 1  # the first that holds what is packed
 
     def pack(self, name: str, value: Any) -> Any:
         """Return the value as JSON; `name` is the path to it and names its arrays."""
@@ -164,7 +172,10 @@ class _Writer:
         for kind, table in KINDS.items():
             for key, part in table.items():
                 if type(value) is part:
+                    self.format = max(self.format, SINCE.get(kind, 1))
                     fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+                    if isinstance(value, Expansion) and value.metric is None:
+                        del fields["metric"]  # earlier versions have no such field
                     packed = {field: self.pack(f"{name}.{field}", content) for field, content in fields.items()}
                     return {"kind": kind, "name": key, "fields": packed}
         raise ValueError(
@@ -238,7 +249,7 @@ def _build(kind: Any, fields: Entry, *given: Any) -> Any:
     """Return kind(*given, **fields)."""
     try:
         return kind(*given, **fields)
-    except TypeError as error:
+    except (AttributeError, IndexError, TypeError) as error:
         raise ValueError(f"it has a {kind.__name__} that cannot be made: {error}") from error
 
 
@@ -498,3 +509,13 @@ def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
         _check(bool(((columns >= 0) & (columns < features)).all()), f"columns of a kernel matrix of {features}")
     else:
         _check(_is_real(model.points, (size, features)), f"{size} points of {features} features")
+    _check_metric(model.metric, size, features)
+
+
+def _check_metric(metric: Any, size: int, features: int) -> None:
+    """Check the types and shapes of a metric; its numbers were checked when it was made."""
+    if metric is None:
+        return
+    _check(isinstance(metric, Metric), f"{short(metric)} is no metric")
+    for name, values, count in (("factors", metric.factors, features), ("widths", metric.widths, size)):
+        _check(values is None or _is_real(values, (count,)), f"the {name} of the metric")

@@ -11,6 +11,7 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..path import Path, Step
 from ..reducers import REDUCERS
+from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.online import State
 from ..solvers.point_search import Schedule
@@ -27,6 +28,7 @@ _TYPES = [
     Status,
     Path,
     Step,
+    Learning,
     Schedule,
     *_STREAMS,
     *(kind for table in _TABLES for kind in table.values()),

@@ -32,6 +32,15 @@ def inner_products(A: Matrix, B: Matrix) -> Array:
     return G.toarray() if issparse(G) else G
 
 
+def scaled(A: Matrix, factors: Array | None) -> Matrix:
+    """Return rows with their features multiplied by factors; the rows themselves where there are none."""
+    if factors is None:
+        return A
+    if issparse(A):
+        return csr_array((A.data * factors[A.indices], A.indices, A.indptr), shape=A.shape)
+    return A * factors
+
+
 def squared_norms(A: Matrix) -> Array:
     """Return the squared Euclidean norm of each row, summed in float64."""
     if issparse(A):
@@ -155,14 +164,21 @@ class RBF(InnerKernel):
     differentiable: ClassVar[bool] = True
     gamma: float = 1.0
 
-    def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:
-        """Return the values for |x - z|^2 = a + b - 2 G, which rounding must not take below 0."""
+    def tail(self, G: Array, a: Array, b: Array, xp: Any = np, widths: Any = 1.0) -> Array:
+        """Return the values for |x - z|^2 = a + b - 2 G, which rounding must not take below 0.
+
+        `widths` multiply gamma of each column.
+        """
         G *= 2
         G -= a[:, None]
         G -= b
         G = np.minimum(G, 0, out=G) if xp is np else xp.clip(G, max=0.0)
-        G *= self.gamma
+        G *= self.gamma * widths
         return np.exp(G, out=G) if xp is np else xp.exp(G)
+
+    def __call__(self, A: Matrix, B: Matrix, widths: Any = 1.0) -> Array:
+        """Return K by one product and the tail; `widths` multiply gamma of each column."""
+        return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B), widths=widths)
 
     def amplification(self, radius: float) -> float:
         """Return the bound of an exponent that is a difference of numbers up to 4 gamma radius."""
@@ -253,15 +269,15 @@ class Laplacian(Kernel):
     portable: ClassVar[bool] = True
     gamma: float = 1.0
 
-    def __call__(self, A: Matrix, B: Matrix) -> Array:
-        """Return K from Manhattan distances."""
+    def __call__(self, A: Matrix, B: Matrix, widths: Any = 1.0) -> Array:
+        """Return K from Manhattan distances; `widths` multiply gamma of each column."""
         D = manhattan_distances(A, B) if issparse(A) or issparse(B) else cdist(A, B, "cityblock")
-        D *= -self.gamma
+        D *= -self.gamma * widths
         return np.exp(D, out=D)
 
-    def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """Return K from Manhattan distances, summed feature by feature."""
-        return xp.exp(-self.gamma * _feature_sums(A, B, lambda x, z: xp.abs(x - z), xp))
+    def values(self, A: Any, B: Any, xp: Any, widths: Any = 1.0) -> Any:
+        """Return K from Manhattan distances, summed feature by feature; `widths` multiply gamma of each column."""
+        return xp.exp(-self.gamma * widths * _feature_sums(A, B, lambda x, z: xp.abs(x - z), xp))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Return ones."""

@@ -1,5 +1,6 @@
 """Reducers: from data and a full model to a path of small models. A new one is one file and one line here."""
 
+from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from .base import Reducer
 from .cpsp import CPSP
@@ -27,6 +28,7 @@ __all__ = [
     "SLMC",
     "AggressiveSlant",
     "Lars",
+    "Learning",
     "Nystroem",
     "OsunaGirosi",
     "Prune",

@@ -54,6 +54,8 @@ class Reducer:
     finishes: ClassVar[bool] = False
     #: whether `between` makes models of sizes that the path has not
     refines: ClassVar[bool] = False
+    #: whether the full model may have a metric of its own, which a method that evaluates plain kernels would ignore
+    takes_metric: ClassVar[bool] = False
     #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
     #: whether a run offers its state to a keeper, and goes on from it to the same result (checkpoint)
@@ -71,6 +73,9 @@ class Reducer:
     def takes(cls, kernel: Kernel) -> bool:
         """Return whether the method is defined for a kernel."""
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ValueError where the method with these settings is not defined for a kernel that it takes."""
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield small models of `model`, each with the settings that made it, in words.
@@ -90,6 +95,10 @@ class Reducer:
         """Return a model of the given size that is grown from a smaller step; called where `refines` is true."""
         raise NotImplementedError
 
+    def learned(self, kernel: Kernel) -> frozenset[str]:
+        """Return the parts of a metric that models may have, "factors" and "widths", since they take bytes."""
+        return frozenset()
+
     def used_model(self, step: Step) -> bool:
         """Return whether a step of the path owes anything to the full model, or to the labels alone."""
         return self.needs_model
@@ -102,6 +111,11 @@ class Reducer:
         """Return models of the given sizes with their validation errors, as far as the method gets."""
         if model is None and self.requires_model:
             raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
+        if model is not None and model.metric is not None and not self.takes_metric:
+            raise ValueError(
+                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned "
+                "metric; shrink the model that it was made from, or fit a smaller one to the labels"
+            )
         sizes = sorted(set(sizes))
         found: list[Step] = []
         deadline = task.deadline.within(self.time_limit)

@@ -44,7 +44,7 @@ class Prune(Reducer):
         full_outputs = model.on(task.rows) if self.bias == "balanced" and not refit else None
         for size in sizes:
             kept = order[:size]
-            small = replace(model, points=model.points[kept], coef=model.coef[kept])
+            small = model.part(kept)
             if refit:
                 yield refit(small), "refit"
             elif full_outputs is not None:

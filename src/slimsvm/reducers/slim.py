@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ..keeping import PartKeeper, Saved
-from ..kernels import Array
+from ..kernels import Array, Kernel
 from ..limits import Deadline
-from ..model import Expansion, Task
+from ..metric import takes_factors, takes_widths
+from ..model import Expansion, Status, Task
 from ..path import Step
 from ..solvers.basis import check_C
+from ..solvers.learned_metric import KINDS
+from ..solvers.metric_search import Learning, MetricSearch, with_objective
 from ..solvers.point_search import Objective, PointSearch, Schedule
-from .base import Models, Reducer
+from .base import EndedModels, Models, Reducer
+from .drift import better_on_neighbours
 
 #: the first one is preferred
 TARGETS = ("label", "slant")
+#: the kernel's own metric, the parts that can be learned, and the choice between them
+METRICS = ("fixed", *KINDS, "auto")
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,27 @@ class Slim(Reducer):
     kept. `steps` are those of L-BFGS for each size, on a subsample where rows are many. The largest model uses all rows.
     The model that is chosen in the end takes as many steps again with the validation rows among the others.
 
-    `schedule` holds what decides how long the search takes and on which rows (`Schedule`).
+    `metric` says what is learned besides: "scales" is a factor for each feature, "widths" a factor of gamma for each point,
+    "both" is both, and "fixed" neither. Kernels without a width (linear, poly, sigmoid) have scales alone. Then the loss is
+
+        sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
+
+    with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
+    rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
+    better on the validation rows and on blocks of neighbouring rows that were left out: a metric follows rows closely, and
+    where later rows differ from earlier ones that does harm.
+
+    `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
+    (`Learning`).
     """
 
     target: str = "auto"
     decay: float | None = None
     C: float = 1.0
     steps: int = 50
+    metric: str = "fixed"
     schedule: Schedule = field(default_factory=Schedule)
+    learning: Learning = field(default_factory=Learning)
     needs_model: ClassVar[bool] = False
     real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
@@ -64,6 +83,7 @@ class Slim(Reducer):
     finishes: ClassVar[bool] = True
     refines: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
+    takes_metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,21 +96,104 @@ class Slim(Reducer):
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
         if not isinstance(self.schedule, Schedule):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
+        if self.metric not in METRICS:
+            raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
+        if not isinstance(self.learning, Learning):
+            raise ValueError(f"learning must be a Learning, not {self.learning!r}")
 
     @property
     def requires_model(self) -> bool:
         """Whether only the full model's margins are followed."""
         return self.target == "slant"
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ValueError where the kernel lacks what the metric needs."""
+        scales, widths = KINDS.get(self.metric, (False, False))
+        if scales and not takes_factors(kernel.name):
+            raise ValueError(
+                f"metric={self.metric!r} scales features of an inner product or a distance, and the {kernel.name} kernel "
+                "has neither; give metric='fixed'"
+            )
+        if widths and not takes_widths(kernel.name):
+            able = "'scales' or 'fixed'" if takes_factors(kernel.name) else "'fixed'"
+            raise ValueError(
+                f"metric={self.metric!r} learns a width for each point, and the {kernel.name} kernel has no width; give "
+                f"metric={able}, or the rbf or laplacian kernel"
+            )
+
+    def learned(self, kernel: Kernel) -> frozenset[str]:
+        """Return the parts of a metric that models may have; those of "auto" may have all that the kernel has."""
+        scales, widths = KINDS.get(self.metric, (self.metric == "auto", self.metric == "auto"))
+        parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
+        return frozenset(name for name, there in parts.items() if there)
+
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
+        """Yield models with the metric asked for; "auto" yields fixed ones, and learned ones where these do no harm."""
+        self.check_kernel(task.rows.kernel)
+        if self.metric == "fixed":
+            return self._fixed_models(task, sizes, model, deadline)
+        if self.metric == "auto":
+            return self._models_of_either(task, sizes, model, deadline)
+        return self._learned_models(task, sizes, model, deadline, self.metric)
+
+    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
         run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
         yield from run.made
         while not run.ended:
             yield run.grow()
 
+    def _learned_models(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
+    ) -> EndedModels:
+        """Yield models with a learned metric; the smallest begin with the fixed one, which tries several initial points."""
+        objectives, schedule = self._objectives(task, model), self.schedule
+        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else 0
+        fixed = self._search(task, max(schedule.several_starts_up_to, compare_at), objectives[0], deadline)
+        search = self._metric_search(task, objectives[0], deadline, kind)
+        for size in sizes:
+            if size <= schedule.several_starts_up_to or compare_at:
+                fixed.grow(size, self._steps(size, task.goal.outputs), all_rows=False, last=False)
+            if compare_at and size >= compare_at:
+                fixed, compare_at = fixed.best_objective(objectives, self.steps // 2), 0
+                search = with_objective(search, fixed.objective)
+            if size <= schedule.several_starts_up_to:
+                search.adopt(fixed.model)
+            search.learn(size, last=size == sizes[-1])
+            yield search.model, search.name
+            if deadline.over or search.model.size < size:
+                break
+        return Status.CLAMPED if search.clamped else ended(search.model.size, sizes, deadline)
+
+    def _models_of_either(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
+    ) -> EndedModels:
+        """Yield models of the fixed metric, then learned ones unless these are worse on rows of other times."""
+        kind, largest, name = self._possible_kind(task.rows.kernel), None, ""
+        for largest, name in self._fixed_models(task, sizes, model, deadline):
+            yield largest, name
+        size = 0 if largest is None else largest.size
+        if kind is None or size < sizes[-1] or deadline.over:
+            return ended(size, sizes, deadline)
+        plain = replace(self, target=name.partition("=")[2], metric="fixed")
+        learned = replace(plain, metric=kind)
+        if better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline):
+            return (yield from learned._learned_models(task, sizes, model, deadline, kind))
+        return ended(size, sizes, deadline)
+
+    def _possible_kind(self, kernel: Kernel) -> str | None:
+        """Return the most that can be learned with a kernel."""
+        if not takes_factors(kernel.name):
+            return None
+        return "both" if takes_widths(kernel.name) else "scales"
+
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows."""
+        kind = learned_kind(step)
+        if kind is not None:
+            learned = self._learning_from(task, step, model, kind)
+            learned.finish()
+            return learned.model
         search = self._searching_from(task, step, step.size, model)
         keeper = task.keeper.within(f"finish {step.size}")
         search.keeper, saved = keeper, keeper.saved()
@@ -102,6 +205,11 @@ class Slim(Reducer):
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
+        kind = learned_kind(step)
+        if kind is not None:
+            learned = self._learning_from(task, step, model, kind)
+            learned.learn(size, last=False)
+            return learned.model
         search = self._searching_from(task, step, size, model)
         search.refine(step.model, 0)
         search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
@@ -109,13 +217,25 @@ class Slim(Reducer):
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
-        return step.settings != Objective("label", None, None).name
+        return objective_name(step) != Objective("label", None, None).name
+
+    def _objective_of(self, task: Task, step: Step, model: Expansion | None) -> Objective:
+        return next(each for each in self._objectives(task, model) if each.name == objective_name(step))
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
-        objective = next(each for each in self._objectives(task, model) if each.name == step.settings)
         deadline = task.deadline.within(self.time_limit)
-        return self._search(task, size, objective, deadline, _features(step.model, task))
+        return self._search(task, size, self._objective_of(task, step, model), deadline, _features(step.model, task))
+
+    def _learning_from(self, task: Task, step: Step, model: Expansion | None, kind: str) -> MetricSearch:
+        """Return a search that goes on from a step of the path with a learned metric."""
+        deadline = task.deadline.within(self.time_limit)
+        search = self._metric_search(task, self._objective_of(task, step, model), deadline, kind)
+        search.adopt(step.model)
+        return search
+
+    def _metric_search(self, task: Task, objective: Objective, deadline: Deadline, kind: str) -> MetricSearch:
+        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind)
 
     def _search(
         self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
@@ -147,6 +267,23 @@ class Slim(Reducer):
             possible = TARGETS if model is not None else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
+
+
+def objective_name(step: Step) -> str:
+    """Return the objective of a step, in words."""
+    return step.settings.partition(", metric=")[0]
+
+
+def learned_kind(step: Step) -> str | None:
+    """Return what was learned of a step's metric; None with the fixed one."""
+    return step.settings.partition(", metric=")[2] or None
+
+
+def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
+    """Return how a path ended whose largest model has that size."""
+    if size >= sizes[-1]:
+        return Status.BUDGET
+    return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
 
 
 def _features(model: Expansion, task: Task) -> Array | None:

@@ -15,14 +15,18 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
+from .array_backward import backpropagate
+from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .precision import Given, is_large_work, mean_row, rounding_error
-from .protocol import Meter
+from .protocol import Meter, Slopes
 from .threads import blocks
 
 #: numbers up to which sparse rows are written out on a device
@@ -95,9 +99,10 @@ class ArrayRows(GivenRows):
             rows = self._sent(FLOAT32)
             if self.rounding(rows) <= min(self.error, precision.FLOAT32_ERROR):
                 return rows
-        return self._in_float64()
+        return self.in_float64()
 
-    def _in_float64(self) -> Held:
+    def in_float64(self) -> Held:
+        """Return the rows in float64; raise ValueError where the device has none."""
         self.backend.needs_float64(f"float32 is too coarse for the {self.kernel.name} kernel with these rows")
         return self._sent(FLOAT64)
 
@@ -122,7 +127,7 @@ class ArrayRows(GivenRows):
         given = Given(points)
         there = self.backend.upload(given, self.held.dtype, self.centre)
         if self.held.dtype == FLOAT32 and self.rounding(there) > min(self.error, precision.FLOAT32_ERROR):
-            return self._in_float64(), self.backend.upload(given, FLOAT64, self.centre)
+            return self.in_float64(), self.backend.upload(given, FLOAT64, self.centre)
         return self.held, there
 
     def own(self, index: Array) -> Held:
@@ -156,6 +161,10 @@ class ArrayRows(GivenRows):
         """Return some of the rows on the host, with float64 kernel values."""
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
 
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
+        return backpropagate(self, placed, V, metric, slopes)
+
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one after the other: a device has one queue."""
         for number in range(count):
@@ -174,9 +183,11 @@ class ArrayRows(GivenRows):
             return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
         return lambda A: kernel.values(A.values, B.values, xp)
 
-    def product(self, points: Matrix, V: Array) -> Array:
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
+        if metric is not None:
+            return metric_product(self, points, V, metric)
         return self._product(*self.pair(points), V)
 
     def _product(self, A: Held, B: Held, V: Array) -> Array:

@@ -10,13 +10,16 @@ from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from .base import GivenRows
 from .boxes import LazyBoxes
 from .cache import RowCache
 from .host_against import HostAgainst
+from .host_backward import backpropagate
 from .on_demand import on_demand
 from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare, value_dtype
-from .protocol import Meter, OnDemand
+from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 
@@ -109,11 +112,12 @@ class HostRows(GivenRows):
 
     # Kernel values.
 
-    def product(self, points: Matrix, V: Array) -> Array:
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, self.dtype)
-        return tiled_product(tiles, V, self.crew, self.boxes.of(self.prepared, points.shape[0]))
+        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric)
+        boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes are of the plain kernel
+        return tiled_product(tiles, V, self.crew, boxes)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
@@ -133,6 +137,10 @@ class HostRows(GivenRows):
     def moving(self, placed: Array, *, exact: bool = False) -> HostAgainst:
         """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
         return HostAgainst(self, placed, placed=True, exact=exact)
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
+        return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one in each thread."""

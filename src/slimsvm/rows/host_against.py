@@ -94,11 +94,11 @@ class HostAgainst:
         if not isinstance(self.kernel, InnerKernel):
             return make_tiles(self.kernel, self.prepared, plain_rows(points))
         if self.prepared.values.dtype == np.float32:
-            placed = _as_rows(points, self.prepared)
+            placed = as_rows(points, self.prepared)
             if float32_error(self.kernel, placed) <= max(FLOAT32_ERROR, float32_error(self.kernel, self.prepared)):
                 return make_tiles(self.kernel, self.prepared, placed)
             self.prepared = self.prepared.doubled()
-        return make_tiles(self.kernel, self.prepared, _as_rows(points, self.prepared))
+        return make_tiles(self.kernel, self.prepared, as_rows(points, self.prepared))
 
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
@@ -273,7 +273,7 @@ class HostAgainst:
             self.rows.crew.run(work, count, strip)
 
 
-def _as_rows(points: Array, like: Prepared) -> Prepared:
+def as_rows(points: Array, like: Prepared) -> Prepared:
     """Return points that are in the coordinates of these rows already, in their precision."""
     values = np.ascontiguousarray(points, dtype=like.values.dtype)
     return Prepared(values, squared_norms(values), like.centre)

@@ -7,12 +7,13 @@ centred first where the kernel allows it, which keeps digits. Rows with many zer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, squared_norms
+from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
+from ..metric import Metric
 from .memory import empty_like_rows, gathered, is_mapped
 from .threads import blocks
 
@@ -67,11 +68,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows in the form tiles need: one precision, centred where that helps, CSR where most entries are zero."""
+    """Rows in the form tiles need: one precision, centred where that helps, CSR where most entries are zero.
+
+    With a metric, |f x|^2 is the squared norm of a row, for the factors f. Points have f^2 folded into their values, since
+    <f x, f z> = <x, f^2 z>. So the values of the rows, which are many, stay as they are.
+    """
 
     values: Matrix
     norms: Array  # squared, float64
     centre: Array | None
+    metric: Metric | None = None  # of points
 
     @property
     def count(self) -> int:
@@ -88,10 +94,28 @@ class Prepared:
         X = X.toarray() if issparse(X) and not self.sparse else X
         return _converted(Given(X), self.values.dtype, self.centre)
 
+    def measured(self, metric: Metric | None) -> Prepared:
+        """Return the rows with their norms in a metric."""
+        if metric is None or metric.factors is None or not self.norms.size:
+            return self
+        return replace(self, norms=_norms(self.values, metric.factors))
+
+    def points(self, X: Matrix, metric: Metric | None) -> Prepared:
+        """Return points in the form of these rows, with the metric folded in."""
+        return self.like(X).folded(metric)
+
+    def folded(self, metric: Metric | None) -> Prepared:
+        """Return points with the metric folded in."""
+        if metric is None:
+            return self
+        values = scaled(self.values, metric.squares).astype(self.values.dtype, copy=False)
+        return replace(self.measured(metric), values=values, metric=metric)
+
     def take(self, index: Array) -> Prepared:
         """Return a few of the rows."""
         values = self.values[index] if self.sparse else gathered(self.values, index)
-        return Prepared(values, self.norms[index] if self.norms.size else self.norms, self.centre)
+        norms = self.norms[index] if self.norms.size else self.norms
+        return Prepared(values, norms, self.centre, self.metric and self.metric.part(index))
 
     def doubled(self) -> Prepared:
         """Return the rows in float64, with the norms of their values."""
@@ -121,6 +145,12 @@ def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Ar
     return values, norms
 
 
+def _norms(values: Matrix, factors: Array) -> Array:
+    """Return the squared norms of rows whose features are multiplied by factors, a block of rows at a time."""
+    parts = [squared_norms(scaled(values[some], factors)) for some in blocks(values.shape[0], BLOCK_ROWS)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
 def narrow(X: csr_array) -> csr_array:
     """Return the same CSR array with 32-bit indices, after checking that all of them are features."""
     if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
@@ -130,7 +160,7 @@ def narrow(X: csr_array) -> csr_array:
     return csr_array((X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)), X.shape)
 
 
-def prepare(kernel: Kernel, given: Given, partners: int, error: float) -> Prepared:
+def prepare(kernel: Kernel, given: Given, partners: int, error: float, metric: Metric | None = None) -> Prepared:
     """Return the rows in the best form for tiles against about `partners` points, with kernel values to within `error`."""
     if not isinstance(kernel, InnerKernel):
         return plain_rows(given.rows())
@@ -142,7 +172,7 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float) -> Prepar
         centre = mean_row(given) if kernel.translation_invariant and given.n else None
     if is_large_work(given.n, partners, given.d):
         rows = _converted(given, np.dtype(np.float32), centre)
-        if float32_error(kernel, rows) <= min(error, FLOAT32_ERROR):
+        if float32_error(kernel, rows.measured(metric), metric) <= min(error, FLOAT32_ERROR):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
 
@@ -167,21 +197,34 @@ def is_large_work(n: int, partners: int, d: int) -> bool:
 
 
 def plain_rows(X: Matrix) -> Prepared:
-    """Return rows or points as they are, for kernels that are not of the inner product."""
+    """Return rows as they are, for kernels that are not of the inner product."""
     return Prepared(X, np.empty(0), None)
 
 
-def float32_error(kernel: InnerKernel, rows: Prepared) -> float:
-    """Return the error to expect of kernel values that are computed from float32 inner products among these rows."""
+def plain_points(X: Matrix, metric: Metric | None) -> Prepared:
+    """Return points for such kernels, with the factors of a metric multiplied in."""
+    return Prepared(X if metric is None else scaled(X, metric.factors), np.empty(0), None, metric)
+
+
+def float32_error(kernel: InnerKernel, rows: Prepared, metric: Metric | None = None) -> float:
+    """Return the error to expect of kernel values that are computed from float32 inner products among these rows.
+
+    The norms of the rows are those of the metric (`Prepared.measured`).
+    """
     terms = np.diff(rows.values.indptr).max(initial=0) if rows.sparse else rows.values.shape[1]
-    return rounding_error(kernel, terms, float(rows.norms.max(initial=0.0)))
+    return rounding_error(kernel, terms, float(rows.norms.max(initial=0.0)), metric)
 
 
-def rounding_error(kernel: InnerKernel, terms: int, radius: float) -> float:
+def rounding_error(kernel: InnerKernel, terms: int, radius: float, metric: Metric | None = None) -> float:
     """Return the same for rows with so many nonzeros at most and squared norms up to `radius`.
 
-    Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them.
+    Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them. A width
+    multiplies the squared distance, and so the radius.
     """
+    if metric is not None:
+        if not metric.fits_float32:
+            return np.inf
+        radius *= metric.widest
     unit = float(np.finfo(np.float32).eps) / 2
     return (kernel.amplification(radius) * (np.sqrt(terms) + 4.0) + 4.0) * unit
 

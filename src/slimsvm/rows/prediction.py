@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix, Poly
+from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
 from ..kernels.spec import SPECS, core_arguments
+from ..metric import Metric
 from . import precision
 from .boxes import LazyBoxes
 from .host import HostRows
 from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew
-from .tiles import tiled_matrix, tiled_product, tiles_against
+from .tiles import Tiles, tiled_matrix, tiled_product, tiles_against
 
 #: the share of one point in the error of a prediction
 PREDICTION_ERROR = 5e-4
@@ -21,28 +22,42 @@ PREDICTION_ERROR = 5e-4
 TINY_WORK = 1 << 20
 
 
-def kernel_product(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
+def kernel_product(
+    kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None
+) -> Array:
     """Return K(X, points) @ V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2 | Poly):
-        kernel.check_rows(X)
+    _check_rows(kernel, X, metric)
     if _is_tiny(kernel, X, points):
-        return _row_by_row(kernel, X, points, V)
-    given, error = Given(X), kernel_error(V)
-    rows = prepare(kernel, given, points.shape[0], error)
-    tiles = tiles_against(kernel, rows, given, points, error, value_dtype(kernel, rows, points.shape[0], error))
-    return tiled_product(tiles, V, Crew(), LazyBoxes(kernel, error).of(rows, points.shape[0]))
+        return _row_by_row(kernel, X, points, V, metric)
+    tiles = _tiles(kernel, X, points, V, metric)
+    boxes = None if metric is not None else LazyBoxes(kernel, kernel_error(V)).of(tiles.A, points.shape[0])
+    return tiled_product(tiles, V, Crew(), boxes)
 
 
-def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter) -> Array:
+def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
     """Return K(X, points), for products of some of its rows with some columns of V."""
     meter.add(X.shape[0] * points.shape[0])
-    if isinstance(kernel, Chi2 | Poly):
-        kernel.check_rows(X)
+    _check_rows(kernel, X, metric)
+    return tiled_matrix(_tiles(kernel, X, points, V, metric), Crew())
+
+
+def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
     given, error = Given(X), kernel_error(V)
-    rows = prepare(kernel, given, points.shape[0], error)
+    rows = prepare(kernel, given, points.shape[0], error, metric)
     dtype = value_dtype(kernel, rows, points.shape[0], error)
-    return tiled_matrix(tiles_against(kernel, rows, given, points, error, dtype), Crew())
+    return tiles_against(kernel, rows, given, points, error, dtype, metric)
+
+
+def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
+    """Raise ValueError for rows that the kernel is not defined for."""
+    if not isinstance(kernel, Chi2 | Poly):
+        return
+    if metric is None or metric.factors is None:
+        kernel.check_rows(X)
+    else:
+        for _, rows in Given(X).blocks():  # no copy of all rows
+            kernel.check_rows(scaled(rows, metric.factors))
 
 
 def kernel_error(V: Array) -> float:
@@ -52,8 +67,7 @@ def kernel_error(V: Array) -> float:
 
 def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
     """Return rows for several products with coefficients V in all."""
-    if isinstance(kernel, Chi2 | Poly):
-        kernel.check_rows(X)
+    _check_rows(kernel, X, None)
     return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 
 
@@ -62,9 +76,13 @@ def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
     return dense and kernel.name in SPECS and X.size * points.shape[0] <= min(TINY_WORK, precision.SMALL_WORK)
 
 
-def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array) -> Array:
+def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array, metric: Metric | None) -> Array:
     """Return K(X, points) @ V by the compiled loop, without tiles."""
+    widths = None
+    if metric is not None:
+        X, points = (scaled(A, metric.factors) for A in (X, points))
+        widths = None if metric.widths is None else np.ascontiguousarray(metric.widths, dtype=np.float64)
     X, points, V = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, points, V))
     out = np.empty((X.shape[0], V.shape[1]))
-    core.expansion(*core_arguments(kernel.name, vars(kernel)), X, points, V, np.zeros(V.shape[1]), out)
+    core.expansion(*core_arguments(kernel.name, vars(kernel)), X, points, V, np.zeros(V.shape[1]), out, widths)
     return out

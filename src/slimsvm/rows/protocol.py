@@ -4,7 +4,7 @@ A home keeps n rows of d features somewhere (host arrays, a GPU, a file, a clust
 host. Trainers, reducers and solvers speak this protocol and nothing else. Vectors with one number per row (labels, weights,
 responses) may live on the host. The rows and every matrix of n x m kernel values may not be assumed there.
 
-    rows.product(points, V)      K(rows, points) @ V
+    rows.product(points, V)      K(rows, points) @ V, in a metric where one is given
     rows.block(index)            the small matrix K(rows[index], rows[index])
     rows.against(points)         a handle on K(rows, points), which stays where the rows are
 
@@ -20,6 +20,11 @@ from typing import Protocol
 import numpy as np
 
 from ..kernels import Array, Kernel, Matrix
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
+
+#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by these; called in several threads
+Slopes = Callable[[slice, Array], Array]
 
 
 class Meter:
@@ -73,8 +78,8 @@ class Rows(Protocol):
     def worth_shrinking(self) -> bool:
         """Whether a problem of some of the rows takes less time a round than one of all."""
 
-    def product(self, points: Matrix, V: Array) -> Array:
-        """Return K(rows, points) @ V, (n, q) in float64."""
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
+        """Return K(rows, points) @ V, (n, q) in float64; the kernel values are those of the points' metric, if given."""
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: where that pays)."""
@@ -140,6 +145,12 @@ class Rows(Protocol):
 
     def moving(self, placed: Array, *, exact: bool = False) -> Against:
         """Return the same for points in the home's own coordinates (`inward`), which may move."""
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
+
+        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and is not held.
+        """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once where the home has threads."""

@@ -20,13 +20,15 @@ class Tail:
         """Return the squared norms as `values` takes them."""
         return norms.astype(self.dtype)
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
-        """Kernel values for the inner products G, in place where possible."""
-        return self.kernel.tail(G, a, b)
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
+        """Kernel values for the inner products G, in place where possible; `widths` multiply gamma of each column."""
+        if widths is None:
+            return self.kernel.tail(G, a, b)
+        return self.kernel.tail(G, a, b, widths=widths)  # type: ignore[call-arg]  # kernels with a width take them
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
         """out += K @ V; G is scratch afterwards."""
-        out += self.values(G, a, b) @ V
+        out += self.values(G, a, b, widths) @ V
 
 
 class CompiledRBF(Tail):
@@ -40,32 +42,32 @@ class CompiledRBF(Tail):
         """Return the squared norms in the unit of the exponent."""
         return (self.scale * norms).astype(np.float32)
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
         """Kernel values in place."""
-        core.rbf_tail(self.scale, G, a, b)
+        core.rbf_tail(self.scale, G, a, b, widths)
         return G
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
         """One fused pass for one column, the plain way for more."""
         if V.shape[1] == 1:
-            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel())
+            core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel(), widths)
         else:
-            super().add_product(G, a, b, V, out)
+            super().add_product(G, a, b, V, out, widths)
 
 
 class DoubleRBF(CompiledRBF):
-    """The RBF tail as one compiled pass over a float64 tile."""
+    """The RBF tail as one compiled pass over a float64 tile; it has no widths (`tail_of`)."""
 
     def scaled(self, norms: Array) -> Array:
         """Return the squared norms in the unit of the exponent."""
         return self.scale * norms
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:  # noqa: ARG002
         """Kernel values in place."""
         core.rbf_tail_double(self.scale, G, a, b)
         return G
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:  # noqa: ARG002
         """Two passes: the product is a small part of the work."""
         out += self.values(G, a, b) @ V
 
@@ -78,7 +80,7 @@ class MixedRBF(DoubleRBF):
         self.sum_dtype = np.dtype(np.float64)
         self.local = threading.local()
 
-    def values(self, G: Array, a: Array, b: Array) -> Array:
+    def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:  # noqa: ARG002
         """Kernel values, in memory that the next tile of the thread uses again."""
         if getattr(self.local, "size", 0) < G.size:
             self.local.tile, self.local.size = np.empty(G.size, np.float32), G.size
@@ -86,7 +88,7 @@ class MixedRBF(DoubleRBF):
         core.rbf_tail_mixed(self.scale, G, a, b, K)
         return K
 
-    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array) -> None:
+    def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:  # noqa: ARG002
         """One fused pass with float64 sums for one column, float32 products for more."""
         if V.shape[1] == 1:
             core.rbf_tail_dot_mixed(self.scale, G, a, b, V.ravel(), out.ravel())
@@ -94,9 +96,12 @@ class MixedRBF(DoubleRBF):
             out += self.values(G, a, b) @ V.astype(np.float32)
 
 
-def tail_of(kernel: InnerKernel, inner: np.dtype, values: np.dtype) -> Tail:
-    """Return the tail from inner products in one precision to kernel values in another, where there is such a one."""
-    if not isinstance(kernel, RBF):
+def tail_of(kernel: InnerKernel, inner: np.dtype, values: np.dtype, *, widths: bool = False) -> Tail:
+    """Return the tail from inner products in one precision to kernel values in another, where there is such a one.
+
+    With widths, which the compiled passes over float64 tiles do not have, that is the kernel's own.
+    """
+    if not isinstance(kernel, RBF) or (widths and inner != np.float32):
         return Tail(kernel, inner)
     if inner == np.float32:
         return CompiledRBF(kernel, inner)

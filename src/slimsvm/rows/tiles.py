@@ -8,9 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._core import core
-from ..kernels import Array, InnerKernel, Kernel, Matrix
+from ..kernels import Array, InnerKernel, Kernel, Matrix, scaled
+from ..metric import Metric
 from .boxes import Boxes
-from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_rows, prepare
+from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_points, prepare
 from .tails import tail_of
 from .threads import Crew, blocks
 
@@ -31,11 +32,20 @@ class Tiles:
 
     def __init__(self, kernel: Kernel, A: Prepared, B: Prepared) -> None:
         self.kernel, self.A, self.B = kernel, A, B
+        self.factors = B.metric.factors if B.metric else None
+        self.widths = B.metric.widths if B.metric else None
         self.dtype = self.sum_dtype = np.dtype(np.float64)
+
+    def widths_of(self, cols: slice) -> Array | None:
+        """Return the widths of the points of a tile, if they have any."""
+        return None if self.widths is None else self.widths[cols]
 
     def values(self, rows: slice, cols: slice) -> Array:
         """Return the tile K(A[rows], B[cols])."""
-        return self.kernel(self.A.values[rows], self.B.values[cols])
+        A, B, widths = scaled(self.A.values[rows], self.factors), self.B.values[cols], self.widths_of(cols)
+        if widths is None:
+            return self.kernel(A, B)
+        return self.kernel(A, B, widths)  # type: ignore[call-arg]  # kernels with a width take them
 
     def transposed(self, rows: slice, cols: slice) -> Array:
         """Return the same tile as K(B[cols], A[rows])."""
@@ -53,9 +63,11 @@ class InnerTiles(Tiles):
 
     def __init__(self, kernel: InnerKernel, A: Prepared, B: Prepared, dtype: np.dtype | None = None) -> None:
         super().__init__(kernel, A, B)
-        self.tail = tail_of(kernel, A.values.dtype, dtype or A.values.dtype)
+        widths = self.widths is not None
+        self.tail = tail_of(kernel, A.values.dtype, dtype or A.values.dtype, widths=widths)
         self.dtype, self.sum_dtype = self.tail.dtype, self.tail.sum_dtype
         self.a, self.b = self.tail.scaled(A.norms), self.tail.scaled(B.norms)
+        self.widths = None if self.widths is None else self.widths.astype(self.dtype)
         self.local = threading.local()
 
     def scratch(self, m: int, n: int) -> Array:
@@ -71,17 +83,18 @@ class InnerTiles(Tiles):
 
     def values(self, rows: slice, cols: slice) -> Array:
         """Return the tile: inner products, then the tail."""
-        return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols])
+        return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols], self.widths_of(cols))
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """Return the product the other way round, so that no tile is transposed in memory."""
+        """Return the product the other way round, so that no tile is transposed in memory; points have no widths."""
         A, B = self.A.values[rows], self.B.values[cols]
         G = np.matmul(B, A.T, out=self.scratch(B.shape[0], A.shape[0]))
         return self.tail.values(G, self.b[cols], self.a[rows])
 
     def add_product(self, rows: slice, cols: slice, V: Array, out: Array) -> None:
         """Fused where the tail is compiled."""
-        self.tail.add_product(self.inner(rows, cols), self.a[rows], self.b[cols], V[cols], out[rows])
+        G, widths = self.inner(rows, cols), self.widths_of(cols)
+        self.tail.add_product(G, self.a[rows], self.b[cols], V[cols], out[rows], widths)
 
 
 class SparseTiles(InnerTiles):
@@ -248,26 +261,39 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
 
 
 def tiles_against(
-    kernel: Kernel, A: Prepared, given: Given, points: Matrix, error: float, dtype: np.dtype | None = None
+    kernel: Kernel,
+    A: Prepared,
+    given: Given,
+    points: Matrix,
+    error: float,
+    dtype: np.dtype | None = None,
+    metric: Metric | None = None,
 ) -> Tiles:
     """Return tiles between the given rows, prepared as A, and any points; float64 where points far out spoil float32.
 
-    `dtype` is the precision of kernel values (`make_tiles`).
+    With a metric that may be so for the rows too, which were prepared without it. `dtype` is the precision of kernel values
+    (`make_tiles`).
     """
     if not isinstance(kernel, InnerKernel):
-        return Tiles(kernel, A, plain_rows(points))
-    B = A.like(points)
-    if A.values.dtype == np.float32 and float32_error(kernel, B) > min(error, FLOAT32_ERROR):
+        return Tiles(kernel, A, plain_points(points, metric))
+    B, within = A.points(points, metric), A.measured(metric)
+    doubtful = (B,) if metric is None else (B, within)
+    if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > min(error, FLOAT32_ERROR):
         A = prepare(kernel, given, 0, error)
-        B = A.like(points)
-    return make_tiles(kernel, A, B, dtype)
+        B, within = A.points(points, metric), A.measured(metric)
+    return make_tiles(kernel, within, B, dtype)
+
+
+def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric | None) -> float:
+    """Return the largest error that float32 may make with these rows or points."""
+    return max(float32_error(kernel, each, metric) for each in doubtful)
 
 
 def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
     if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
-        values = tiles.tail.values(out, tiles.a[rows], tiles.b)
+        values = tiles.tail.values(out, tiles.a[rows], tiles.b, tiles.widths)
         if values is not out:
             out[...] = values
         return out

@@ -14,6 +14,7 @@ import numpy as np
 from ..calibration import Calibration
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
+from ..metric import Metric
 from ..scaling import Array, Scaling
 
 #: the largest shift of a feature, in units of its scale, that is added to the bias: float32 sums lose up to four bits by it
@@ -26,7 +27,10 @@ NO_CLASSES: Array = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Artefact:
-    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and what its outputs stand for."""
+    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and what its outputs stand for.
+
+    The factors of a model's metric are in the scaling and the points. Its widths multiply gamma of each point.
+    """
 
     kernel: str
     parameters: Mapping[str, float]  # those of the kernel's spec
@@ -37,6 +41,7 @@ class Artefact:
     classes: Array  # none where predictions are values
     scaling: Scaling | None = None
     calibration: Calibration | None = None  # from scores to probabilities, the largest of which is then predicted
+    widths: Array | None = None  # (m,), ones where None
 
     @property
     def size(self) -> int:
@@ -72,7 +77,8 @@ class Artefact:
     def summary(self) -> str:
         """Its size and what it predicts, in words."""
         what = f"{self.classes.size} classes" if self.classes.size else self.goal.name
-        return f"{self.size:,} points of {self.features:,} features, {what}, {self.kernel} kernel"
+        widths = "" if self.widths is None else " with a width for each point"
+        return f"{self.size:,} points of {self.features:,} features, {what}, {self.kernel} kernel{widths}"
 
     @property
     def spec(self) -> KernelSpec:
@@ -93,6 +99,8 @@ class Artefact:
         for name, values in {"points": self.points, "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
+        if self.widths is not None:
+            Metric(None, self.widths).check(self.kernel, self.size, self.features)
         if self.scaling is not None:
             self.scaling.check(self.features)
         if self.calibration is not None:
@@ -182,4 +190,4 @@ def _not_empty(a: Artefact) -> Artefact:
     """Give a constant function a point with coefficients of 0: languages have no empty tables."""
     if a.size:
         return a
-    return replace(a, points=np.zeros((1, a.features)), coef=np.zeros((1, a.outputs)))
+    return replace(a, points=np.zeros((1, a.features)), coef=np.zeros((1, a.outputs)), widths=None)

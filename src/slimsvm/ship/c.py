@@ -168,7 +168,15 @@ class Source:
         map_tables = (
             {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
         )
-        return scaling | own | {"bias": as_float32(a.bias, "bias")} | map_tables
+        return scaling | own | self.width_table | {"bias": as_float32(a.bias, "bias")} | map_tables
+
+    @property
+    def width_table(self) -> dict[str, Array]:
+        """The width of each point, where points have one."""
+        if self.a.widths is None:
+            return {}
+        widths = None if self.small is None else self.small.widths
+        return {"widths": as_float32(self.a.widths, "widths", each=True) if widths is None else widths.codes}
 
     @property
     def cost(self) -> Cost:
@@ -178,7 +186,7 @@ class Source:
         stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
         stack += 4 * (a.outputs + a.classes.size) if a.votes else 0
         stack += 4 * a.classes.size if a.calibration is not None else 0
-        work = a.size * (a.features + a.outputs) + (a.features if self.scaling_parts else 0)
+        work = a.size * (a.features + a.outputs + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
         return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
 
     # The pieces.
@@ -201,7 +209,7 @@ class Source:
     def constants(self) -> str:
         """Includes and numbers."""
         a = self.a
-        integers = any(values.dtype.kind == "i" for values in self.arrays.values())
+        integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
         lines += [""] * bool(lines)
         lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
@@ -210,7 +218,8 @@ class Source:
         values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         if self.small is not None:
-            values |= {"UNIT": self.small.step**a.spec.total.power, "COEF_UNIT": self.small.coef_step}
+            unit = self.small.step**a.spec.total.power * (1 if self.small.widths is None else self.small.widths.step)
+            values |= {"UNIT": unit, "COEF_UNIT": self.small.coef_step}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
         lines += [] if a.calibration is None else c_calibration.constants(a.calibration, a.classes.size)
         return "\n".join(lines)
@@ -265,12 +274,15 @@ class Source:
         value = self.a.spec.value.expression.format(exp="expf", tanh="tanhf")
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
         term = function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
-        head = f"static float kernel(const {self.entry} *x, const {self.entry} *z)"
+        width = ", float width" * (self.a.widths is not None)
+        head = f"static float kernel(const {self.entry} *x, const {self.entry} *z{width})"
         total = "s0 + s1 + s2 + s3"
         if self.small is not None:
             total = f"(float)({total})"
             # next to GAMMA, so that compilers fold the two constants into one
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
+        if width:
+            value = value.replace("* s", "* width * s")
         body = [
             f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */",
             "int i = 0;",
@@ -281,7 +293,19 @@ class Source:
             "    s0 += term(x[i], z[i]);",
             f"const float s = {total};",
         ]
-        return f"{term}\n\n{function(head, [*body, f'return {value};'])}"
+        return "\n\n".join([term, *self.decoder(), function(head, [*body, f"return {value};"])])
+
+    def decoder(self) -> list[str]:
+        """From the integer of a width to its number: a mantissa and, in the upper bits, an exponent."""
+        if self.small is None or self.small.widths is None:
+            return []
+        code, one = _c_type(self.small.widths.codes), 1 << self.small.widths.mantissa
+        return [
+            "/* A width is a small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
+            + function(
+                f"static float width_of({code} w)", [f"return (float)((uint32_t)({one} + w % {one}) << (w / {one}));"]
+            )
+        ]
 
     def outputs(self) -> str:
         """The loop over the points."""
@@ -295,13 +319,19 @@ class Source:
             "for (int k = 0; k < OUTPUTS; k++)",
             f"    out[k] = {'0' if scales else 'bias[k]'};",
             "for (int j = 0; j < POINTS; j++, z += FEATURES, c += OUTPUTS) {",
-            f"    const float v = kernel({'row' if self.scaling_parts else 'x'}, z);",
+            f"    const float v = kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read()});",
             "    for (int k = 0; k < OUTPUTS; k++)",
             "        out[k] += v * c[k];",
             "}",
         ]
         body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
         return function(f"{name}(const float *x, float *out)", body)
+
+    def width_read(self) -> str:
+        """The third argument of the kernel, where points have widths."""
+        if self.a.widths is None:
+            return ""
+        return ", widths[j]" if self.small is None else ", width_of(widths[j])"
 
     def prototypes(self) -> str:
         """What the header declares."""
@@ -344,4 +374,4 @@ enum {{
 
 
 def _c_type(values: Array) -> str:
-    return "float" if values.dtype.kind == "f" else f"int{8 * values.itemsize}_t"
+    return "float" if values.dtype.kind == "f" else f"{'u' * (values.dtype.kind == 'u')}int{8 * values.itemsize}_t"

@@ -107,6 +107,7 @@ def _head(a: Artefact, stem: str) -> str:
 
 def _tables(a: Artefact) -> str:
     arrays = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
+    arrays |= {} if a.widths is None else {"widths": as_float32(a.widths, "widths", each=True)}
     texts = [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in arrays.items()]
     doubles = {"bias": a.bias}
     if a.scaling is not None:
@@ -123,6 +124,9 @@ def _number(value: float) -> str:
 
 def _kernel(a: Artefact) -> str:
     power = "const power = (base) => base ** DEGREE;\n\n" if a.spec.value is POWER else ""
+    value = a.spec.value.expression.format(exp="Math.exp", tanh="Math.tanh")
+    if a.widths is not None:
+        value = value.replace("* s", "* widths[start / features] * s")
     return f"""\
 {power}function kernel(row, start) {{
   let s = 0;
@@ -130,7 +134,7 @@ def _kernel(a: Artefact) -> str:
     const x = row[i], z = points[start + i];
     s += {a.spec.total.term};
   }}
-  return {a.spec.value.expression.format(exp="Math.exp", tanh="Math.tanh")};
+  return {value};
 }}
 """
 

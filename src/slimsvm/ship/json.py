@@ -2,9 +2,10 @@
 
     {"format": "slimsvm", "version": 2, "kernel": {"name", "gamma", ...}, "goal": {"name", ...}, "classes": [...],
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...],
-     "calibration": null or {"name", ...}}
+     "calibration": null or {"name", ...}, "widths": null or [...]}
 
-f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. With the goal "ovr" the class with the
+f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
+without them is of version 2, and has no such entry. With the goal "ovr" the class with the
 largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
 above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
 novel rows; neither has classes. A calibration makes probabilities of scores (`slimsvm.calibration`), and the largest of
@@ -28,7 +29,7 @@ from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class JSONExporter:
         ties = {"break_ties": a.goal.break_ties} if isinstance(a.goal, OneVsOne) else {}
         document = {
             "format": "slimsvm",
-            "version": VERSION,
+            "version": VERSION if a.widths is not None else VERSION - 1,  # earlier readers would ignore widths
             "kernel": {"name": a.kernel, **a.parameters},
             "goal": {"name": a.goal.name, **ties},
             "classes": a.classes.tolist(),
@@ -54,6 +55,7 @@ class JSONExporter:
             "bias": a.bias.tolist(),
             "calibration": None if a.calibration is None else _calibration_entry(a.calibration),
         }
+        document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
 
@@ -99,7 +101,8 @@ def _artefact(document: Any) -> Artefact:
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)
     scaling = _scaling(document.get("scaling"))
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
-    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration)
+    widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
+    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths)
     artefact.check()
     return artefact
 

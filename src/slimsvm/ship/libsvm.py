@@ -37,6 +37,11 @@ class LIBSVMExporter:
         """Return the model file, and ranges for svm-scale where features are scaled."""
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
+        if artefact.widths is not None:
+            raise ValueError(
+                "a LIBSVM file has one gamma for all support vectors, and this model has a learned width for each; export "
+                "it to C, JavaScript, ONNX or JSON, or fit it with metric='scales' or 'fixed'"
+            )
         a = artefact.compact()
         if a.decision is Decision.SCORED_VOTES:
             warnings.warn(

@@ -10,7 +10,7 @@ import numpy as np
 
 from .artefact import Array, Artefact, moderate
 
-PER_LINE = {"f": 8, "i": 20}
+PER_LINE = {"f": 8, "i": 20, "u": 20}
 #: the smallest number that float32 holds with all its digits
 TINY = float(np.finfo(np.float32).tiny)
 REMEDY = "put a StandardScaler before the model, in one Pipeline, and train again"
@@ -50,7 +50,7 @@ def table(values: Array, suffix: str = "") -> str:
     The suffix follows numbers with a fraction: without "f" they are double constants in C, which -Wconversion warns of.
     """
     kind, numbers = values.dtype.kind, values.ravel().tolist()
-    words = map(str, numbers) if kind == "i" else (_float(number, suffix) for number in numbers)
+    words = map(str, numbers) if kind in "iu" else (_float(number, suffix) for number in numbers)
     lines = []
     while chunk := ", ".join(islice(words, PER_LINE[kind])):
         lines.append(f"    {chunk}")

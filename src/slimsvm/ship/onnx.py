@@ -219,19 +219,27 @@ def _inner(g: Graph, a: Artefact, x: str) -> str:
 
 
 def _squares(g: Graph, a: Artefact, x: str) -> str:
-    """Add 2 gamma <x, z> - gamma |z|^2 - gamma |x|^2, with the mean of the points as origin where digits are short."""
-    gamma = a.parameters["gamma"]
+    """Add 2 gamma <x, z> - gamma |z|^2 - gamma |x|^2, with the mean of the points as origin where digits are short.
+
+    With widths, gamma is another one for each point.
+    """
+    gamma = a.parameters["gamma"] * _widths(a)
     origin = a.points.mean(axis=0) * _loses_digits(g, a)
     points = a.points - origin
     x = _scaled(g, x, _moved(a, origin))
-    own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), gamma)))
+    own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), a.parameters["gamma"])))
+    own = own if a.widths is None else g.add("Mul", own, g.constant("widths", a.widths))
     norms = g.constant("norms", -gamma * (points**2).sum(axis=1))
     return g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
 
 
+def _widths(a: Artefact) -> Array | float:
+    return 1.0 if a.widths is None else a.widths
+
+
 def _loses_digits(g: Graph, a: Artefact) -> bool:
     """Return whether the terms of the exponent are so large that their rounding would show in scores."""
-    largest = a.parameters["gamma"] * float((a.points**2).sum(axis=1).max())
+    largest = a.parameters["gamma"] * float((_widths(a) * (a.points**2).sum(axis=1)).max())
     return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
 
 
@@ -249,7 +257,7 @@ def _each_pair(g: Graph, a: Artefact, x: str) -> tuple[str, str]:
 
 def _negative_sum(g: Graph, a: Artefact, terms: str) -> str:
     total = g.add("ReduceSum", terms, g.constant("last_axis", np.array([2])), keepdims=0)
-    return g.add("Mul", total, g.constant("gamma", np.array(-a.parameters["gamma"])))
+    return g.add("Mul", total, g.constant("gamma", np.asarray(-a.parameters["gamma"] * _widths(a))))
 
 
 def _manhattan(g: Graph, a: Artefact, x: str) -> str:
@@ -306,6 +314,10 @@ def _svm(g: Graph, a: Artefact, x: str) -> str:
     name = "SVMClassifier" if a.classes.size else "SVMRegressor"
     if a.kernel not in SVM_KERNELS:
         raise ValueError(f"an {name} has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
+    if a.widths is not None:
+        raise ValueError(
+            f"an {name} has one gamma for all points, and this model has a learned width for each; take flavor='plain'"
+        )
     if a.decision is Decision.LARGEST:
         raise ValueError(
             "an SVMClassifier holds pairs of classes, and this model has an output per class; take flavor='plain'"

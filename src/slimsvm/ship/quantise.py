@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,41 @@ NOTABLE = 0.1
 HEADROOM = {8: 1.0, 16: 4.0}
 #: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
 CHEAP = 1 / 8
+#: bits of the exponent of a width at most: widths may differ by a factor of 2^16
+EXPONENT_BITS = 4
 #: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Widths as small floats, so that small ones are as precise as large ones.
+
+    The lower bits of a code w are a mantissa, the upper ones an exponent: (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
+    """
+
+    codes: Array  # unsigned integers
+    mantissa: int  # bits
+    step: float
+
+    @property
+    def values(self) -> Array:
+        """The widths that the codes stand for."""
+        codes, one = self.codes.astype(np.int64), 1 << self.mantissa
+        return self.step * ((one + codes % one) << (codes >> self.mantissa))
+
+    @classmethod
+    def of(cls, widths: Array, bits: int) -> Widths:
+        """Return the nearest codes; widths get as long a mantissa as their range allows."""
+        octaves = np.log2(widths.max() / widths.min()) + 0.1  # 2^exponents times the last mantissa is a little less
+        most = max(bits - EXPONENT_BITS, 1)
+        mantissa = next((m for m in range(bits - 1, most, -1) if 2 ** (bits - m) >= octaves), most)
+        one, largest = 1 << mantissa, 2 ** (bits - mantissa) - 1
+        step = float(widths.max()) / ((2 * one - 1) << largest)
+        units = np.maximum(widths / step, one)
+        exponent = np.clip(np.floor(np.log2(units)).astype(np.int64) - mantissa, 0, largest)
+        codes = np.rint(units / 2.0**exponent).astype(np.int64) - one + (exponent << mantissa)
+        return cls(np.minimum(codes, 2**bits - 1).astype(f"u{bits // 8}"), mantissa, step)
 
 
 @dataclass(frozen=True)
@@ -30,6 +64,7 @@ class Quantised:
     middle: float
     step: float
     coef_step: float
+    widths: Widths | None = None
 
     @property
     def largest(self) -> int:
@@ -62,9 +97,10 @@ def quantise(
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
     coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
+    widths = None if a.widths is None else Widths.of(a.widths, bits)
     if fit and a.size <= FITTED_POINTS:
-        coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, sample, coef_bits)
-    return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step)
+        coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, widths, sample, coef_bits)
+    return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step, widths)
 
 
 def _largest(bits: int) -> int:
@@ -83,14 +119,16 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
     return middle, max(high - middle, middle - low)
 
 
-def _fitted(a: Artefact, rounded: Callable[[Array], Array], sample: Array, bits: int) -> tuple[Array, float]:
+def _fitted(
+    a: Artefact, rounded: Callable[[Array], Array], widths: Widths | None, sample: Array, bits: int
+) -> tuple[Array, float]:
     """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
     sample = sample[:FITTED_ROWS]
-    K = _kernel(a)(rounded(sample), rounded(a.points))
+    K = _kernel(a, None if widths is None else widths.values)(rounded(sample), rounded(a.points))
     H = K.T @ K
     ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
     H += ridge * np.eye(a.size)
-    coef = np.linalg.solve(H, K.T @ (_kernel(a)(sample, a.points) @ a.coef) + ridge * a.coef)
+    coef = np.linalg.solve(H, K.T @ (_kernel(a, a.widths)(sample, a.points) @ a.coef) + ridge * a.coef)
     step = _step(coef, bits)
     return _rounded_in_turn(coef, H, bits, step), step
 
@@ -112,18 +150,20 @@ def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
     return integers
 
 
-def _kernel(a: Artefact) -> Callable[[Array, Array], Array]:
+def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array]:
     from ..kernels import make_kernel
 
-    return make_kernel(a.kernel, **{"gamma": 1.0, "degree": 1, "coef0": 0.0} | dict(a.parameters))  # type: ignore[arg-type]
+    kernel: Any = make_kernel(a.kernel, **{"gamma": 1.0, "degree": 1, "coef0": 0.0} | dict(a.parameters))  # type: ignore[arg-type]
+    return kernel if widths is None else lambda A, B: kernel(A, B, widths)
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
     """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
     some = np.arange(0, a.size, -(-a.size // 256))
     points = tables.points * tables.step + tables.middle
-    exact = _kernel(a)(a.points[some], a.points) @ a.coef
-    coarse = _kernel(a)(points[some], points) @ (tables.coef * tables.coef_step)
+    exact = _kernel(a, a.widths)(a.points[some], a.points) @ a.coef
+    widths = None if tables.widths is None else tables.widths.values
+    coarse = _kernel(a, widths)(points[some], points) @ (tables.coef * tables.coef_step)
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(

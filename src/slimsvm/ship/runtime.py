@@ -31,6 +31,7 @@ class Runtime:
         self._points, self._coef, self._bias = (
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
         )
+        self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
 
     def __call__(self, rows: Any) -> Any:
         """Return the prediction of a row, or the predictions of rows."""
@@ -63,7 +64,8 @@ class Runtime:
         if self.scaling is not None:
             rows = self.scaling(rows)
         out = np.empty((rows.shape[0], self._bias.size))
-        core.expansion(*self._form, np.ascontiguousarray(rows), self._points, self._coef, self._bias, out)
+        rows = np.ascontiguousarray(rows)
+        core.expansion(*self._form, rows, self._points, self._coef, self._bias, out, self._widths)
         return out
 
 

@@ -16,8 +16,9 @@ from ..goals import Goal
 from ..goals.decision import Decision
 from ..importers.models import is_known
 from ..importers.scalers import NOTHING, scaling_of
-from ..kernels import Custom, Kernel
+from ..kernels import Custom, Kernel, scaled
 from ..model import Expansion
+from ..scaling import with_factors
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact
 
@@ -43,16 +44,20 @@ def artefact_of(model: Any) -> Artefact:
             f"cannot export {points.shape[0]:,} points of {points.shape[1]:,} features, which take more than "
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
+    scaling = scaling_of([step for step in steps if step not in NOTHING], features)
+    factors, widths = (None, None) if function.metric is None else (function.metric.factors, function.metric.widths)
+    written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
     artefact = Artefact(
         function.kernel.name,
         _parameters(function.kernel),
-        np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64),
+        scaled(written, factors),
         np.asarray(function.coef, dtype=np.float64),
         np.asarray(function.bias, dtype=np.float64),
         goal,
         classes,
-        scaling_of([step for step in steps if step not in NOTHING], features),
+        scaling if factors is None else with_factors(scaling, np.asarray(factors, dtype=np.float64)),
         getattr(svm, "calibration_", None),
+        None if widths is None else np.asarray(widths, dtype=np.float64),
     )
     try:
         artefact.check()

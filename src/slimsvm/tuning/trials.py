@@ -144,7 +144,8 @@ class Trials:
 
 def bytes_of(model: Expansion, settings: Settings) -> int:
     """Return what a model takes as float32 tables, with two numbers for each feature that is scaled."""
-    return table_bytes(model.size, model.points.shape[1], model.bias.size, settings.scaling)
+    metric = 4 * model.metric.size if model.metric else 0
+    return table_bytes(model.size, model.points.shape[1], model.bias.size, settings.scaling) + metric
 
 
 def table_bytes(size: int, features: int, outputs: int, scaling: str) -> int:

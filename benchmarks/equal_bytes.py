@@ -1,0 +1,237 @@
+"""Measure models of equal bytes: slim with each metric, boosted trees, a neural network and Nystroem features.
+
+python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
+python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim-fixed,lightgbm --seconds 20
+python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
+python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
+
+Bytes are those of code and constants of the exported C, compiled by gcc for size (-Os) for this machine, without gaps
+between tables and without the C library (expf). Trees are a table of 8 bytes a node and the loop that walks it, less than
+the usual 12 bytes a node.
+
+All contenders are tuned by one rule: train with one setting after the other on four fifths of the training rows, compare
+the errors of the compiled C on the others, and stop when so much time is over that the best setting just has time to be
+trained again on all of them. Every one of them has the same `--seconds`, and a single training at most a quarter of them,
+as far as it can be stopped. Errors, and microseconds a row, are those of the compiled C on the test rows. Errors are
+percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.contenders import CONTENDERS, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
+from benchmarks.equal_bytes_shown import figure, markdown, read_rows
+from benchmarks.frontier import names_of
+from benchmarks.problems import arrays
+from benchmarks.timing import line
+from slimsvm.rows.threads import thread_count
+
+#: kilobytes
+SIZES = (1, 4, 16)
+#: data set -> whether features are scaled to variance 1 (otherwise they are on one scale already)
+CLASSES = {
+    "a8a": False,
+    "a9a": False,
+    "covtype": True,
+    "ijcnn1": False,
+    "letter": True,
+    "magic": True,
+    "mnist": False,
+    "pageblocks": True,
+    "usps": False,
+    "w8a": False,
+}
+VALUES = {"abalone": True, "cal_housing": True}
+#: what features are divided by as they are read
+DIVISORS = {"mnist": 255.0}
+#: the share of the training rows that settings are compared on
+VALIDATION = 0.2
+#: the share of the seconds that a single training may take
+SHARE = 0.25
+#: times that rows are predicted to measure the time of one
+REPEATS = 20_000
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+{kind} model_predict(const float *x);
+int main(int argc, char **argv)
+{{
+    long n = argc > 1 ? atol(argv[1]) : 0;
+    float *rows = malloc(n * {features} * sizeof(float));
+    {kind} *found = malloc(n * sizeof *found);
+    if (!rows || !found || fread(rows, {features} * sizeof(float), n, stdin) != (size_t)n) return 1;
+    for (long i = 0; i < n; i++)
+        found[i] = model_predict(rows + i * {features});
+    double sum = 0;
+    clock_t start = clock();
+    for (long i = 0; i < {repeats}; i++)
+        sum += model_predict(rows + i % n * {features});
+    double seconds[2] = {{(double)(clock() - start) / CLOCKS_PER_SEC / {repeats}, sum}};
+    fwrite(seconds, sizeof seconds, 1, stdout);
+    fwrite(found, sizeof *found, n, stdout);
+    return 0;
+}}
+"""
+
+
+def data_of(name: str) -> Data:
+    """Return a data set: raw rows in float32, and class numbers or target values."""
+    stored = arrays(name)
+    X, X_test = ((stored[part] / DIVISORS.get(name, 1.0)).astype(np.float32) for part in ("X_train", "X_test"))
+    y, y_test = stored["y_train"], stored["y_test"]
+    if name in VALUES:
+        y, y_test = y.astype(np.float64), y_test.astype(np.float64)
+    else:
+        classes = np.unique(y)
+        y, y_test = np.searchsorted(classes, y), np.searchsorted(classes, y_test)
+    return Data(name, X, y, X_test, y_test, StandardScaler() if (CLASSES | VALUES)[name] else None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Predictions of the compiled C, and the microseconds of one."""
+
+    found: Array
+    microseconds: float
+
+
+def run(data: Data, shipped: Shipped, X: Array, repeats: int = 0) -> Outcome:
+    """Compile a model for speed and predict rows."""
+    kind = "float" if data.real else "int"
+    with tempfile.TemporaryDirectory() as folder:
+        source, main, program = (Path(folder) / name for name in ("model.c", "main.c", "program"))
+        source.write_bytes(shipped.source)
+        main.write_text(PROGRAM.format(kind=kind, features=X.shape[1], repeats=max(repeats, 1)))
+        subprocess.run(["gcc", "-O2", "-w", source, main, "-lm", "-o", program], check=True)
+        rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
+        done = subprocess.run([program, str(len(X))], input=rows, capture_output=True, check=True).stdout
+    seconds = np.frombuffer(done[:16])[0]
+    return Outcome(np.frombuffer(done[16:], np.float32 if data.real else np.int32), 1e6 * float(seconds))
+
+
+def error_of(data: Data, y: Array, found: Array) -> tuple[float, float]:
+    """Return the error in percent, with its standard error."""
+    if not data.real:
+        share = float(np.mean(found != y))
+        return 100 * share, 100 * float(np.sqrt(share * (1 - share) / y.size))
+    squares = (found - y) ** 2
+    root, unit = float(np.sqrt(squares.mean())), 100 / float(data.y.std())
+    return unit * root, unit * float(squares.std() / np.sqrt(y.size) / (2 * root))
+
+
+def tuned(contender: Contender, data: Data, size: int, seconds: float) -> tuple[dict[str, Any], int]:
+    """Return the setting with the lowest validation error, and how many were tried."""
+    train, validation = train_test_split(
+        np.arange(len(data.y)), test_size=VALIDATION, random_state=0, stratify=None if data.real else data.y
+    )
+    part = replace(data, X=data.X[train], y=data.y[train])
+    start, tried, longest = perf_counter(), 0, 0.0
+    best: tuple[float, dict[str, Any]] | None = None
+    reason = ""
+    for settings in contender.settings():
+        # the last training, on more rows, is still to come
+        if best is not None and perf_counter() - start + 1.5 * longest > seconds - 1.25 * longest:
+            break
+        began = perf_counter()
+        try:
+            shipped = contender.fit(part, size, settings, SHARE * seconds)
+        except TooFewBytesError as failure:
+            reason = str(failure)
+            continue
+        error, _ = error_of(data, data.y[validation], run(data, shipped, data.X[validation]).found)
+        tried, longest = tried + 1, max(longest, perf_counter() - began)
+        if best is None or error < best[0]:
+            best = error, settings
+    if best is None:
+        raise TooFewBytesError(reason)
+    return best[1], tried
+
+
+def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) -> dict[str, Any]:
+    """Return the row of one contender."""
+    size = 1024 * kilobytes
+    row: dict[str, Any] = {
+        "benchmark": "equal bytes",
+        "data": data.name,
+        "kilobytes": kilobytes,
+        "contender": contender.name,
+    }
+    start = perf_counter()
+    try:
+        settings, tried = tuned(contender, data, size, seconds)
+    except TooFewBytesError as failure:
+        return row | {"skipped": str(failure)}
+    began = perf_counter()
+    shipped = contender.fit(data, size, settings, SHARE * seconds)
+    end = perf_counter()
+    outcome = run(data, shipped, data.X_test, REPEATS)
+    error, deviation = error_of(data, data.y_test, outcome.found)
+    python = shipped.predict(data.X_test)
+    return row | {
+        "error": error,
+        "standard_error": deviation,
+        "python_error": error_of(data, data.y_test, python)[0],
+        "bytes": c_bytes(shipped.source),
+        "microseconds": outcome.microseconds,
+        "seconds": end - began,
+        "seconds_in_all": end - start,
+        "tried": tried,
+        "settings": settings,
+        "threads": thread_count(),
+        **shipped.facts,
+    }
+
+
+def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all data sets, sizes and contenders."""
+    for name in given.data:
+        data = data_of(name)
+        for kilobytes in given.sizes:
+            for contender in given.contenders:
+                yield measure(CONTENDERS[contender], data, kilobytes, given.seconds)
+
+
+def arguments() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sets, names = [*CLASSES, *VALUES], [*CONTENDERS]
+    parser.add_argument("--data", type=names_of(sets), default=sets, help=f"of {', '.join(sets)}")
+    parser.add_argument(
+        "--sizes", type=lambda text: [int(size) for size in text.split(",")], default=list(SIZES), help="KB"
+    )
+    parser.add_argument("--contenders", type=names_of(names), default=names, help=f"of {', '.join(names)}")
+    parser.add_argument("--seconds", type=float, default=120.0, help="for each model, tuning included (120)")
+    parser.add_argument("--table", type=Path, metavar="ROWS", help="print a table of rows, and measure nothing")
+    parser.add_argument("--figure", type=Path, nargs=2, metavar=("ROWS", "PICTURE"), help="draw a picture of rows")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, or show what was measured."""
+    given = arguments()
+    if given.table:
+        sys.stdout.write(markdown(read_rows(given.table)))
+    elif given.figure:
+        figure(read_rows(given.figure[0]), given.figure[1])
+    else:
+        for row in measured(given):
+            line(**row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Rows of `benchmarks.equal_bytes` as a table in Markdown and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+#: points below which a kernel machine of a data set and size is not compared
+FEW_POINTS = 8
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file; of several with the same names, the last."""
+    rows = [json.loads(text) for text in path.read_text().splitlines() if text.startswith("{")]
+    known = {(row["data"], row["kilobytes"], row["contender"]): row for row in rows if "kilobytes" in row}
+    return list(known.values())
+
+
+def _names(rows: Sequence[Row], key: str) -> list[Any]:
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Return a line for each data set and size: the error of each contender, and in how many slim is first or close."""
+    contenders = _names(rows, "contender")
+    lines = [f"| data, KB | {' | '.join(contenders)} |", "|---" * (len(contenders) + 1) + "|"]
+    groups = [(data, size) for data in _names(rows, "data") for size in sorted(_names(rows, "kilobytes"))]
+    kept = [
+        (data, size, {r["contender"]: r for r in rows if (r["data"], r["kilobytes"]) == (data, size)})
+        for data, size in groups
+    ]
+    for data, size, found in kept:
+        best = min((row["error"] for row in found.values() if "error" in row), default=None)
+        lines.append(f"| {data}, {size} | {' | '.join(_cell(found.get(name), best) for name in contenders)} |")
+    return "\n".join([*lines, "", *_verdicts(kept), ""])
+
+
+def _cell(row: Row | None, best: float | None) -> str:
+    """Return the error, its standard error, the points if there are any and the microseconds."""
+    if row is None or "error" not in row:
+        return "–"
+    error = f"{row['error']:.2f}"
+    error = f"**{error}**" if row["error"] == best else error
+    points = f", {row['points']} p" if "points" in row else ""
+    return f"{error} ± {row['standard_error']:.2f} ({row['bytes']:,} B{points}, {row['microseconds']:.2g} µs)"
+
+
+def _verdicts(kept: Sequence[tuple[str, int, dict[str, Row]]]) -> list[str]:
+    """Return for each size on how many data sets each slim is first, or within a standard error of the first."""
+    names = [name for name in dict.fromkeys(name for _, _, found in kept for name in found) if name.startswith("slim")]
+    lines = []
+    for size in sorted({size for _, size, _ in kept}):
+        for name in names:
+            close, compared = 0, 0
+            for _, each, found in kept:
+                ours = found.get(name, {})
+                if each != size or "error" not in ours or ours.get("points", FEW_POINTS) < FEW_POINTS:
+                    continue
+                rivals = [row["error"] for other, row in found.items() if "error" in row and not other.startswith("slim")]
+                if rivals:
+                    compared += 1
+                    close += ours["error"] <= min(rivals) + ours["standard_error"]
+            lines.append(
+                f"{size} KB, {name}: first or within a standard error of the first on {close} of {compared} data sets.\n"
+            )
+    return lines
+
+
+def figure(rows: Sequence[Row], path: Path) -> None:
+    """Draw error against kilobytes, a panel for each data set."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    data, contenders = _names(rows, "data"), _names(rows, "contender")
+    columns = min(len(data), 4)
+    figure_, panels = plt.subplots(
+        -(-len(data) // columns), columns, squeeze=False, figsize=(3.2 * columns, 2.6 * -(-len(data) // columns))
+    )
+    for panel in panels.flat[len(data) :]:
+        panel.set_visible(False)
+    for panel, name in zip(panels.flat, data, strict=False):
+        for number, contender in enumerate(contenders):
+            found = [r for r in rows if (r["data"], r["contender"]) == (name, contender) and "error" in r]
+            found.sort(key=lambda row: row["kilobytes"])
+            panel.errorbar(
+                [row["kilobytes"] for row in found],
+                [row["error"] for row in found],
+                [row["standard_error"] for row in found],
+                label=contender,
+                color=f"C{number}",
+                marker="o",
+                linestyle="-" if contender.startswith("slim") else "--",
+            )
+        panel.set(title=name, xscale="log")
+        panel.set_xticks(sorted(_names(rows, "kilobytes")), [f"{size} KB" for size in sorted(_names(rows, "kilobytes"))])
+        panel.minorticks_off()
+        panel.set_ylabel("error in %")
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure_.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
+    figure_.set_layout_engine("constrained")
+    figure_.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -1,0 +1,152 @@
+"""Gradients of a model with a learned metric: the sums over rows that each kernel needs, and what they add up to.
+
+A model has the outputs F = K V with K_ij = k(f * x_i, f * z_j) and gamma times w_j, for factors f of the features and
+widths w of the points. A loss with derivatives W = dL/dF has
+
+    dL/dz_j, dL/dlog f and dL/dlog w_j     from     P_ij = <W_i, V_j> dk/d(its argument)
+
+Each of them is made of a few sums over rows that are small arrays, so no array of all rows and points is needed: `sums` are
+added up over blocks of rows, and `gradient` is called once. Both work on arrays of the namespace of a home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .functions import RBF, Array, InnerKernel, Kernel, Laplacian, Matrix, dense
+
+
+@dataclass(frozen=True)
+class MetricGradient:
+    """The derivatives of a loss by points, coefficients, and the logarithms of factors and widths."""
+
+    points: Array  # (m, d)
+    coef: Array  # (m, q)
+    log_factors: Array  # (d,)
+    log_widths: Array  # (m,)
+
+
+class MetricSums:
+    """The sums of one kernel. `send` brings an array to the home, in the precision of kernel values.
+
+    `sums` takes rows A (b, d), their kernel values K (b, m), which are scratch afterwards, and the derivatives W (b, q).
+    """
+
+    def __init__(
+        self, kernel: Any, Z: Array, V: Array, factors: Array, widths: Array, send: Callable[[Array], Any], xp: Any = np
+    ) -> None:
+        self.kernel, self.Z, self.V, self.factors, self.widths, self.xp = kernel, Z, V, factors, widths, xp
+        # with one output P_ij = W_i K_ij V_j, and V_j can wait for the end
+        self.scale = V[:, 0] if V.shape[1] == 1 else np.ones(V.shape[0])
+        self.transposed = send(V.T)
+
+    def sums(self, A: Matrix, K: Any, W: Any) -> tuple[Any, ...]:
+        """Return what a block of rows adds."""
+        raise NotImplementedError
+
+    def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return the derivatives by points, log factors and log widths, from host arrays."""
+        raise NotImplementedError
+
+    def _weighted(self, values: Any, W: Any) -> Any:
+        """Return values (b, m) times <W_i, V_j>, or times W_i alone with one output."""
+        if self.V.shape[1] > 1:
+            W = W @ self.transposed
+        values *= W
+        return values
+
+
+class GaussianSums(MetricSums):
+    """Of k = exp(-gamma w_j D_ij) with D_ij = sum_f f^2 (x_if - z_jf)^2 = a_i + b_j - 2 <x_i, f^2 z_j>."""
+
+    def __init__(self, kernel: RBF, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np) -> None:
+        super().__init__(kernel, Z, V, factors, widths, send, xp)
+        self.squares, self.pulls = send(factors**2), send(widths * self.scale)
+
+    def sums(self, A: Matrix, K: Any, W: Any) -> tuple[Any, ...]:
+        """Return P' A, P' a, P' 1 and (A * A)' P w."""
+        P, AA = self._weighted(K, W), A.multiply(A).tocsr() if issparse(A) else A * A
+        norms = AA @ self.squares
+        return _product(P, A), P.T @ norms, self.xp.sum(P, axis=0), AA.T @ (P @ self.pulls)
+
+    def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return the derivatives: those by logarithms are sums of P_ij times derivatives of the exponent."""
+        T, norms, totals, spread = sums
+        Z, squares, gamma = self.Z, self.factors**2, self.kernel.gamma
+        pulls, totals, norms = self.widths * self.scale, self.scale * totals, self.scale * norms
+        crossed, squared = Z * T, Z * Z
+        by_features = spread + (self.widths * totals) @ squared - 2 * (pulls @ crossed)
+        by_distance = norms + totals * (squared @ squares) - 2 * self.scale * (crossed @ squares)
+        by_points = np.multiply(T, pulls[:, None], out=crossed)  # the memory of large arrays is used again
+        by_points -= np.multiply(Z, (self.widths * totals)[:, None], out=squared)
+        by_points *= 2 * gamma * squares
+        return by_points, -2 * gamma * squares * by_features, -gamma * self.widths * by_distance
+
+
+class InnerSums(MetricSums):
+    """Of a kernel of the inner product <f x, f z>, which has no widths."""
+
+    def __init__(
+        self, kernel: InnerKernel, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np
+    ) -> None:
+        super().__init__(kernel, Z, V, factors, widths, send, xp)
+        self.folded = send((factors**2 * Z).T)
+
+    def sums(self, A: Matrix, K: Any, W: Any) -> tuple[Any, ...]:
+        """Return P' A, with P the slopes of the kernel."""
+        scale, slope = self.kernel.slope(K, lambda: A @ self.folded, self.xp)
+        values = self.xp.ones_like(K) if slope is None else slope
+        values *= scale
+        return (_product(self._weighted(values, W), A),)
+
+    def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return the derivatives; a factor is in <f x, f z> twice."""
+        by_points = self.scale[:, None] * self.factors**2 * sums[0]
+        return by_points, 2 * (self.Z * by_points).sum(axis=0), np.zeros(self.Z.shape[0])
+
+
+class ManhattanSums(MetricSums):
+    """Of k = exp(-gamma w_j sum_f f |x_if - z_jf|)."""
+
+    def __init__(
+        self, kernel: Laplacian, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np
+    ) -> None:
+        super().__init__(kernel, Z, V, factors, widths, send, xp)
+        self.points = send(Z)
+
+    def sums(self, A: Matrix, K: Any, W: Any) -> tuple[Any, ...]:
+        """Return the sums over rows of P_ij sign(x_i - z_j) and of P_ij |x_i - z_j|."""
+        P, A, xp = self._weighted(K, W), dense(A) if issparse(A) else A, self.xp
+        differences = [A - self.points[j, :] for j in range(self.Z.shape[0])]
+        signs = [P[:, j] @ xp.sign(each) for j, each in enumerate(differences)]
+        return xp.stack(signs), xp.stack([P[:, j] @ xp.abs(each) for j, each in enumerate(differences)])
+
+    def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return the derivatives, 0 at the kernel's kinks."""
+        signs, distances = (self.scale[:, None] * each for each in sums)
+        pull = self.kernel.gamma * self.widths
+        return (
+            pull[:, None] * self.factors * signs,
+            -self.factors * (pull @ distances),
+            -pull * (distances @ self.factors),
+        )
+
+
+def metric_sums(
+    kernel: Kernel, Z: Array, V: Array, factors: Array, widths: Array, send: Callable[[Array], Any], xp: Any = np
+) -> MetricSums:
+    """Return the sums of a kernel with gradients."""
+    if not kernel.differentiable:
+        raise ValueError(f"the {kernel.name} kernel has no gradients, so no metric can be learned with it")
+    kind = GaussianSums if isinstance(kernel, RBF) else InnerSums if isinstance(kernel, InnerKernel) else ManhattanSums
+    return kind(kernel, Z, V, factors, widths, send, xp)  # type: ignore[arg-type]
+
+
+def _product(P: Any, A: Matrix) -> Any:
+    """Return P' A for dense or sparse A."""
+    return np.asarray(A.T @ P).T if issparse(A) else P.T @ A

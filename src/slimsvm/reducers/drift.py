@@ -1,0 +1,62 @@
+"""Whether a method is also better on rows of other times: blocks of neighbouring rows are left out and predicted.
+
+Rows often come in the order of time or place. Then a random validation row has neighbours among the training rows, and a
+model that follows these closely looks better than it is on rows to come. So the last rows are left out, and the first ones,
+of each class in its own order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..kernels import Array
+from ..limits import Deadline
+from ..model import Expansion, Holdout, Judgement, Task
+from ..path import sizes_up_to
+from .base import Reducer
+
+#: the share of the rows in a block
+BLOCK = 0.2
+#: rows that are used; more: less noise, more time
+MOST_ROWS = 1 << 15
+
+
+def better_on_neighbours(
+    task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None, deadline: Deadline
+) -> bool:
+    """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows."""
+    part = task.part(task.sample(MOST_ROWS))
+    for block in blocks_of_neighbours(part.groups):
+        held_out = without(part, block)
+        errors = [_error(held_out, method, size, model, deadline) for method in (plain, other)]
+        if deadline.over or not errors[1] <= errors[0]:
+            return False
+    return True
+
+
+def blocks_of_neighbours(groups: Array, share: float = BLOCK) -> list[Array]:
+    """Return the numbers of the last rows and those of the first rows, the same share of every group."""
+    blocks: list[list[Array]] = [[], []]
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        count = int(share * rows.size)
+        blocks[0].append(rows[rows.size - count :])
+        blocks[1].append(rows[:count])
+    return [np.sort(np.concatenate(parts)) for parts in blocks]
+
+
+def without(task: Task, block: Array) -> Task:
+    """Return the task without some of its rows, which are its validation rows."""
+    labels = task.targets.ravel() if task.goal.real else task.goal.decode(task.targets)
+    holdout = Holdout(task.rows.subset(block), labels[block], task.weights[block], task.goal)
+    rest = np.setdiff1d(np.arange(task.rows.n), block)
+    return replace(task.part(rest), holdout=holdout, report=lambda *_: None)
+
+
+def _error(task: Task, method: Reducer, size: int, model: Expansion | None, deadline: Deadline) -> float:
+    """Return the error of a method's model of that size on the validation rows."""
+    path = replace(method, time_limit=deadline.left).path(task, sizes_up_to(size, method.sizes_per_doubling), model)
+    judged: Judgement = path[-1].judgement
+    return judged.error

@@ -1,0 +1,103 @@
+"""The gradient of a model with a learned metric, in one pass over rows in host memory.
+
+A strip of kernel values is evaluated, used and forgotten while it is in the processor's cache. No matrix of all rows and
+points is held, so that all rows can be used whatever their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..kernels import Array, InnerKernel, Matrix
+from ..kernels.metric_gradients import MetricGradient, metric_sums
+from ..metric import Metric
+from .host_against import as_rows
+from .precision import plain_points
+from .protocol import Slopes
+from .threads import blocks
+from .tiles import FEW_FEATURES, Tiles, kernel_values, make_tiles
+
+if TYPE_CHECKING:
+    from .host import HostRows
+
+#: numbers in a strip of rows and of their kernel values: half of a second-level cache; and rows of one at least
+STRIP_VALUES, SMALLEST_STRIP = 1 << 17, 64
+#: parts of the rows with sums of their own, so that sums are the same for any number of threads
+PARTS = 8
+#: multiply-adds from which on the parts are shared out to threads; more: one thread for longer
+WORTH_THREADS = 1 << 24
+#: the share of rows with a slope below which the others are left out of the gradient by points
+FEW = 0.6
+
+
+def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+    """Return the gradient of a loss of K V, whose derivatives by outputs are the slopes."""
+    (m, d), q = placed.shape, V.shape[1]
+    tiles = _tiles(rows, placed, metric)
+    send = partial(np.asarray, dtype=tiles.dtype)
+    factors = np.ones(d) if metric.factors is None else metric.factors
+    widths = np.ones(m) if metric.widths is None else metric.widths
+    kernel, weights = metric_sums(rows.kernel, placed, V, factors, widths, send), send(V)
+    strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
+
+    def sums_of(first: int, last: int) -> list[Array]:
+        """Return the sums over the rows from `first` to `last`, the gradient by coefficients before the kernel's own."""
+        memory, totals = np.empty((min(strip, last - first), m), tiles.dtype), [np.zeros((m, q))]
+        for some in blocks(last - first, strip):
+            place = slice(first + some.start, first + some.stop)
+            K = kernel_values(tiles, place, memory[: some.stop - some.start])
+            W = send(slopes(place, K @ weights))
+            parts = [K.T @ W, *kernel.sums(*_with_slopes(_written_out(tiles.A.values[place]), K, W))]
+            if len(totals) < len(parts):
+                totals += [np.zeros(part.shape) for part in parts[1:]]
+            for total, part in zip(totals, parts, strict=True):
+                total += part
+        return totals
+
+    rows.meter.add(2 * rows.n * m)
+    coef, *sums = _summed(rows, sums_of, strip, rows.n * m * d)
+    points, log_factors, log_widths = kernel.gradient(sums)
+    return MetricGradient(points, coef, log_factors, log_widths)
+
+
+def _summed(rows: HostRows, sums_of: Callable[[int, int], list[Array]], strip: int, work: int) -> list[Array]:
+    """Return the sums over all rows, in the same order for any number of threads."""
+    count = min(PARTS, -(-rows.n // strip)) if work >= WORTH_THREADS else 1
+    size = -(-rows.n // count)
+    found: list[list[Array]] = [[] for _ in range(count)]
+
+    def add(number: int) -> None:
+        found[number] = sums_of(number * size, min((number + 1) * size, rows.n))
+
+    if count == 1:
+        add(0)
+    else:
+        rows.share_out(add, count)
+    return [sum(parts[1:], start=parts[0]) for parts in zip(*(part for part in found if part), strict=True)]
+
+
+def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
+    """Return the kernel values between rows and points in a metric, in the precision of the rows.
+
+    A search bears float32 where a model that is judged would not: the noise of mini-batches is larger.
+    """
+    if not isinstance(rows.kernel, InnerKernel):
+        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric))
+    prepared = rows.prepared.measured(metric)
+    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric))
+
+
+def _written_out(A: Matrix) -> Matrix:
+    """Return sparse rows of few features as dense ones, since sparse products with many points are slow."""
+    return A.toarray() if issparse(A) and A.shape[1] <= FEW_FEATURES else A
+
+
+def _with_slopes(A: Matrix, K: Array, W: Array) -> tuple[Matrix, Array, Array]:
+    """Return the rows that have a slope, where these are few, with their kernel values and slopes."""
+    active = np.flatnonzero(W.any(axis=1))
+    return (A[active], K[active], W[active]) if active.size < FEW * W.shape[0] else (A, K, W)

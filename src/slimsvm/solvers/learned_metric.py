@@ -1,0 +1,174 @@
+"""The loss of a model whose points, coefficients and metric are all found together.
+
+    1/n sum_ic w_i dist(f_c(x_i), [low_ic, high_ic])^2 + decay / n |coef|^2 + pull / n (|log f|^2 + |log w|^2)
+
+with n the sum of the weights, factors f of the features and widths w of the points (`metric.Metric`). With widths the
+matrix among points is no Gram matrix, and there is no |f|^2 in a feature space to regularise: coefficients are kept small
+instead. `pull` keeps factors and widths near 1 where rows do not say otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..goals.demands import Demands
+from ..kernels import Array
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
+from ..rows.protocol import Rows
+
+#: what is learned besides points and coefficients: whether factors, whether widths
+KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a model consists of: points in the home's coordinates, biases above coefficients, and logarithms."""
+
+    points: Array  # (m, d)
+    theta: Array  # (m + 1, q)
+    log_factors: Array  # (d,)
+    log_widths: Array  # (m,)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """The parts, in the order of a vector."""
+        return self.points, self.theta, self.log_factors, self.log_widths
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a step of 1 means for each part, so that one rate is right for all of them.
+
+    Points move in standard deviations of each feature, coefficients in those of the outputs.
+    """
+
+    spread: Array  # (d,), 0 for features that are constant
+    outputs: float
+    learned: tuple[bool, bool]
+    #: a step for a logarithm; more: the metric moves faster than points do
+    logarithm: float = 0.5
+
+    def of(self, like: Parameters) -> Array:
+        """Return the unit of each number of a vector; 0 for those that stay: parts not learned, constant features."""
+        scales, widths = self.learned
+        varying = self.spread > 0
+        parts = Parameters(
+            np.broadcast_to(self.spread, like.points.shape),
+            np.full(like.theta.shape, self.outputs),
+            np.where(varying, self.logarithm * scales, 0.0),
+            np.full(like.log_widths.shape, self.logarithm * widths),
+        )
+        return np.concatenate([part.ravel() for part in parts.arrays])
+
+
+class MetricLoss:
+    """The loss and its gradient as functions of a vector, which counts in units from a starting model.
+
+    `decay` and `pull` are already divided by the sum of all weights, so that the loss on some rows estimates that on all.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        demands: Demands,
+        weights: Array,
+        start: Parameters,
+        units: Units,
+        decay: float,
+        pull: float,
+        bound: float,
+    ) -> None:
+        self.rows, self.demands, self.weights, self.start = rows, demands, weights, start
+        self.units, self.decay, self.pull, self.outputs = units.of(start), decay, pull, units.outputs
+        self.learned = units.learned
+        self.total = max(float(weights.sum()), 1e-300)
+        self.ends = np.cumsum([part.size for part in start.arrays])
+        self.origin = np.concatenate([part.ravel() for part in start.arrays])
+        self.limit = float(np.log(bound))
+
+    def at(self, x: Array) -> Parameters:
+        """Return the model of a vector, with logarithms within their bounds."""
+        values = self.units * x
+        values += self.origin
+        parts = np.split(values, self.ends[:-1])
+        points, theta = parts[0].reshape(self.start.points.shape), parts[1].reshape(self.start.theta.shape)
+        return Parameters(points, theta, *(np.clip(part, -self.limit, self.limit) for part in parts[2:]))
+
+    def keep_within(self, x: Array) -> None:
+        """Bring the logarithms of a vector back into their bounds, in place."""
+        logs, units = slice(self.ends[1], None), self.units[self.ends[1] :]
+        moves = units > 0
+        values = np.clip(self.origin[logs] + units * x[logs], -self.limit, self.limit)
+        x[logs] = np.where(moves, (values - self.origin[logs]) / np.where(moves, units, 1.0), 0.0)
+
+    def at_bound(self, x: Array) -> bool:
+        """Return whether a logarithm is at its bound."""
+        model = self.at(x)
+        return any((np.abs(part) >= self.limit * (1 - 1e-12)).any() for part in (model.log_factors, model.log_widths))
+
+    def metric(self, model: Parameters) -> Metric:
+        """Return the metric of a model."""
+        return metric_of(model, self.learned)
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient on all rows."""
+        return self._on(x, self.rows, self.demands, self.weights, self.total)
+
+    def on_batch(self, x: Array, batch: Array) -> Array:
+        """Return the gradient on some of the rows, which estimates that on all of them."""
+        total = self.total * batch.size / self.rows.n
+        return self._on(x, self.rows.subset(batch), self.demands[batch], self.weights[batch], total)[1]
+
+    def _on(self, x: Array, rows: Rows, demands: Demands, weights: Array, total: float) -> tuple[float, Array]:
+        model, unit = self.at(x), total * self.outputs**2
+        coef, bias, residual = model.theta[1:], model.theta[0], np.empty(demands.shape)
+
+        def slopes(some: slice, outputs: Array) -> Array:
+            residual[some] = Demands(demands.low[some], demands.high[some]).residual(outputs + bias)
+            return (-2 / unit) * weights[some, None] * residual[some]
+
+        found = rows.backpropagate(model.points, coef, self.metric(model), slopes)
+        value = float(weights @ np.square(residual).sum(axis=1)) / unit
+        return value + self._penalty(model), self._gradient(x, model, found, (-2 / unit) * (weights @ residual))
+
+    def _penalty(self, model: Parameters) -> float:
+        logs = sum(float(part @ part) for part in (model.log_factors, model.log_widths))
+        return self.decay * float(np.square(model.theta[1:]).sum()) / self.outputs**2 + self.pull * logs
+
+    def _gradient(self, x: Array, model: Parameters, found: MetricGradient, bias: Array) -> Array:
+        """Return the gradient by the vector: 0 where a logarithm would leave its bounds."""
+        coef = found.coef + 2 * self.decay / self.outputs**2 * model.theta[1:]
+        parts = Parameters(
+            found.points,
+            np.vstack([bias, coef]),
+            found.log_factors + 2 * self.pull * model.log_factors,
+            found.log_widths + 2 * self.pull * model.log_widths,
+        )
+        gradient = np.concatenate([part.ravel() for part in parts.arrays])
+        gradient *= self.units
+        logs = slice(self.ends[1], None)
+        outside = self.origin[logs] + self.units[logs] * x[logs]
+        gradient[logs][np.abs(outside) > self.limit] = 0.0
+        return gradient
+
+
+def metric_of(model: Parameters, learned: tuple[bool, bool]) -> Metric:
+    """Return the metric of a model; None for a part that is not learned."""
+    factors, widths = (
+        np.exp(part) if given else None for part, given in zip((model.log_factors, model.log_widths), learned, strict=True)
+    )
+    return Metric(factors, widths)
+
+
+def grown(model: Parameters, points: Array) -> Parameters:
+    """Return a model with more points, without coefficients, and of the mean width of those there are."""
+    count, width = points.shape[0], float(model.log_widths.mean()) if model.log_widths.size else 0.0
+    return replace(
+        model,
+        points=np.vstack([model.points, points]),
+        theta=np.vstack([model.theta, np.zeros((count, model.theta.shape[1]))]),
+        log_widths=np.concatenate([model.log_widths, np.full(count, width)]),
+    )

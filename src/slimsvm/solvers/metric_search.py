@@ -1,0 +1,233 @@
+"""The search behind slim with a learned metric: mini-batches first, then a quasi-Newton descent on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..kernels import Array, Matrix
+from ..limits import Deadline
+from ..model import Expansion, Task
+from ..rows.threads import one_blas_thread
+from .adam import AdamSettings, adam
+from .descent import DescentSettings, descend
+from .learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
+from .point_search import Objective, PointSearch, Schedule
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a metric is learned, and for how long.
+
+    Parameters
+    ----------
+    passes : int
+        Passes over the rows by mini-batches, for the size asked for. More: better models, in proportion more time.
+    batches : int
+        Mini-batches of a pass. More: noisier and cheaper steps.
+    smallest_batch, largest_batch : int
+        Rows of a mini-batch at least and at most.
+    rate : float
+        The first rate of Adam, in standard deviations of each feature. It falls to 0 as half a cosine.
+    steps : int
+        Steps of L-BFGS on all rows after the mini-batches.
+    way_batches, way_steps : int
+        Mini-batches and steps of L-BFGS for sizes on the way to the one asked for, on a subsample of the rows.
+    finish : float
+        Share of the passes and of the rate with which the chosen model goes on with the validation rows among the others.
+    pull : float
+        How strongly logarithms of factors and widths are drawn towards 0, in units of the squared error of one row.
+    bound : float
+        Factors and widths are kept between 1 / bound and bound.
+    """
+
+    passes: int = 100
+    batches: int = 128
+    smallest_batch: int = 64
+    largest_batch: int = 8192
+    rate: float = 0.05
+    steps: int = 100
+    way_batches: int = 1000
+    way_steps: int = 30
+    finish: float = 0.25
+    pull: float = 1.0
+    bound: float = 1000.0
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+                raise ValueError(f"{setting.name} must be a number of at least 0, not {value!r}")
+        if not self.bound > 1:
+            raise ValueError(f"bound must be a number above 1, not {self.bound!r}")
+        if not 1 <= self.smallest_batch <= self.largest_batch or self.batches < 1:
+            raise ValueError(
+                "batches must be at least 1, and smallest_batch a number from 1 to largest_batch, not "
+                f"{self.batches!r}, {self.smallest_batch!r} and {self.largest_batch!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The work on one model: mini-batches with a first rate, L-BFGS steps, and the shares of the time left for both."""
+
+    batches: int
+    rate: float
+    steps: int
+    shares: tuple[float, float]
+
+
+class MetricSearch(PointSearch):
+    """A model that grows under one objective, whose metric is learned with its points and coefficients."""
+
+    def __init__(
+        self,
+        task: Task,
+        objective: Objective,
+        unit: float,
+        schedule: Schedule,
+        deadline: Deadline,
+        learning: Learning,
+        kind: str,
+    ) -> None:
+        super().__init__(task, objective, unit, schedule, deadline)
+        self.learning, self.kind, self.clamped = learning, kind, False
+        scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
+        self.units = Units(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
+        self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
+
+    @property
+    def name(self) -> str:
+        """The settings in words."""
+        return f"{self.objective.name}, metric={self.kind}"
+
+    @property
+    def model(self) -> Expansion:
+        """The model as it stands."""
+        found, rows = self.parameters, self.task.rows
+        metric = metric_of(found, KINDS[self.kind])
+        return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
+
+    def adopt(self, model: Expansion) -> None:
+        """Go on from a model, with the metric that it has."""
+        points = self.task.rows.inward(model.points)
+        limit = np.log(self.learning.bound)
+        logs = (np.clip(np.log(part), -limit, limit) for part in (model.factors, model.widths))
+        self.parameters = Parameters(points, np.vstack([model.bias, model.coef]), *logs)
+
+    def learn(self, size: int, *, last: bool) -> None:
+        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way."""
+        missing = size - self.parameters.points.shape[0]
+        if missing > 0:
+            self.parameters = grown(self.parameters, self._new_points(missing, self.model.on(self.task.rows)))
+        rows = np.arange(self.task.rows.n) if last else self._enough_rows(self.parameters.points.size)
+        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort())
+
+    def finish(self) -> None:
+        """Go on with all rows for some passes at a lower rate."""
+        whole, share = self._last_effort(self.task.rows.n), self.learning.finish
+        effort = Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
+        self._descend_in_metric(np.arange(self.task.rows.n), effort)
+
+    def _batch_rows(self, rows: int) -> int:
+        """Return the rows of a mini-batch."""
+        learning = self.learning
+        return int(np.clip(-(-rows // learning.batches), learning.smallest_batch, learning.largest_batch))
+
+    def _last_effort(self, rows: int) -> Effort:
+        batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
+        return Effort(batches, self.learning.rate, self.learning.steps, (0.6, 0.6))
+
+    def _way_effort(self) -> Effort:
+        return Effort(self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.03, 0.02))
+
+    # Descent.
+
+    def _descend_in_metric(self, rows: Array, effort: Effort) -> None:
+        """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's."""
+        part, learning = self.task.part(rows), self.learning
+        total = max(float(self.task.weights.sum()), 1e-300)
+        decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
+        loss = MetricLoss(
+            part.rows,
+            self.demands[rows] if rows.size < self.task.rows.n else self.demands,
+            part.weights,
+            self.parameters,
+            self.units,
+            decay / total,
+            learning.pull / total,
+            learning.bound,
+        )
+        start = np.zeros(loss.origin.size)
+        batches, seconds = self._batches(rows.size), self._seconds(effort.shares[0])
+        with one_blas_thread():
+            settings = AdamSettings(effort.batches, effort.rate, seconds)
+            x = adam(lambda x: loss.on_batch(x, next(batches)), start, settings, self.deadline, loss.keep_within)
+        seen = _Lowest(loss, start)
+        self._polish(seen, x, effort)
+        self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
+
+    def _polish(self, seen: _Lowest, x: Array, effort: Effort) -> None:
+        """Follow L-BFGS from the better of the start and the end of the mini-batches."""
+        seen(x)
+        seconds = self._seconds(effort.shares[1])
+        deadline = self.deadline if seconds is None else Deadline(seconds)
+        schedule = self.schedule
+        memory = int(np.clip(schedule.memory_values // x.size, 10, schedule.memory))
+        if effort.steps:
+            descend(seen, seen.x, DescentSettings(effort.steps, memory=memory, ftol=0.0, gtol=0.0), deadline)
+
+    def _seconds(self, share: float) -> float | None:
+        """Return a share of the time left; None without a deadline."""
+        left = self.deadline.left
+        return None if left is None else share * left
+
+    def _batches(self, rows: int) -> Iterator[Array]:
+        """Yield the numbers of rows for mini-batches, each row once in a pass."""
+        size = self._batch_rows(rows)
+        while True:
+            order = self.rng.permutation(rows)
+            if rows <= size:
+                yield order
+            for first in range(0, rows - size + 1, size):
+                yield order[first : first + size]
+
+
+class _Lowest:
+    """A loss that remembers the vector with its lowest value: L-BFGS may step to where the loss is infinite."""
+
+    def __init__(self, loss: MetricLoss, start: Array) -> None:
+        self.loss, self.x, self.value = loss, start, np.inf
+        self(start)
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient."""
+        value, gradient = self.loss(x)
+        if value < self.value:
+            self.x, self.value = x.copy(), value
+        return value, gradient
+
+
+def spread(X: Matrix) -> Array:
+    """Return the standard deviation of each feature; exactly 0 where all rows have the same value."""
+    if not issparse(X):
+        return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0, dtype=np.float64), 0.0)
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+    squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
+    varying = X.max(axis=0).toarray().ravel() != X.min(axis=0).toarray().ravel()
+    return np.where(varying, np.sqrt(np.maximum(squares - mean**2, 0.0)), 0.0)
+
+
+def with_objective(search: MetricSearch, objective: Objective) -> MetricSearch:
+    """Return a search under another objective that goes on from the model of this one."""
+    if objective.name == search.objective.name:
+        return search
+    other = MetricSearch(
+        search.task, objective, search.unit, search.schedule, search.deadline, search.learning, search.kind
+    )
+    other.parameters = replace(search.parameters)
+    return other

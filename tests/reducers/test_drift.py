@@ -1,0 +1,78 @@
+"""Blocks of neighbouring rows, and the comparison of two methods on them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from slimsvm.goals.values import Regression
+from slimsvm.kernels import RBF
+from slimsvm.limits import Deadline
+from slimsvm.model import Expansion, Task
+from slimsvm.reducers.base import Reducer
+from slimsvm.reducers.drift import better_on_neighbours, blocks_of_neighbours, without
+from slimsvm.rows.host import HostRows
+
+
+def test_blocks_are_the_last_and_the_first_rows_of_each_class():
+    groups = np.array([0] * 10 + [1] * 5 + [0] * 5)
+    last, first = blocks_of_neighbours(groups, 0.2)
+    np.testing.assert_array_equal(last, [14, 17, 18, 19])
+    np.testing.assert_array_equal(first, [0, 1, 2, 10])
+
+
+def test_classes_with_few_rows_stay_in_training():
+    last, _ = blocks_of_neighbours(np.array([0] * 20 + [1] * 3), 0.2)
+    assert last.max() < 20
+
+
+def test_rows_left_out_are_the_validation_rows(make_task):
+    task = make_task(RBF(1.0), np.arange(10.0)[:, None], np.where(np.arange(10) < 5, -1.0, 1.0))
+    found = without(task, np.array([3, 9]))
+    np.testing.assert_array_equal(found.holdout.labels, [0, 1])
+    np.testing.assert_array_equal(found.holdout.rows.take(np.arange(2)).ravel(), [3.0, 9.0])
+    assert found.rows.n == 8
+    real = Task(task.rows, np.arange(10.0)[:, None], task.weights, goal=Regression())
+    np.testing.assert_array_equal(without(real, np.array([3, 9])).holdout.labels, [3.0, 9.0])
+
+
+@dataclass(frozen=True)
+class Threshold(Reducer):
+    """A made method: the sign of x - at."""
+
+    at: float = 0.0
+    needs_model: ClassVar[bool] = False
+
+    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+        yield Expansion(task.rows.kernel, np.array([[self.at]]), np.zeros((1, 1)), np.array([0.0])), "none"
+
+
+@dataclass(frozen=True)
+class Sloped(Reducer):
+    """A made method with the linear function x - at."""
+
+    at: float = 0.0
+    needs_model: ClassVar[bool] = False
+
+    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+        from slimsvm.kernels import Linear
+
+        yield Expansion(Linear(), np.array([[1.0]]), np.array([[1.0]]), np.array([-self.at])), "none"
+
+
+@pytest.mark.parametrize(("at", "better"), [(0.0, True), (0.9, False), (-0.9, False)])
+def test_a_method_must_not_be_worse_on_either_block(at, better):
+    from slimsvm.kernels import Linear
+
+    x = np.concatenate([np.linspace(-1, -0.5, 50), np.linspace(-0.5, 0.5, 100), np.linspace(0.5, 1, 50)])
+    rng = np.random.default_rng(0)
+    x[50:150] = rng.permutation(x[50:150])
+    task = Task(HostRows(Linear(), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(200), rng)
+    assert better_on_neighbours(task, Sloped(), Sloped(at=at), 1, None, Deadline()) == better
+
+
+def test_no_time_means_no():
+    x = np.linspace(-1, 1, 50)
+    task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(50))
+    assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline(1e-9))

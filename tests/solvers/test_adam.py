@@ -1,0 +1,70 @@
+"""Adam: minima under noise, bounds, and an end in time."""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from slimsvm.limits import Deadline
+from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, adam
+
+CENTRE = np.array([1.0, -2.0, 0.5])
+
+
+def slow_adam(gradient, x, steps, rate):
+    """The algorithm of the paper, line by line, with the rate of half a cosine."""
+    m = v = np.zeros(x.size)
+    for t in range(1, steps + 1):
+        g = gradient(x)
+        m, v = MEAN * m + (1 - MEAN) * g, SQUARE * v + (1 - SQUARE) * g**2
+        corrected = (m / (1 - MEAN**t)) / (np.sqrt(v / (1 - SQUARE**t)) + TINY)
+        x = x - rate * 0.5 * (1 + np.cos(np.pi * t / steps)) * corrected
+    return x
+
+
+def test_steps_are_those_of_the_paper():
+    gradient = lambda x: np.array([2.0, 0.3, 5.0]) * (x - CENTRE)  # noqa: E731
+    found = adam(gradient, np.zeros(3), AdamSettings(50, 0.1), Deadline())
+    np.testing.assert_allclose(found, slow_adam(gradient, np.zeros(3), 50, 0.1), atol=1e-9)
+
+
+def test_noise_averages_out_as_the_rate_falls():
+    rng = np.random.default_rng(0)
+    found = adam(lambda x: x - CENTRE + rng.normal(size=3), np.zeros(3), AdamSettings(3000, 0.05), Deadline())
+    np.testing.assert_allclose(found, CENTRE, atol=0.1)
+
+
+def test_vectors_stay_within_their_bounds():
+    seen = []
+
+    def within(x):
+        np.clip(x, -1, 1, out=x)
+        seen.append(x.copy())
+
+    found = adam(lambda x: x - CENTRE, np.zeros(3), AdamSettings(300, 0.1), Deadline(), within)
+    assert np.abs(seen).max() <= 1
+    np.testing.assert_allclose(found, [1.0, -1.0, 0.5], atol=0.05)
+
+
+def test_a_run_cut_short_ends_with_a_low_rate():
+    begun, moves = perf_counter(), []
+
+    def gradient(x):
+        moves.append(x.copy())
+        return x - 100 * CENTRE  # far away: every step has the length of the rate
+
+    adam(gradient, np.zeros(3), AdamSettings(10**9, 0.1, seconds=0.2), Deadline())
+    assert perf_counter() - begun < 5
+    steps = np.abs(np.diff(moves, axis=0)).max(axis=1)
+    assert steps[-1] < 0.05 * steps.max()
+
+
+def test_a_deadline_ends_it_at_once():
+    found = adam(lambda x: x, np.ones(3), AdamSettings(10**9, 0.1), Deadline(1e-9))
+    np.testing.assert_array_equal(found, np.ones(3))
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_no_steps_leave_the_start(steps):
+    found = adam(lambda x: x - CENTRE, np.zeros(3), AdamSettings(steps, 0.1), Deadline())
+    np.testing.assert_array_equal(found, np.zeros(3))  # the rate of the last step is 0
