@@ -109,7 +109,7 @@ def bytes_in(values: Any) -> int:
 
 
 #: rows of a fit on a cluster, its rows in a part, the working set, and pair steps at most
-CLUSTER_ROWS, PART, WORKING_SET, STEPS = (50_000, 100_000), 25_000, 2048, 20_000
+CLUSTER_ROWS, PART, WORKING_SET, STEPS = (100_000, 200_000), 25_000, 2048, 10_000
 
 
 def workers() -> None:
@@ -125,7 +125,7 @@ def workers() -> None:
     traffic, seconds = Traffic(), dict[tuple[int, int], float]()
     traffic.watch(Partitions)
     for count in (1, 2):
-        made = LocalCluster(count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+        made = LocalCluster(n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
         with made as cluster, Client(cluster) as client:
             for rows in CLUSTER_ROWS:
                 X, y = made_rows(rows, 50)

@@ -19,6 +19,8 @@ from slimsvm.trainers import TRAINERS
 
 #: public names outside the package's own `__all__`: those that the README tells users to import
 DOCUMENTED = {
+    "slimsvm.dask": ("DaskSlimSVC", "DaskSlimSVR"),
+    "slimsvm.files.datasets": ("read_data",),
     "slimsvm.files.models": ("read_libsvm",),
     "slimsvm.files.trusted": ("TRUSTED_TYPES",),
     "slimsvm.ship.converter": ("register",),

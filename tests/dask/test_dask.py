@@ -53,7 +53,7 @@ def cluster():
     settings = {"distributed.comm.timeouts.connect": "30s", "distributed.scheduler.allowed-failures": 10}
     with (
         dask.config.set(settings),
-        distributed.LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as made,
         distributed.Client(made, timeout=30),
     ):
         yield made

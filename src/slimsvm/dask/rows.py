@@ -34,6 +34,11 @@ class DaskRows:
     """
 
     worth_caching = False
+    worth_shrinking = True
+    outputs_at_once = HostRows.outputs_at_once
+    #: a round is a journey, so that more rows pay
+    working_set = 4096
+    spent = 0
 
     def __init__(
         self,
@@ -166,6 +171,17 @@ class DaskRows:
 
     def on_demand(self) -> None:
         """Return None: a kernel row at a time would be a journey each."""
+
+    def buffer(self, size: int) -> Array:
+        """Return memory for blocks, which the process that leads computes."""
+        return np.empty(size, self.dtype)
+
+    def main_features(self, most: int) -> None:
+        """Return None: points have all features."""
+
+    def on_features(self, features: Array) -> Any:
+        """Raise ValueError: only sparse rows of the host have such a form."""
+        raise ValueError(f"rows on a cluster have points of all {self.d} features, not of {features.size}")
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""

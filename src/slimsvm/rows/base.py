@@ -26,6 +26,7 @@ class GivenRows:
 
     working_set: int = 2048
     dtype: np.dtype
+    spent = 0
 
     def __init__(
         self, kernel: Kernel, given: Given, meter: Meter | None, cache_mb: float, error: float, ids: Array | None

@@ -57,6 +57,15 @@ class HostRows(GivenRows):
         return self.prepared.centre
 
     @property
+    def spent(self) -> int:
+        """The work of products so far, after enough of which rows are sorted into boxes."""
+        return self.boxes.work
+
+    @spent.setter
+    def spent(self, work: int) -> None:
+        self.boxes.work = work
+
+    @property
     def cache(self) -> RowCache:
         """The kernel rows used last; its memory is asked for when the first row is kept."""
         if self._cache is None:

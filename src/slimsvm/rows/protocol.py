@@ -46,6 +46,8 @@ class Rows(Protocol):
     meter: Meter
     #: numbers of the rows in the training set, by which a precomputed kernel knows them
     ids: Array
+    #: work of the products so far, where later products depend on it: part of the state of a run that can go on
+    spent: int
     #: outputs that are fitted together, in one product; other outputs are work for other threads (`share_out`)
     outputs_at_once: int
     #: rows in the blocks of methods that solve for some rows at a time; more pay where products with all rows are slow

@@ -195,6 +195,7 @@ class BatchPerceptron:
         return {
             "t": self.t,
             "drawn": self.drawn,
+            "spent": self.responses.rows.spent,
             "rng": rng_state(self.rng),
             "orders": [basin.state() for basin in self.basins],
             "coef": last.coef.copy(),
@@ -209,6 +210,7 @@ class BatchPerceptron:
         """Go on from a state that a keeper has, with the same draws as the run that left it."""
         n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
         self.t, self.drawn = int(saved.number("t")), int(saved.number("drawn"))
+        self.responses.rows.spent = int(saved.number("spent"))
         restore_rng(self.rng, saved.part("rng"))
         for basin, order in zip(self.basins, saved.parts("orders"), strict=True):
             basin.restore(order)

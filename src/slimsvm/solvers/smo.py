@@ -194,13 +194,14 @@ class SmoState:
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return all that the next round depends on, as a keeper takes it."""
         vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
-        return vectors | {"steps": self.steps} | rounds.state()
+        return vectors | {"steps": self.steps, "spent": self.rows.spent} | rounds.state()
 
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has; `solve` then takes the same steps as the run that left it."""
         n = self.rows.n
         self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
         self.working, self.steps = saved.places("working", n), int(saved.number("steps"))
+        self.rows.spent = int(saved.number("spent"))
         self.rounds = RoundCount.restored(saved, self.tol, n)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:

@@ -29,6 +29,15 @@ class PairedRows:
         self.once, self.dtype, self.worth_caching = once, once.dtype, once.worth_caching
         self.n, self.working_set, self.worth_shrinking = 2 * once.n, once.working_set, once.worth_shrinking
 
+    @property
+    def spent(self) -> int:
+        """The work of products so far."""
+        return self.once.spent
+
+    @spent.setter
+    def spent(self, work: int) -> None:
+        self.once.spent = work
+
     def subset(self, index: Array) -> Rows:
         """Return the rows of some variables; the two variables of a row become two rows."""
         return self.once.subset(index % self.once.n)
