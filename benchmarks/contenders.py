@@ -537,7 +537,8 @@ class NetworkContender(Contender):
         middle, spread = (float(data.y.mean()), float(data.y.std())) if data.real else (0.0, 1.0)
         y = (data.y - middle) / spread if data.real else data.y
         kind = MLPRegressor if data.real else MLPClassifier
-        model = kind((units,), alpha=settings["alpha"], learning_rate_init=settings["rate"], random_state=0)
+        steps = {"alpha": settings["alpha"], "learning_rate_init": settings["rate"], "random_state": 0}
+        model = kind(hidden_layer_sizes=(units,), **steps)
         _train(model, rows, y, seconds, () if data.real else np.arange(int(data.y.max()) + 1))
         (first, second), (a, b) = model.coefs_, model.intercepts_
         centre, scale = (None, None) if scaler is None else (scaler.mean_, 1 / scaler.scale_)
