@@ -20,7 +20,7 @@ class AtCall:
         self.moment, self.calls = moment, 0
 
     def __call__(self, frame, event, argument):
-        if event == "call":
+        if event == "call" and frame.f_code.co_name != "weakref_cb":  # Python ignores what is raised in such a one
             self.calls += 1
             if self.calls == self.moment:
                 sys.setprofile(None)

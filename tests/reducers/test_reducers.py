@@ -61,9 +61,9 @@ class CountingRBF(RBF):
 
     computed: list[int] = dataclasses.field(default_factory=list, compare=False)
 
-    def tail(self, G, a, b):
+    def tail(self, G, a, b, *more, **settings):
         self.computed.append(G.size)
-        return super().tail(G, a, b)
+        return super().tail(G, a, b, *more, **settings)
 
     def diagonal(self, A, ids):
         self.computed.append(A.shape[0])
@@ -373,7 +373,7 @@ def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels,
     """The meter's count is the number of values and gradients that the kernel computed, no more and no fewer."""
     if from_labels and name not in ALONE:
         pytest.skip("it needs a full model")
-    monkeypatch.setattr(tiles, "tail_of", lambda kernel, _, dtype: Tail(kernel, dtype))  # compiled tails do not count
+    monkeypatch.setattr(tiles, "tail_of", lambda kernel, _, dtype, **__: Tail(kernel, dtype))  # compiled tails do not count
     task = judged_task(problem, CountingRBF(GAMMA))
     meter, computed = task.rows.meter, task.rows.kernel.computed
     full = None if from_labels else SMO(1.0).fit(task).model

@@ -625,9 +625,9 @@ def test_kernel_evaluations_are_counted(name):
     seen = []
 
     class Counting(RBF):
-        def tail(self, G, a, b):
+        def tail(self, G, a, b, *more, **settings):
             seen.append(G.size)
-            return super().tail(G, a, b)
+            return super().tail(G, a, b, *more, **settings)
 
     task = task_of(Counting(0.4), X, labels)
     LEARNERS[name].fit(task)

@@ -252,7 +252,7 @@ def train(
         multiclass=multiclass,
     )
     check_methods(task, trainer, reducer, kernel, budget, tolerance)
-    method = make_reducer(reducer, time_limit, metric)
+    method = make_reducer(reducer, None, metric)  # the time limit is that of the whole fit
     from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
