@@ -25,7 +25,7 @@ COMMANDS = [
     ["train", "d.npz", "--force", "-o", "old.slim", "-C", "100"],
     ["compress", "full.slim", "d.npz", "-b", "140", "--reducer", "prune", "--force", "-o", "old.slim"],
     ["predict", "full.slim", "d.npz", "--split", "train", "--scores", "--force", "-o", "old.slim"],
-    ["export", "full.slim", "-t", "c", "--force", "-o", "old.slim"],
+    ["export", "full.slim", "-f", "c", "--force", "-o", "old.slim"],
 ]
 
 

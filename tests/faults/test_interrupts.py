@@ -98,7 +98,7 @@ COMMANDS = {
     "train": ["train", "d.npz", "-b", "6", "--reducer", "spsvm"],
     "train and keep": ["train", "d.npz", "-b", "6", "--reducer", "spsvm", "--keep"],
     "compress": ["compress", "full.slim", "d.npz", "-b", "6", "--reducer", "slant-aggressive", "--keep"],
-    "export": ["export", "full.slim", "-t", "c"],
+    "export": ["export", "full.slim", "-f", "c"],
 }
 
 

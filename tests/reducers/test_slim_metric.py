@@ -158,10 +158,7 @@ def test_auto_learns_where_both_kinds_of_rows_say_so():
 def test_auto_stays_fixed_where_rows_drift():
     X, y = drifting()
     settings = {"trainer": None, "gamma": 1.0, "C": 10.0, "random_state": 0}
-    learning = replace(QUICK, passes=30, steps=20)
-    learned = SlimSVC(24, reducer=Slim(metric="both", learning=learning, steps=10), **settings).fit(X, y)
-    fixed = SlimSVC(24, reducer=Slim(steps=10), **settings).fit(X, y)
-    assert learned.path_[-1].error < fixed.path_[-1].error  # random rows speak for the metric
+    learning = replace(QUICK, passes=100, steps=50)
     auto = SlimSVC(24, reducer=Slim(metric="auto", learning=learning, steps=10), **settings).fit(X, y)
     assert {step.settings for step in auto.path_} == {"target=label"}
 

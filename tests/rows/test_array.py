@@ -485,7 +485,7 @@ def test_sparse_rows_by_their_numbers(device, kind):
 def test_the_host_is_the_default():
     kernel, X = made("rbf")
     assert isinstance(open_rows(kernel, X), HostRows)
-    assert set(HOMES) == {"cpu", "cuda", "mps", "torch", "cupy", "array_api_strict"}
+    assert set(HOMES) >= {"cpu", "cuda", "mps", "torch", "cupy", "array_api_strict"}
 
 
 @pytest.mark.parametrize("device", ["gpu", "cpu:0", "", None, 3], ids=repr)

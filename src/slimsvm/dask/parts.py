@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix
+from ..metric import Metric
 from ..rows.host import HostRows
 from ..rows.host_against import HostAgainst
-from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_rows
+from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points
 from ..rows.threads import Crew
 from ..rows.tiles import make_tiles, tiled_product
 
@@ -105,15 +106,17 @@ def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Arra
     return tiled_product(make_tiles(kernel, rows, Prepared(values, norms, rows.centre)), V, Crew())
 
 
-def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array) -> Array:
+def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
     """Return K(rows, points) @ V for any points; float64 where points far out spoil float32."""
     if not isinstance(kernel, InnerKernel):
-        return tiled_product(make_tiles(kernel, rows, plain_rows(points)), V, Crew())
-    there = rows.like(points)
-    if rows.values.dtype == np.float32 and float32_error(kernel, there) > FLOAT32_ERROR:
+        return tiled_product(make_tiles(kernel, rows, plain_points(points, metric)), V, Crew())
+    there, within = rows.points(points, metric), rows.measured(metric)
+    doubtful = (there,) if metric is None else (there, within)
+    worst = max(float32_error(kernel, each, metric) for each in doubtful)
+    if rows.values.dtype == np.float32 and worst > FLOAT32_ERROR:
         rows = rows.doubled()
-        there = rows.like(points)
-    return tiled_product(make_tiles(kernel, rows, there), V, Crew())
+        there, within = rows.points(points, metric), rows.measured(metric)
+    return tiled_product(make_tiles(kernel, within, there), V, Crew())
 
 
 def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostAgainst:

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed, dense
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from ..rows.base import means
 from ..rows.host import HostRows
 from ..rows.precision import FLOAT32_ERROR, Prepared, is_large_work, rounding_error
-from ..rows.protocol import Meter
+from ..rows.protocol import Meter, Slopes
 from ..rows.threads import Crew
 from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
@@ -117,10 +119,17 @@ class DaskRows:
 
     # Products.
 
-    def product(self, points: Matrix, V: Array) -> Array:
+    def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V))
+        return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V, metric))
+
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:  # noqa: ARG002
+        """Raise ValueError: mini-batches would each be a round trip to the workers."""
+        raise ValueError(
+            "a metric is learned from rows on one machine, and these are on a cluster; give Slim(metric='fixed'), or fit "
+            "a SlimSVC to a sample of the rows"
+        )
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
         """Return K(rows, rows[index]) @ V; there is no cache."""
