@@ -317,6 +317,7 @@ class PointSearch:
     def _quasi_newton(self, loss: ProjectedLoss, points: Array, steps: int) -> tuple[Array, int]:
         """Return points after some steps of L-BFGS, and how many there were."""
         scale = 1 / max(loss.total_weight, 1e-300)
+        loss.forget()
 
         def value_and_gradient(points: Array) -> tuple[float, Array]:
             value, gradient = loss(points)

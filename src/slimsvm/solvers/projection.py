@@ -60,6 +60,10 @@ class ProjectedLoss:
             gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (found.coef @ found.coef.T))
         return found.loss, gradient
 
+    def forget(self) -> None:
+        """Forget kept curvatures, so that what follows depends on the points and coefficients alone."""
+        self.factors = KeptFactors()
+
     def settle(self, points: Array) -> Fitted:
         """Return the best coefficients for points that stay where they are."""
         return self._fit(points, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)), None)[0]
