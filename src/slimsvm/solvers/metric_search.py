@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ..checks import check_at_least_zero
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
@@ -59,9 +59,7 @@ class Learning:
 
     def __post_init__(self) -> None:
         for setting in fields(self):
-            value = getattr(self, setting.name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{setting.name} must be a number of at least 0, not {value!r}")
+            check_at_least_zero(setting.name, getattr(self, setting.name))
         if not self.bound > 1:
             raise ValueError(f"bound must be a number above 1, not {self.bound!r}")
         if not 1 <= self.smallest_batch <= self.largest_batch or self.batches < 1:
@@ -176,10 +174,9 @@ class MetricSearch(PointSearch):
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
-        schedule = self.schedule
-        memory = int(np.clip(schedule.memory_values // x.size, 10, schedule.memory))
         if effort.steps:
-            descend(seen, seen.x, DescentSettings(effort.steps, memory=memory, ftol=0.0, gtol=0.0), deadline)
+            settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
+            descend(seen, seen.x, settings, deadline)
 
     def _seconds(self, share: float) -> float | None:
         """Return a share of the time left; None without a deadline."""

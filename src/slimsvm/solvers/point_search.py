@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from ..checks import check_at_least_zero
 from ..keeping import Keeper, Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
@@ -94,9 +94,12 @@ class Schedule:
     def __post_init__(self) -> None:
         for setting in fields(self):
             value = getattr(self, setting.name)
-            numbers = value if isinstance(value, tuple) else (value,)
-            if not all(isinstance(number, Real) and 0 <= float(number) < np.inf for number in numbers):
-                raise ValueError(f"{setting.name} must be a number of at least 0, not {value!r}")
+            for number in value if isinstance(value, tuple) else (value,):
+                check_at_least_zero(setting.name, number)
+
+    def memory_for(self, numbers: int) -> int:
+        """Return the past steps that L-BFGS may hold in a search for so many numbers."""
+        return int(np.clip(self.memory_values // numbers, 10, self.memory))
 
     def affordable(self, task: Task, size: int) -> Task:
         """Return the task on all rows, or on a subsample that keeps the kernel values to `size` points in memory."""
@@ -323,8 +326,7 @@ class PointSearch:
             value, gradient = loss(points)
             return scale * value, scale * gradient
 
-        schedule = self.schedule
-        memory = int(np.clip(schedule.memory_values // points.size, 10, schedule.memory))
+        schedule, memory = self.schedule, self.schedule.memory_for(points.size)
         settings = DescentSettings(
             steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=schedule.least_gain
         )
