@@ -172,8 +172,8 @@ class OnDemand(Protocol):
 class Curvatures(Protocol):
     """Sums of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> Array:
-        """Return the sums of some outputs over the rows with a residual, (k, m + 1, m + 1), in their lower triangles.
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1).
 
         `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
         """
