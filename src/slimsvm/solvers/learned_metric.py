@@ -17,6 +17,7 @@ from ..goals.demands import Demands
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
+from ..rows.metric_problem import HasMetricLosses, MetricLosses, MetricProblem
 from ..rows.protocol import Rows
 
 #: what is learned besides points and coefficients: whether factors, whether widths
@@ -81,6 +82,7 @@ class MetricLoss:
         pull: float,
         bound: float,
     ) -> None:
+        start = _without_unlearned(start, units.learned)
         self.rows, self.demands, self.weights, self.start = rows, demands, weights, start
         self.units, self.decay, self.pull, self.outputs = units.of(start), decay, pull, units.outputs
         self.learned = units.learned
@@ -88,6 +90,39 @@ class MetricLoss:
         self.ends = np.cumsum([part.size for part in start.arrays])
         self.origin = np.concatenate([part.ravel() for part in start.arrays])
         self.limit = float(np.log(bound))
+        self.at_home = self._at_home()
+
+    def _at_home(self) -> MetricLosses:
+        """Return the same loss where the rows are, if their home computes it; otherwise this one."""
+        (m, d), q = self.start.points.shape, self.start.theta.shape[1]
+        if not isinstance(self.rows, HasMetricLosses):
+            return self
+        problem = MetricProblem(
+            (m, d, q),
+            self.origin,
+            self.units,
+            self.demands.low,
+            self.demands.high,
+            self.weights,
+            self.total,
+            self.outputs,
+            self.decay,
+            self.pull,
+            self.limit,
+        )
+        return self.rows.metric_losses(problem) or self
+
+    def zeros(self) -> Array:
+        """Return the vector of the start."""
+        return np.zeros(self.origin.size)
+
+    def shuffled(self, rng: np.random.Generator) -> Array:
+        """Return the numbers of all rows in random order."""
+        return rng.permutation(self.rows.n)
+
+    def fetched(self, x: Array) -> Array:
+        """Return a vector on the host."""
+        return x
 
     def at(self, x: Array) -> Parameters:
         """Return the model of a vector, with logarithms within their bounds."""
@@ -115,6 +150,8 @@ class MetricLoss:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Return the loss and its gradient on all rows."""
+        if self.at_home is not self:
+            return self.at_home(x)
         return self._on(x, self.rows, self.demands, self.weights, self.total)
 
     def on_batch(self, x: Array, batch: Array) -> Array:
@@ -153,6 +190,12 @@ class MetricLoss:
         outside = self.origin[logs] + self.units[logs] * x[logs]
         gradient[logs][np.abs(outside) > self.limit] = 0.0
         return gradient
+
+
+def _without_unlearned(model: Parameters, learned: tuple[bool, bool]) -> Parameters:
+    """Return a model whose metric has ones in the parts that are not learned, as `metric_of` has."""
+    scales, widths = learned
+    return replace(model, log_factors=scales * model.log_factors, log_widths=widths * model.log_widths)
 
 
 def metric_of(model: Parameters, learned: tuple[bool, bool]) -> Metric:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -160,14 +161,18 @@ class MetricSearch(PointSearch):
             learning.pull / total,
             learning.bound,
         )
-        start = np.zeros(loss.origin.size)
-        batches, seconds = self._batches(rows.size), self._seconds(effort.shares[0])
-        with one_blas_thread():
-            settings = AdamSettings(effort.batches, effort.rate, seconds)
-            x = adam(lambda x: loss.on_batch(x, next(batches)), start, settings, self.deadline, loss.keep_within)
-        seen = _Lowest(loss, start)
+        x = self._by_batches(loss, effort)
+        seen = _Lowest(loss, loss.zeros())
         self._polish(seen, x, effort)
         self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
+
+    def _by_batches(self, loss: MetricLoss, effort: Effort) -> Array:
+        """Return where mini-batches lead, with the vector in the home of the rows."""
+        there, settings = loss.at_home, AdamSettings(effort.batches, effort.rate, self._seconds(effort.shares[0]))
+        batches = mini_batches(lambda: there.shuffled(self.rng), loss.rows.n, self._batch_rows(loss.rows.n))
+        with one_blas_thread():
+            x = adam(lambda x: there.on_batch(x, next(batches)), there.zeros(), settings, self.deadline, there.keep_within)
+        return there.fetched(x)
 
     def _polish(self, seen: _Lowest, x: Array, effort: Effort) -> None:
         """Follow L-BFGS from the better of the start and the end of the mini-batches."""
@@ -183,15 +188,13 @@ class MetricSearch(PointSearch):
         left = self.deadline.left
         return None if left is None else share * left
 
-    def _batches(self, rows: int) -> Iterator[Array]:
-        """Yield the numbers of rows for mini-batches, each row once in a pass."""
-        size = self._batch_rows(rows)
-        while True:
-            order = self.rng.permutation(rows)
-            if rows <= size:
-                yield order
-            for first in range(0, rows - size + 1, size):
-                yield order[first : first + size]
+
+def mini_batches(shuffled: Callable[[], Any], rows: int, size: int) -> Iterator[Any]:
+    """Yield the numbers of rows for mini-batches, each row at most once in a pass; `shuffled` orders all of them anew."""
+    while True:
+        order = shuffled()
+        for first in range(0, max(rows - size, 0) + 1, size):
+            yield order[first : first + size]
 
 
 class _Lowest:
