@@ -185,6 +185,16 @@ def test_a_time_limit_leaves_a_model(noisy_moons):
     assert small.model_.metric is not None
 
 
+def test_a_short_time_limit_leaves_out_sizes_on_the_way_and_reaches_the_last():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20))
+    y = np.argmax(X[:, :6] ** 2, axis=1)
+    reducer = Slim(metric="both", time_limit=1.5)
+    small = SlimSVC(100, trainer=None, reducer=reducer, random_state=0).fit(X, y)
+    assert small.path_.sizes[-1] == 100
+    assert len(small.path_) < 8
+
+
 def test_a_model_with_a_metric_is_followed(noisy_moons):
     X, y = noisy_moons
     large = SlimSVC(12, trainer=None, gamma=0.5, reducer=quick(), random_state=0).fit(X, y)

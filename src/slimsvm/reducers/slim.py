@@ -26,6 +26,9 @@ from .drift import better_on_neighbours
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and the choice between them
 METRICS = ("fixed", *KINDS, "auto")
+#: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
+#: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
+FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,12 @@ class Slim(Reducer):
         """Yield models with a learned metric; the smallest begin with the fixed one, which tries several initial points."""
         objectives, schedule = self._objectives(task, model), self.schedule
         compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else 0
-        fixed = self._search(task, max(schedule.several_starts_up_to, compare_at), objectives[0], deadline)
+        first = deadline.share(FIRST_SECONDS)
+        fixed = self._search(task, max(schedule.several_starts_up_to, compare_at), objectives[0], first)
         search = self._metric_search(task, objectives[0], deadline, kind)
         for size in sizes:
+            if size < sizes[-1] and deadline.used > MOST_ON_THE_WAY:
+                continue
             if size <= schedule.several_starts_up_to or compare_at:
                 fixed.grow(size, self._steps(size, task.goal.outputs), all_rows=False, last=False)
             if compare_at and size >= compare_at:
@@ -159,7 +165,7 @@ class Slim(Reducer):
                 search = with_objective(search, fixed.objective)
             if size <= schedule.several_starts_up_to:
                 search.adopt(fixed.model)
-            search.learn(size, last=size == sizes[-1])
+            search.learn(size, last=size == sizes[-1], share=size / sizes[-1])
             yield search.model, search.name
             if deadline.over or search.model.size < size:
                 break

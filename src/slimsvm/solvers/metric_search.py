@@ -19,6 +19,10 @@ from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
 
+#: the share of the time left that a model on the way would get if it had the size asked for, and the least share of that.
+#: More: better models on the way, less time for the last one
+WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
+
 
 @dataclass(frozen=True)
 class Learning:
@@ -118,13 +122,16 @@ class MetricSearch(PointSearch):
         logs = (np.clip(np.log(part), -limit, limit) for part in (model.factors, model.widths))
         self.parameters = Parameters(points, np.vstack([model.bias, model.coef]), *logs)
 
-    def learn(self, size: int, *, last: bool) -> None:
-        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way."""
+    def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
+        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way.
+
+        `share` is the size as a share of the last one. Models on the way get time in proportion.
+        """
         missing = size - self.parameters.points.shape[0]
         if missing > 0:
             self.parameters = grown(self.parameters, self._new_points(missing, self.model.on(self.task.rows)))
         rows = np.arange(self.task.rows.n) if last else self._enough_rows(self.parameters.points.size)
-        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort())
+        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share))
 
     def finish(self) -> None:
         """Go on with all rows for some passes at a lower rate."""
@@ -141,8 +148,11 @@ class MetricSearch(PointSearch):
         batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
         return Effort(batches, self.learning.rate, self.learning.steps, (0.6, 0.6))
 
-    def _way_effort(self) -> Effort:
-        return Effort(self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.03, 0.02))
+    def _way_effort(self, share: float) -> Effort:
+        seconds = WAY_SECONDS * max(share, LEAST_SHARE)
+        return Effort(
+            self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.6 * seconds, 0.4 * seconds)
+        )
 
     # Descent.
 
