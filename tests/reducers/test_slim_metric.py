@@ -202,6 +202,25 @@ def test_a_model_with_a_metric_is_followed(noisy_moons):
     assert small.model_.size == 3
 
 
+def test_a_class_of_few_rows_is_learned_too():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(300, 3)), [[4.0, 4.0, 0.0], [4.1, 4.0, 0.0], [4.0, 4.1, 0.0]]])
+    y = np.repeat(["many", "few"], [300, 3])
+    small = SlimSVC(6, trainer=None, reducer=quick(), class_weight="balanced", random_state=0).fit(X, y)
+    assert (small.predict(X[300:]) == "few").all()
+    assert np.mean(small.predict(X[:300]) == "many") > 0.9
+
+
+def test_points_of_too_many_features_to_move_with_a_metric():
+    X = csr_array(np.eye(30))
+    X = csr_array((X.data, X.indices * 70_000, X.indptr), shape=(30, 2_100_000))
+    y = np.arange(30) % 2
+    with pytest.raises(ValueError, match=r"metric='both' moves 8 points of 2100000 features .* give metric='fixed'"):
+        SlimSVC(8, trainer=None, gamma=1.0, reducer=quick(), random_state=0).fit(X, y)
+    small = SlimSVC(8, trainer=None, gamma=1.0, reducer=quick("auto"), random_state=0).fit(X, y)
+    assert small.model_.metric is None
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -99,8 +99,7 @@ def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, ki
     assert value == pytest.approx(host(x)[0], rel=1e-9)
     np.testing.assert_allclose(gradient, host(x)[1], atol=1e-9)
     host.keep_within(x)
-    moved = there.zeros() + there.on.send(x, np.float64)
-    found = there.on_batch(moved, there.on.send(batch, np.int64))
+    found = there.on_batch(there.sent(x), there.on.send(batch, np.int64))
     np.testing.assert_allclose(there.fetched(found), host.on_batch(x, batch), atol=1e-9)
     assert loss.rows.meter.evaluations == 2 * (40 + 4) * 4
 
@@ -114,7 +113,7 @@ def test_a_device_keeps_logarithms_within_their_bounds(device):
     )
     x = 5.0 * np.random.default_rng(1).normal(size=host.origin.size)
     there = loss.at_home
-    moved = there.on.send(x, np.float64)
+    moved = there.sent(x)
     there.keep_within(moved)
     host.keep_within(x)
     np.testing.assert_allclose(there.fetched(moved), x, atol=1e-12)
@@ -128,8 +127,35 @@ def test_float32_batches_of_large_work_have_nearly_the_same_gradient(monkeypatch
     assert there.coarse.dtype == np.float32
     x, batch = 0.1 * np.random.default_rng(1).normal(size=host.origin.size), np.arange(20)
     expected = host.on_batch(x, batch)
-    found = there.fetched(there.on_batch(there.on.send(x, np.float64), there.on.send(batch, np.int64)))
+    found = there.fetched(there.on_batch(there.sent(x), there.on.send(batch, np.int64)))
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_host_has_float32_batches_of_large_work_too(monkeypatch):
+    problem = Problem()
+    exact, batch = problem.loss(), np.arange(20)
+    x = 0.1 * np.random.default_rng(1).normal(size=exact.origin.size)
+    expected = exact.on_batch(x, batch)
+    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+    coarse = problem.loss(rows=HostRows(problem.kernel, problem.X, error=0.0))
+    assert coarse.rows.prepared.values.dtype == np.float64
+    found = coarse.on_batch(x, batch)
+    assert (found != expected).any()
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(coarse(x)[1], exact(x)[1], atol=1e-12)  # all rows keep their precision
+    near = coarse.cheapest_near(x)
+    assert near == coarse.on_coarse_rows
+    np.testing.assert_allclose(near(x)[1], exact(x)[1], atol=1e-5)
+    assert exact.cheapest_near(x) is exact
+
+
+def test_rows_far_out_keep_their_precision_on_all_rows(monkeypatch):
+    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+    problem = Problem()
+    problem.X[::2] += 1e5
+    loss = problem.loss(rows=HostRows(problem.kernel, problem.X))
+    x = np.zeros(loss.origin.size)
+    assert loss.cheapest_near(x) is loss
 
 
 def test_kernels_other_than_rbf_have_their_loss_by_backpropagation():

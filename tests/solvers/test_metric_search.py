@@ -11,7 +11,7 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.rows.homes import open_rows
-from slimsvm.solvers.metric_search import Effort, Learning, MetricSearch, mini_batches, spread, with_objective
+from slimsvm.solvers.metric_search import Effort, Learning, MetricSearch, MiniBatches, spread, with_objective
 from slimsvm.solvers.point_search import Objective, Schedule
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
@@ -183,7 +183,7 @@ def test_a_device_finds_the_model_of_the_host(q):
 
 @pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4]), (10, 10, [10]), (3, 8, [3])])
 def test_a_pass_has_each_row_at_most_once(rows, size, sizes):
-    batches = mini_batches(lambda: np.random.default_rng(0).permutation(rows), rows, size)
+    batches = MiniBatches(lambda rng: rng.permutation(rows), rows, size, np.random.default_rng(0))
     for _ in range(2):
         found = [next(batches) for _ in sizes]
         assert [batch.size for batch in found] == sizes

@@ -31,17 +31,14 @@ class ArrayMetricLosses:
         narrow = self.on.plain_float32 and is_large_work(rows.n, m, d)
         self.coarse = self.on.converted(rows.held, FLOAT32) if narrow else rows.held
         self.ends = np.cumsum([m * d, (m + 1) * q, d, m])
-        self.origin, self.units = self._sent(problem.origin), self._sent(problem.units)
-        self.lowest, self.highest = (self._sent(bound) for bound in _bounds(problem, int(self.ends[1])))
+        self.origin, self.units = self.sent(problem.origin), self.sent(problem.units)
+        self.lowest, self.highest = (self.sent(bound) for bound in _bounds(problem, int(self.ends[1])))
         sides = np.hstack([problem.low, problem.high, problem.weights[:, None]])
         self.sides = self.on.send(sides, self.coarse.dtype)
 
-    def _sent(self, array: Array) -> Any:
-        return self.on.send(array, self.on.sum_dtype)
-
-    def zeros(self) -> Any:
-        """Return the vector of the start."""
-        return self.on.zeros((self.problem.origin.size,), self.on.sum_dtype)
+    def sent(self, x: Array) -> Any:
+        """Return a vector of the host on the device."""
+        return self.on.send(x, self.on.sum_dtype)
 
     def shuffled(self, rng: np.random.Generator) -> Any:
         """Return the numbers of all rows in random order."""
@@ -69,7 +66,7 @@ class ArrayMetricLosses:
         """Return the loss and its gradient on all rows."""
         problem, on, rows = self.problem, self.on, self.rows
         m, d, _ = problem.sizes
-        model, totals = _Model(self, self._sent(x), rows.held.dtype, rows.value_dtype(rows.held)), list[Any]()
+        model, totals = _Model(self, self.sent(x), rows.held.dtype, rows.value_dtype(rows.held)), list[Any]()
         unit = problem.total * problem.outputs**2
 
         def work(some: slice) -> None:

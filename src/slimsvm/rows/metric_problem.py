@@ -35,8 +35,8 @@ class MetricProblem:
 class MetricLosses(Protocol):
     """The loss with its vector in the home of the rows."""
 
-    def zeros(self) -> Any:
-        """Return the vector of the start."""
+    def sent(self, x: Array) -> Any:
+        """Return a vector of the host in the home; that of the start is 0."""
 
     def shuffled(self, rng: np.random.Generator) -> Any:
         """Return the numbers of all rows in random order."""
@@ -60,3 +60,11 @@ class HasMetricLosses(Protocol):
 
     def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
         """Return the loss of a problem on these rows; None for kernels whose gradient `backpropagate` alone has."""
+
+
+@runtime_checkable
+class HasCoarseRows(Protocol):
+    """A home whose rows can be had in float32 where its own precision is higher."""
+
+    def coarse(self) -> Any:
+        """Return the rows in float32, for a search whose noise is larger than its rounding."""

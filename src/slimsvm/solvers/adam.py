@@ -29,31 +29,53 @@ class AdamSettings:
     seconds: float | None = None
 
 
+@dataclass
+class Moments:
+    """A descent as it stands: the vector, the running means of the gradient and of its square, and the steps taken.
+
+    The vectors may be on a device. Then no step waits for their numbers, and the device's queue is full at all times.
+    """
+
+    x: Any
+    mean: Any
+    square: Any
+    steps: int = 0
+
+    @classmethod
+    def at(cls, x: Any) -> Moments:
+        """Return a descent that begins at a vector."""
+        return cls(x + 0.0, 0.0 * x, 0.0 * x)
+
+
 def adam(
     gradient: Callable[[Any], Any],
-    start: Any,
+    start: Moments,
     settings: AdamSettings,
     deadline: Deadline,
     within: Callable[[Any], None] | None = None,
+    watch: Callable[[Moments], None] | None = None,
 ) -> Any:
-    """Return where a descent from `start`, a vector, ends. `within` brings a vector back into its bounds, in place.
+    """Return the vector at which a descent ends, which changes in place.
 
-    The vector may be on a device. Then no step waits for its numbers, and the device's queue is full at all times.
+    `within` brings a vector back into its bounds, in place. `watch` sees the descent before each step.
     """
-    x, mean, square = start + 0.0, 0.0 * start, 0.0 * start
-    move = partial(_move_on_host, np.empty(start.shape)) if isinstance(start, np.ndarray) else _move_on_device
+    now = start
+    move = partial(_move_on_host, np.empty(now.x.shape)) if isinstance(now.x, np.ndarray) else _move_on_device
     begun = perf_counter()
-    for step in range(1, settings.steps + 1):
+    for step in range(now.steps + 1, settings.steps + 1):
         share = step / settings.steps
         if settings.seconds is not None:
             share = max(share, (perf_counter() - begun) / settings.seconds)
         if share > 1 or deadline.over:
             break
+        if watch is not None:
+            watch(now)
         rate = settings.rate * 0.5 * (1 + np.cos(np.pi * share)) * np.sqrt(1 - SQUARE**step) / (1 - MEAN**step)
-        move(x, mean, square, gradient(x), float(rate))
+        move(now.x, now.mean, now.square, gradient(now.x), float(rate))
         if within is not None:
-            within(x)
-    return x
+            within(now.x)
+        now.steps = step
+    return now.x
 
 
 def _move_on_host(work: Array, x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:

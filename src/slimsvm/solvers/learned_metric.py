@@ -9,19 +9,24 @@ instead. `pull` keeps factors and widths near 1 where rows do not say otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ..goals.demands import Demands
+from ..keeping import Saved
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from ..rows.metric_problem import HasMetricLosses, MetricLosses, MetricProblem
+from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
+from ..rows.precision import is_large_work
 from ..rows.protocol import Rows
 
 #: what is learned besides points and coefficients: whether factors, whether widths
 KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
+#: rows on which float32 is compared with their own precision, and the share of the loss by which it may differ
+COMPARED, HARDLY = 8192, 1e-4
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,17 @@ class Parameters:
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """The parts, in the order of a vector."""
         return self.points, self.theta, self.log_factors, self.log_widths
+
+    def state(self) -> dict[str, Array]:
+        """Return the parts as a keeper takes them."""
+        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
+
+    @classmethod
+    def restored(cls, saved: Saved, d: int, q: int) -> Parameters:
+        """Return a model from a state, for so many features and outputs."""
+        points = saved.array("points", None, d)
+        m = points.shape[0]
+        return cls(points, saved.array("theta", m + 1, q), saved.array("log_factors", d), saved.array("log_widths", m))
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,8 @@ class MetricLoss:
         self.ends = np.cumsum([part.size for part in start.arrays])
         self.origin = np.concatenate([part.ravel() for part in start.arrays])
         self.limit = float(np.log(bound))
+        pays = is_large_work(rows.n, *start.points.shape) and isinstance(rows, HasCoarseRows)
+        self.coarse: Rows = rows.coarse() if pays else rows  # type: ignore[attr-defined]
         self.at_home = self._at_home()
 
     def _at_home(self) -> MetricLosses:
@@ -112,9 +130,9 @@ class MetricLoss:
         )
         return self.rows.metric_losses(problem) or self
 
-    def zeros(self) -> Array:
-        """Return the vector of the start."""
-        return np.zeros(self.origin.size)
+    def sent(self, x: Array) -> Array:
+        """Return a vector of the host in the home of this loss, the host."""
+        return x
 
     def shuffled(self, rng: np.random.Generator) -> Array:
         """Return the numbers of all rows in random order."""
@@ -156,8 +174,23 @@ class MetricLoss:
 
     def on_batch(self, x: Array, batch: Array) -> Array:
         """Return the gradient on some of the rows, which estimates that on all of them."""
-        total = self.total * batch.size / self.rows.n
-        return self._on(x, self.rows.subset(batch), self.demands[batch], self.weights[batch], total)[1]
+        return self._on_some(x, self.coarse, batch)[1]
+
+    def on_coarse_rows(self, x: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient on all rows in float32."""
+        return self._on(x, self.coarse, self.demands, self.weights, self.total)
+
+    def cheapest_near(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
+        """Return the loss on all rows in float32 where that hardly differs at x, otherwise in their own precision."""
+        if self.at_home is not self or self.coarse is self.rows:
+            return self
+        some = np.arange(0, self.rows.n, -(-self.rows.n // COMPARED))
+        exact, coarse = (self._on_some(x, rows, some)[0] for rows in (self.rows, self.coarse))
+        return self.on_coarse_rows if abs(coarse - exact) <= HARDLY * exact else self
+
+    def _on_some(self, x: Array, rows: Rows, some: Array) -> tuple[float, Array]:
+        total = self.total * some.size / self.rows.n
+        return self._on(x, rows.subset(some), self.demands[some], self.weights[some], total)
 
     def _on(self, x: Array, rows: Rows, demands: Demands, weights: Array, total: float) -> tuple[float, Array]:
         model, unit = self.at(x), total * self.outputs**2
