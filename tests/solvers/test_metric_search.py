@@ -224,6 +224,7 @@ def test_spread_is_the_standard_deviation_and_0_of_constants(form):
         ({"passes": -1}, "passes must be a number of at least 0, not -1"),
         ({"rate": float("nan")}, "rate must be a number of at least 0, not nan"),
         ({"pull": "strong"}, "pull must be a number of at least 0, not 'strong'"),
+        ({"time_for_steps": 1.5}, "must be shares of at most 1, not 0.6 and 1.5"),
         ({"bound": 1.0}, r"bound must be a number above 1, not 1\.0"),
         ({"batches": 0}, "batches must be at least 1"),
         ({"smallest_batch": 9, "largest_batch": 8}, "smallest_batch a number from 1 to largest_batch"),

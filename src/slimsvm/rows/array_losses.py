@@ -21,6 +21,9 @@ from .precision import is_large_work
 if TYPE_CHECKING:
     from .array import ArrayRows
 
+#: rows of a mini-batch that a GPU has computed before the next one is asked for, and the batches of a pass all the same
+GPU_BATCH, GPU_BATCHES = 1 << 15, 8
+
 
 class ArrayMetricLosses:
     """`MetricLosses` on a device. Mini-batches of large work are float32, whose rounding is less than their noise."""
@@ -33,6 +36,7 @@ class ArrayMetricLosses:
         self.ends = np.cumsum([m * d, (m + 1) * q, d, m])
         self.origin, self.units = self.sent(problem.origin), self.sent(problem.units)
         self.lowest, self.highest = (self.sent(bound) for bound in _bounds(problem, int(self.ends[1])))
+        self.least_batch = min(GPU_BATCH, rows.n // GPU_BATCHES) if self.on.is_gpu else 1
         sides = np.hstack([problem.low, problem.high, problem.weights[:, None]])
         self.sides = self.on.send(sides, self.coarse.dtype)
 

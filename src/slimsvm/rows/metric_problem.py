@@ -35,6 +35,9 @@ class MetricProblem:
 class MetricLosses(Protocol):
     """The loss with its vector in the home of the rows."""
 
+    #: rows of a mini-batch below which a step takes no less time
+    least_batch: int
+
     def sent(self, x: Array) -> Any:
         """Return a vector of the host in the home; that of the start is 0."""
 

@@ -87,6 +87,8 @@ class MetricLoss:
     `decay` and `pull` are already divided by the sum of all weights, so that the loss on some rows estimates that on all.
     """
 
+    least_batch = 1
+
     def __init__(
         self,
         rows: Rows,

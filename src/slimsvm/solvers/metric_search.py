@@ -44,6 +44,8 @@ class Learning:
         The first rate of Adam, in standard deviations of each feature. It falls to 0 as half a cosine.
     steps : int
         Steps of L-BFGS on all rows after the mini-batches.
+    time_for_batches, time_for_steps : float
+        With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
         Mini-batches and steps of L-BFGS for sizes on the way to the one asked for, on a subsample of the rows.
     finish : float
@@ -63,6 +65,8 @@ class Learning:
     largest_batch: int = 8192
     rate: float = 0.05
     steps: int = 100
+    time_for_batches: float = 0.6
+    time_for_steps: float = 0.6
     way_batches: int = 1000
     way_steps: int = 30
     finish: float = 0.25
@@ -73,6 +77,11 @@ class Learning:
     def __post_init__(self) -> None:
         for setting in fields(self):
             check_at_least_zero(setting.name, getattr(self, setting.name))
+        if max(self.time_for_batches, self.time_for_steps) > 1:
+            raise ValueError(
+                "time_for_batches and time_for_steps must be shares of at most 1, not "
+                f"{self.time_for_batches!r} and {self.time_for_steps!r}"
+            )
         if not self.bound > 1:
             raise ValueError(f"bound must be a number above 1, not {self.bound!r}")
         if not 1 <= self.smallest_batch <= self.largest_batch or self.batches < 1:
@@ -187,7 +196,8 @@ class MetricSearch(PointSearch):
 
     def _last_effort(self, rows: int) -> Effort:
         batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
-        return Effort(batches, self.learning.rate, self.learning.steps, (0.6, 0.6))
+        shares = self.learning.time_for_batches, self.learning.time_for_steps
+        return Effort(batches, self.learning.rate, self.learning.steps, shares)
 
     def _finish_effort(self) -> Effort:
         whole, share = self._last_effort(self.task.rows.n), self.learning.finish
@@ -230,7 +240,8 @@ class MetricSearch(PointSearch):
         if "batches_ended" in saved.state:
             return saved.array("batches_ended", loss.origin.size)
         there, settings = loss.at_home, AdamSettings(effort.batches, effort.rate, self._seconds(effort.shares[0]))
-        batches = MiniBatches(there.shuffled, loss.rows.n, self._batch_rows(loss.rows.n), self.rng)
+        size = max(self._batch_rows(loss.rows.n), there.least_batch)
+        batches = MiniBatches(there.shuffled, loss.rows.n, size, self.rng)
         now = Moments.at(there.sent(np.zeros(loss.origin.size)))
         if "batches" in saved.state:
             batches.restore(saved.part("batches"))
