@@ -211,14 +211,13 @@ def test_a_class_of_few_rows_is_learned_too():
     assert np.mean(small.predict(X[:300]) == "many") > 0.9
 
 
-def test_points_of_too_many_features_to_move_with_a_metric():
-    X = csr_array(np.eye(30))
-    X = csr_array((X.data, X.indices * 70_000, X.indptr), shape=(30, 2_100_000))
-    y = np.arange(30) % 2
-    with pytest.raises(ValueError, match=r"metric='both' moves 8 points of 2100000 features .* give metric='fixed'"):
-        SlimSVC(8, trainer=None, gamma=1.0, reducer=quick(), random_state=0).fit(X, y)
-    small = SlimSVC(8, trainer=None, gamma=1.0, reducer=quick("auto"), random_state=0).fit(X, y)
-    assert small.model_.metric is None
+def test_points_of_too_many_features_to_move_with_a_metric(noisy_moons):
+    X, y = noisy_moons
+    learning = replace(QUICK, most_numbers=47)
+    with pytest.raises(ValueError, match=r"metric='both' moves 6 points of 8 features .* give metric='fixed'"):
+        SlimSVC(6, trainer=None, reducer=replace(quick(), learning=learning), random_state=0).fit(csr_array(X), y)
+    auto = replace(quick("auto"), learning=learning)
+    assert SlimSVC(6, trainer=None, reducer=auto, random_state=0).fit(csr_array(X), y).model_.metric is None
 
 
 @pytest.mark.parametrize(
