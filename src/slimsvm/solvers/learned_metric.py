@@ -22,11 +22,14 @@ from ..metric import Metric
 from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
 from ..rows.precision import is_large_work
 from ..rows.protocol import Rows
+from .whitening import Whitening
 
 #: what is learned besides points and coefficients: whether factors, whether widths
 KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
 #: rows on which float32 is compared with their own precision, and the share of the loss by which it may differ
 COMPARED, HARDLY = 8192, 1e-4
+#: rows at least and at most by which curvature is estimated: four for each point. More: better directions, more time
+CURVATURE_ROWS = 4096, 16384
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,18 @@ class MetricLoss:
         some = np.arange(0, self.rows.n, -(-self.rows.n // COMPARED))
         exact, coarse = (self._on_some(x, rows, some)[0] for rows in (self.rows, self.coarse))
         return self.on_coarse_rows if abs(coarse - exact) <= HARDLY * exact else self
+
+    def whitened(self, x: Array) -> Whitening:
+        """Return variables for a descent from x in which the curvature by coefficients is about 1, by a sample of rows."""
+        model = self.at(x)
+        count = int(np.clip(4 * model.points.shape[0], *CURVATURE_ROWS))
+        some = np.arange(0, self.rows.n, -(-self.rows.n // count))
+        rows, weights = self.rows.subset(some), self.weights[some]
+        K = rows.product(rows.outward(model.points), np.eye(model.points.shape[0]), self.metric(model))
+        D = np.hstack([np.ones((some.size, 1)), K])
+        unmet = float(np.mean(self.demands[some].residual(D @ model.theta) != 0))
+        curvature = (2 * unmet / max(float(weights.sum()), 1e-300)) * (D.T @ (weights[:, None] * D))
+        return Whitening.of(x, slice(int(self.ends[0]), int(self.ends[1])), curvature + 2 * self.decay * np.eye(D.shape[1]))
 
     def _on_some(self, x: Array, rows: Rows, some: Array) -> tuple[float, Array]:
         total = self.total * some.size / self.rows.n

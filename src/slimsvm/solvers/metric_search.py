@@ -232,7 +232,7 @@ class MetricSearch(PointSearch):
         x = self._by_batches(loss, effort, saved)
         self.keeper.keep({"model": loss.start.state(), "batches_ended": x})
         seen = _Lowest(loss.cheapest_near(x), np.zeros(x.size))
-        self._polish(seen, x, effort)
+        self._polish(loss, seen, x, effort)
         self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
 
     def _by_batches(self, loss: MetricLoss, effort: Effort, saved: Saved) -> Array:
@@ -262,14 +262,21 @@ class MetricSearch(PointSearch):
             )
         return there.fetched(x)
 
-    def _polish(self, seen: _Lowest, x: Array, effort: Effort) -> None:
-        """Follow L-BFGS from the better of the start and the end of the mini-batches."""
+    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: Effort) -> None:
+        """Follow L-BFGS from the better of the start and the end of the mini-batches, with whitened coefficients."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
-        if effort.steps:
-            settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
-            descend(seen, seen.x, settings, deadline)
+        if not effort.steps:
+            return
+        variables = loss.whitened(seen.x)
+
+        def value_and_gradient(u: Array) -> tuple[float, Array]:
+            value, gradient = seen(variables.at(u))
+            return value, variables.carried(gradient)
+
+        settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
+        descend(value_and_gradient, np.zeros(x.size), settings, deadline)
 
     def _seconds(self, share: float) -> float | None:
         """Return a share of the time left; None without a deadline."""
