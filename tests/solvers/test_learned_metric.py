@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import make_kernel
+from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
@@ -79,14 +80,18 @@ def test_every_home_has_the_same_loss(device):
     np.testing.assert_allclose(gradient, expected[1], atol=1e-9)
 
 
-DEVICES = ["array_api_strict", "torch:cpu"]
+DEVICES = [
+    "array_api_strict",
+    "torch:cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not has_torch_device("cuda"), reason="no CUDA GPU")),
+]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("q", [1, 3])
 def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, kind, q):
-    pytest.importorskip(device.partition(":")[0])
+    pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
     problem = Problem(q)
     loss, host = (
         problem.loss(kind, open_rows(problem.kernel, problem.X, device=device), bound=1.2),
@@ -106,7 +111,7 @@ def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, ki
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_device_keeps_logarithms_within_their_bounds(device):
-    pytest.importorskip(device.partition(":")[0])
+    pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
     problem = Problem()
     loss, host = (
         problem.loss("scales", rows, bound=1.2) for rows in (open_rows(problem.kernel, problem.X, device=device), None)
