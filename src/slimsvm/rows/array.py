@@ -172,13 +172,16 @@ class ArrayRows(GivenRows):
 
     # Kernel values.
 
-    def evaluator(self, B: Held, dtype: np.dtype | None = None) -> Callable[[Held], Any]:
-        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default."""
+    def evaluator(self, B: Held, dtype: np.dtype | None = None, *, summed: bool = False) -> Callable[[Held], Any]:
+        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default.
+
+        Values that are only `summed` may be above 1 by as much as rounding allows, which saves a pass over the tile.
+        """
         xp, kernel, on = self.backend.xp, self.kernel, self.backend
         if isinstance(kernel, RBF):
             norms = B.norms[:, None]
             right = xp.concat([2 * B.values, xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
-            return lambda A: xp.exp(xp.clip(on.cast(A.lifted @ right, dtype or B.dtype), max=0.0))
+            return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
         if isinstance(kernel, InnerKernel):
             return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
         return lambda A: kernel.values(A.values, B.values, xp)
@@ -193,7 +196,7 @@ class ArrayRows(GivenRows):
     def _product(self, A: Held, B: Held, V: Array) -> Array:
         on, dtype = self.backend, self.value_dtype(A)
         sums = FLOAT32 if dtype == FLOAT32 and self.error >= FLOAT32_SUMS else on.sum_dtype
-        weights, values, out = on.send(V, sums), self.evaluator(B, dtype), on.empty((self.n, V.shape[1]), sums)
+        weights, values, out = on.send(V, sums), self.evaluator(B, dtype, summed=True), on.empty((self.n, V.shape[1]), sums)
 
         def work(some: slice) -> None:
             out[some, :] = on.cast(values(A.part(some)), sums) @ weights

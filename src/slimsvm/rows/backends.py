@@ -123,6 +123,12 @@ class Backend:
     def _type(self, dtype: np.dtype) -> Any:
         return getattr(self.xp, dtype.name)
 
+    def exp(self, exponents: Any, *, at_most_1: bool) -> Any:
+        """Return exp of a new array, in its memory where the library can; `at_most_1` takes positive exponents as 0."""
+        if self.is_torch:
+            return (exponents.clamp_(max=0.0) if at_most_1 else exponents).exp_()
+        return self.xp.exp(self.xp.clip(exponents, max=0.0) if at_most_1 else exponents)
+
     def take(self, array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns, of a device array."""
         return self.xp.take(array, self.send(index, np.int64), axis=axis)
