@@ -35,8 +35,9 @@ WRITTEN_OUT = 1 << 33
 CENTRE_ROWS = 256
 #: the error of kernel values above which float32 sums of them are precise enough: they add as much as errors of 1e-6 would
 FLOAT32_SUMS = 2e-6
-#: rows in a working set on a GPU, where products with all rows take longer to start than to compute
-GPU_WORKING_SET = 4096
+#: rows in a working set on a GPU for this many rows and more: fewer rounds pay where each one computes for so many rows.
+#: With fewer rows, pair steps on a block that the host's caches cannot hold take longer than the rounds that it saves
+GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
 
 
 class ArrayRows(GivenRows):
@@ -65,7 +66,7 @@ class ArrayRows(GivenRows):
         if not np.isfinite(self.held.radius):
             raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
         self.dtype = self.value_dtype(self.held)
-        self.working_set = GPU_WORKING_SET if backend.is_gpu else GivenRows.working_set
+        self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
         self._cache: RowCache | None = None
 
     @property

@@ -77,7 +77,13 @@ class Backend:
 
     def send(self, array: Array, dtype: np.dtype | type) -> Any:
         """Return a copy of a host array on the device."""
-        own = np.ascontiguousarray(array, dtype=dtype) if self.is_gpu else np.array(array, dtype=dtype, order="C")
+        if not self.is_gpu:
+            return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+        own = np.ascontiguousarray(array, dtype=dtype)
+        if self.is_torch and own.flags.writeable:
+            import torch
+
+            return torch.from_numpy(own).to(self.device)  # torch.asarray makes a copy on the host first
         return self.xp.asarray(own, device=self.device)
 
     def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
