@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels import KERNELS, RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from . import precision
@@ -187,6 +187,23 @@ class ArrayRows(GivenRows):
             return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
         return lambda A: kernel.values(A.values, B.values, xp)
 
+    def diagonal(self) -> Array:
+        """Return k(x_i, x_i) for each row; a kernel function is called on the device, as everywhere else."""
+        if not isinstance(self.kernel, Custom):
+            return super().diagonal()
+        self.meter.add(self.n)
+        values = [self.evaluator(one)(one) for one in (self.held.part(slice(i, i + 1)) for i in range(self.n))]
+        return np.array([float(value[0, 0]) for value in values])
+
+    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
+        """Return K(A, B) in float64 for a few points; a kernel function is called on the device, as everywhere else."""
+        if not isinstance(self.kernel, Custom):
+            return super().among(A, B, placed=placed)
+        B = A if B is None else B
+        self.meter.add(A.shape[0] * B.shape[0])
+        left, right = (self.backend.points(points, self.held.dtype).values for points in (A, B))
+        return self.backend.fetch(self.kernel.values(left, right, self.backend.xp))
+
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
@@ -329,9 +346,9 @@ def _check(kernel: Kernel, given: Given, backend: Backend) -> None:
     """Raise ValueError for kernels without an array form and for sparse rows that are far too many to write out."""
     if not kernel.portable:
         possible = sorted(name for name, kind in KERNELS.items() if kind.portable)
-        what = f"the {kernel.name} kernel works" if kernel.name in KERNELS else "a kernel function works"
         raise ValueError(
-            f"{what} on host arrays only, not on device {backend.name!r}; use device='cpu', or a kernel of {possible}"
+            f"the {kernel.name} kernel works on host arrays only, not on device {backend.name!r}; "
+            f"use device='cpu', or a kernel of {possible}"
         )
     if issparse(given.X) and given.n * given.d > WRITTEN_OUT:
         raise ValueError(
