@@ -71,20 +71,25 @@ class SpanRows(HostRows):
     def _with(self, directions: Array, most: int) -> SpanRows:
         """Return the same rows with more directions, without those that are in the span already."""
         directions = np.asarray(directions, dtype=self.basis.dtype)
-        length = np.linalg.norm(directions)
+        least = OUTSIDE * float(np.linalg.norm(directions))
         with one_blas_thread():  # sums of threads differ in the last digit
-            rest = self._outside(directions)
-            squares, axes = np.linalg.eigh(rest.T @ rest)
-            longest = np.argsort(-squares)[:most]
-            longest = longest[squares[longest] > np.square(OUTSIDE * length)]
-            new = np.linalg.qr(self._outside(np.linalg.qr(rest @ axes[:, longest])[0]))[0]
-        values = np.hstack([self.prepared.values, self.whole.prepared.values @ new])
+            new = _orthonormal(self._outside(directions), least, most)
+            new = _orthonormal(self._outside(new), 0.5, most)  # again, since rounding left some of the span
+            values = np.hstack([self.prepared.values, self.whole.prepared.values @ new])
         return SpanRows(self.whole, np.hstack([self.basis, new]), values)
 
     def _outside(self, directions: Array) -> Array:
-        """Return the part of directions outside the span; taken twice, since rounding leaves some of the span."""
-        once = directions - self.basis @ (self.basis.T @ directions)
-        return once - self.basis @ (self.basis.T @ once)
+        """Return the part of directions outside the span."""
+        return directions - self.basis @ (self.basis.T @ directions)
+
+
+def _orthonormal(directions: Array, least: float, most: int) -> Array:
+    """Return an orthonormal basis of directions: their principal axes, the `most` longest of those longer than `least`."""
+    wide = directions.astype(np.float64, copy=False)
+    squares, axes = np.linalg.eigh(wide.T @ wide)
+    chosen = np.argsort(-squares)[:most]
+    chosen = chosen[squares[chosen] > np.square(least)]
+    return directions @ (axes[:, chosen] / np.sqrt(squares[chosen])).astype(directions.dtype)
 
 
 def in_no_span(rows: HostRows) -> SpanRows:
