@@ -47,7 +47,7 @@ class Slim(Reducer):
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
 
     Points of sparse rows with many features, such as text, move in the span of few directions, along which rows fall short
-    of their targets (`solvers.linear_span`); the gradients of the largest model's points are then added to the span. With
+    of their targets (`solvers.linear_span`); the gradients of the chosen model's points are then added to the span. With
     `Schedule(wide=features)` they move in all features, which takes many times as long. `Schedule.most_features` keeps the
     main features of such points alone, as CSR.
 

@@ -73,7 +73,7 @@ class Schedule:
     span_rounds, span_directions : int
         Rounds that find the first directions of the span, and the directions that a round or a widening adds at most.
     widenings, widened_steps : int
-        How often the gradients of the largest model's points are added to the span, and the descent steps after each time.
+        How often the gradients of the chosen model's points are added to the span, and the descent steps after each time.
         More: a lower loss, nearer to that of the plain form, in more time.
     """
 
@@ -162,7 +162,7 @@ class PointSearch:
         self.features = task.rows.main_features(schedule.most_features) if features is None else features
         self.home = task.rows if self.features is None else task.rows.on_features(self.features)
         self.span = self.home.spanned(schedule.wide)  # None where points move in all features
-        self.widened = 0  # times that the span of the largest model was widened
+        self.widened = schedule.widenings  # times that the span was widened; `refine` begins anew
         self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
@@ -231,12 +231,14 @@ class PointSearch:
         self._descend(start, theta, steps, all_rows)
 
     def refine(self, model: Expansion, steps: int) -> None:
-        """Go on from a model for some steps on all rows."""
+        """Go on from a model for some steps on all rows, and in a wider span."""
         self._set_decay(model.size)
+        self.widened = 0 if steps else self.schedule.widenings
         if self.span is not None:
             self._move_in(self.span.including(model.points))
         start = self.rows.inward(model.points)
         self._descend(start, np.vstack([model.bias, model.coef]), steps, all_rows=True)
+        self._widen()
 
     def best_objective(self, objectives: Sequence[Objective], steps: int) -> PointSearch:
         """Return the search under the objective with the lowest validation error after some steps from here.
@@ -306,9 +308,6 @@ class PointSearch:
         rows = self._enough_rows(points.size)
         if all_rows or rows.size == self.rows.n:
             self.points, self.found = self._descend_on_all(points, theta, steps)
-            if all_rows and steps:
-                self.widened = 0
-                self._widen()
             return
         loss = self._loss_on_subsample(rows)
         loss.theta = theta
