@@ -47,7 +47,10 @@ class Slim(Reducer):
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.
 
-    Points of sparse rows with many features have the main ones alone (`Schedule.most_features`), as CSR.
+    Points of sparse rows with many features, such as text, move in the span of few directions, along which rows fall short
+    of their targets (`solvers.linear_span`); the gradients of the chosen model's points are then added to the span. With
+    `Schedule(wide=features)` they move in all features, which takes many times as long. `Schedule.most_features` keeps the
+    main features of such points alone, as CSR.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
@@ -349,7 +352,7 @@ class _PathRun:
         return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
 
     def _restore(self, saved: Saved) -> None:
-        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.rows.d
+        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
         self.search = self.search.under(self._objective(search))
         self.search.restore(search)
         for each in saved.parts("made"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,6 +23,9 @@ from .precision import FLOAT32_ERROR, Given, Prepared, copied_rows, narrow, plai
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
+
+if TYPE_CHECKING:
+    from .span import SpanRows
 
 
 class HostRows(GivenRows):
@@ -107,6 +111,13 @@ class HostRows(GivenRows):
         if not self.prepared.sparse:
             raise ValueError("points of some features alone need sparse rows, and these are dense")
         return NarrowRows(self, features)
+
+    def spanned(self, wide: int) -> SpanRows | None:
+        """Return the rows for points of a span, an empty one at first; None unless they are sparse with many features."""
+        from .span import in_no_span
+
+        able = self.prepared.sparse and self.d > wide and isinstance(self.kernel, InnerKernel)
+        return in_no_span(self) if able else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
         """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""
