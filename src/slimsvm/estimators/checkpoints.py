@@ -23,7 +23,7 @@ from scipy.sparse import issparse
 
 from ..checks import check_positive
 from ..files.container import entry_of, pack_file, unpack_file, write_whole
-from ..keeping import Keeper, State
+from ..keeping import Keeper, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
 from ..text import short
@@ -99,9 +99,11 @@ class Checkpoint:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Save all states at the end of a `with` block, whichever way it ends."""
+        """Save all states at the end of a `with` block, whichever way it ends; name the file of a state that is refused."""
         try:
             yield
+        except StateError as error:
+            raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error
         finally:
             self.write()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..files.container import write_together
 from ..kernels import Matrix
+from ..text import short
 from ..tradeoffs.arguments import checked_rows
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.rows import Row, finished, last_study, settings_of
@@ -108,9 +109,16 @@ def make_study(
             f"these are not the data of the trade-off: their fingerprint is {found}, and its rows say "
             f"{rows[-1]['fingerprint']} ({rows[-1]['data']}). Give the same rows, labels and test rows, or run it again"
         )
-    test_size = float(settings_of(rows[-1]).get("test_size", 0.25))
-    split = split_rows(X, y, test, test_size, rows[0]["seed"])
+    split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"])
     return Study(rows, result, split, _method(rows, method), title or rows[-1]["data"])
+
+
+def _test_size(row: Row) -> float:
+    """Return the share of the rows that was kept for testing."""
+    found = settings_of(row).get("test_size", 0.25)
+    if not isinstance(found, float) or not 0 < found < 1:
+        raise ValueError(f"the settings of the trade-off have the test_size {short(found)}, which is no share of the rows")
+    return found
 
 
 def _method(rows: Sequence[Row], wanted: str | None) -> str:
