@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES 64 /* columns of a sparse tile, and rows of a panel */
+#define LANES 64   /* columns of a sparse tile, and rows of a panel */
+#define COLUMNS 16 /* outputs that kernel values are multiplied with at a time */
 
 /* A kernel by its number and parameters. */
 enum { LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2 };
@@ -40,6 +41,21 @@ typedef struct {
     double linear, quadratic;
 } Line;
 
+/* The function ssyrk of BLAS: C <- alpha A A' + beta C. */
+typedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *);
+
+/* Kernel values K of n rows in lines of m, `stride` apart, to sum up; `square`, `lines` (of `block` rows) and `changed` (of
+ * n) are work space. */
+typedef struct {
+    const float *K;
+    ptrdiff_t n, m, stride;
+    const double *weights;
+    Ssyrk syrk;
+    ptrdiff_t block;
+    float *square, *lines;
+    ptrdiff_t *changed;
+} Squares;
+
 typedef struct {
     const char *name;
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
@@ -67,6 +83,10 @@ typedef struct {
                       const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
+    void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *);
+    void (*solve_factored)(const double *, ptrdiff_t, double *);
+    void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, double *, ptrdiff_t);
+    void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
 } Build;
 
 const Build *best_build(void);

@@ -12,6 +12,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
@@ -46,6 +47,16 @@ cdef extern from "core.h" nogil:
         const double *weights
         double linear
         double quadratic
+    ctypedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *) noexcept nogil
+    ctypedef struct Squares:
+        const float *K
+        ptrdiff_t n, m, stride
+        const double *weights
+        Ssyrk syrk
+        ptrdiff_t block
+        float *square
+        float *lines
+        ptrdiff_t *changed
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
@@ -76,12 +87,18 @@ cdef extern from "core.h" nogil:
                           const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
-    const int LANES
+        void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *) noexcept nogil
+        void (*solve_factored)(const double *, ptrdiff_t, double *) noexcept nogil
+        void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, double *,
+                              ptrdiff_t) noexcept nogil
+        void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
+    const int LANES, COLUMNS
     const Build *best_build()
 
 cdef const Build *build = best_build()
 
 SPARSE_LANES = LANES
+OUTPUT_COLUMNS = COLUMNS
 
 
 def instruction_set():
@@ -696,3 +713,97 @@ def line_moves(const double[:, ::1] low, const double[:, ::1] high, const double
                         linear[k], quadratic[k])
             lengths[k] = build.line_minimum(&line, n, 1.0, precision, steps)
             sums[k] = build.line_move(&line, n, lengths[k], &outputs[going[k], 0], &residual[going[k], 0], &switched[k])
+
+
+
+def knows_ssyrk(object capsule):
+    """Return whether a capsule of scipy.linalg.cython_blas holds ssyrk as it is called here; its name is its signature."""
+    number = "__pyx_t_5scipy_6linalg_11cython_blas_s *"
+    signature = f"void (char *, char *, int *, int *, {number}, {number}, int *, {number}, {number}, int *)"
+    return PyCapsule_GetName(capsule).decode() == signature
+
+
+cdef Ssyrk ssyrk_of(object capsule) except NULL:
+    if not knows_ssyrk(capsule):
+        raise ValueError(f"not a ssyrk of this kind: {capsule!r}")
+    return <Ssyrk>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+cdef Py_ssize_t line_stride(const float[:, :] K) except -1:
+    """How far apart the lines of kernel values are; there must be some, each in one piece."""
+    if K.shape[0] == 0 or K.shape[1] == 0 or K.strides[1] != sizeof(float) or K.strides[0] % <Py_ssize_t>sizeof(float):
+        raise ValueError(f"kernel values of {K.shape[0]} rows and {K.shape[1]} points, not in lines")
+    return K.strides[0] // <Py_ssize_t>sizeof(float)
+
+
+def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
+    """out[c, i] <- sum_j K[i, j] V[j, c], with the outputs c of V in groups of COLUMNS: (groups, m, COLUMNS)."""
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = out.shape[0], stride = line_stride(K), group, out_stride
+    same(V.shape[1], m)
+    same(V.shape[2], COLUMNS)
+    same(out.shape[1], n)
+    if q == 0 or q > V.shape[0] * COLUMNS or out.strides[1] != sizeof(double):
+        raise ValueError(f"{q} outputs of {V.shape[0] * COLUMNS}, not in lines")
+    out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
+    with nogil:
+        for group in range((q + COLUMNS - 1) // COLUMNS):
+            build.times_columns(&K[0, 0], n, m, stride, &V[group, 0, 0], min(q - group * COLUMNS, <Py_ssize_t>COLUMNS),
+                                &out[group * COLUMNS, 0], out_stride)
+
+
+def back(const float[:, :] K, const double[:, :] W, float[::1] space, double[:, ::1] out):
+    """out[c, j] <- sum_i W[c, i] K[i, j], where most of W is 0; `space` holds a line of K."""
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], stride = line_stride(K), c
+    same(W.shape[1], n)
+    same(out.shape[0], W.shape[0])
+    same(out.shape[1], m)
+    same(space.shape[0], m)
+    if W.strides[1] != sizeof(double):
+        raise ValueError("weights are not in lines")
+    with nogil:
+        for c in range(W.shape[0]):
+            build.back_line(&K[0, 0], n, m, stride, &W[c, 0], &space[0], &out[c, 0])
+
+
+def update_curvatures(object ssyrk, const float[:, :] K, const double[::1] weights, const Py_ssize_t[::1] outputs,
+                      const double[:, ::1] residual, unsigned char[:, ::1] active, unsigned char[::1] known,
+                      double[:, :, ::1] values, ptrdiff_t[::1] changed, float[::1] space):
+    """Bring sums of w d d' over the rows with a residual up to date, d = (1, k_1 .. k_m), in lower triangles.
+
+    `outputs` are the numbers of the sums, each with a line of `residual`. `active` are the rows that are in the sums so far,
+    where these are `known`. `changed` and `space` are work space; `ssyrk` is a capsule of scipy.linalg.cython_blas.
+    """
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = active.shape[0], s = m + 1, k
+    cdef Squares squares
+    for size in (residual.shape[1], weights.shape[0], active.shape[1], changed.shape[0]):
+        same(size, n)
+    for size in (known.shape[0], values.shape[0]):
+        same(size, q)
+    same(residual.shape[0], outputs.shape[0])
+    same(values.shape[1], s)
+    same(values.shape[2], s)
+    if space.shape[0] < s * (s + 1):
+        raise ValueError(f"work space of {space.shape[0]} numbers for {m} points")
+    for k in range(outputs.shape[0]):
+        if not 0 <= outputs[k] < q:
+            raise ValueError(f"output {outputs[k]} of {q}")
+    squares = Squares(&K[0, 0], n, m, line_stride(K), &weights[0], ssyrk_of(ssyrk), space.shape[0] // s - s, &space[0],
+                      &space[s * s], &changed[0])
+    with nogil:
+        for k in range(outputs.shape[0]):
+            build.update_curvature(&squares, &residual[k, 0], &active[outputs[k], 0], known[outputs[k]],
+                                   &values[outputs[k], 0, 0])
+            known[outputs[k]] = 1
+
+
+def solve_factored(const double[:, :, ::1] factors, double[:, ::1] right):
+    """right[k] <- (L L')^-1 right[k] for each lower Cholesky factor L."""
+    cdef Py_ssize_t s = right.shape[1], k
+    same(factors.shape[0], right.shape[0])
+    same(factors.shape[1], s)
+    same(factors.shape[2], s)
+    if s == 0:
+        return
+    with nogil:
+        for k in range(right.shape[0]):
+            build.solve_factored(&factors[k, 0, 0], s, &right[k, 0])

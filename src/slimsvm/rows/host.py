@@ -32,7 +32,7 @@ class HostRows(GivenRows):
     the form of tiles, where they have it already.
     """
 
-    outputs_at_once = 16
+    outputs_at_once = 8
 
     def __init__(
         self,

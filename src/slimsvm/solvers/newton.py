@@ -21,9 +21,9 @@ from .._core import core
 from ..goals.demands import Demands
 from ..keeping import Saved
 from ..kernels import Array
-from ..rows.protocol import Against
+from ..rows.protocol import Against, Curvatures
 from ..rows.threads import blocks, one_blas_thread
-from .curvature import MANY, KeptFactors, RunningCurvature, factor_definite, solve_factored
+from .curvature import MANY, KeptFactors, factor_definite, solve_factored
 
 #: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
 RIDGE = 1e-7
@@ -99,24 +99,24 @@ class IntervalSquares:
         *,
         start: Array | None = None,
         outputs: Array | None = None,
-        curvatures: list[RunningCurvature] | None = None,
+        curvatures: Curvatures | None = None,
         factors: KeptFactors | None = None,
     ) -> Fitted:
         """Return the best coefficients from `start` on (0 by default), whose outputs are K @ coef + bias.
 
-        `curvatures`, one for each output, carry their sums from one call to the next where points only grow in number.
+        `curvatures` of all outputs carry their sums from one call to the next where points only grow in number.
         `factors` carry the factors of curvatures to the next call, whose points have moved a little.
         Outputs are fitted a few at a time, side by side in threads, and the same few for any number of threads.
         """
         q = self.low.shape[0]
         theta = np.zeros((R.shape[0], q)) if start is None else start.copy()
-        curvatures = curvatures or [RunningCurvature() for _ in range(q)]
+        curvatures = curvatures or against.running_curvatures(q)
         factors = factors or KeptFactors()
         with one_blas_thread():  # many small products
             outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
-                _Run(self, some, against, R, theta[:, some], lines[some], curvatures[some], factors)
+                _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
                 for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # as even as can be
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
@@ -125,7 +125,11 @@ class IntervalSquares:
 
     def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
-        return -2 * self.weights[:, None] * self.demands.residual(outputs)
+        lines = outputs.T  # as low and high lie in memory
+        slopes = np.clip(lines, self.low, self.high)
+        slopes -= lines
+        slopes *= -2 * self.weights
+        return slopes.T
 
 
 class _Run:
@@ -139,7 +143,7 @@ class _Run:
         R: Array,
         theta: Array,
         outputs: Array,
-        curvatures: list[RunningCurvature],
+        curvatures: Curvatures,
         factors: KeptFactors,
     ) -> None:
         self.first, self.factors = some.start, factors
@@ -163,15 +167,29 @@ class _Run:
         """Return the Newton step of each of some outputs, (m + 1, k); `number` have gone before."""
         missing = self.weights * self.residual[going]
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.stack([self._solve(c, number, g) for c, g in zip(going, gradient.T, strict=True)], axis=1)
+        return solve_factored(self._factors_for(going, number), gradient.T).T
 
-    def _solve(self, c: int, number: int, gradient: Array) -> Array:
-        """Return the step of one output."""
-        factor = self.factors.get(self.first + c, self.R.shape[0], number)
-        if factor is None:
-            factor = factor_definite(self._curvature(c))
+    def _factors_for(self, going: Array, number: int) -> Array:
+        """Return the Cholesky factor of each output's curvature, new or kept, (k, m + 1, m + 1)."""
+        size = self.R.shape[0]
+        kept = [self.factors.get(self.first + c, size, number) for c in going]
+        new = np.array([factor is None for factor in kept])
+        if new.all():
+            return self._new_factors(going)
+        factors = np.empty((going.size, size, size))
+        if new.any():
+            factors[new] = self._new_factors(going[new])
+        for place in np.flatnonzero(~new):
+            factors[place] = kept[place]
+        return factors
+
+    def _new_factors(self, going: Array) -> Array:
+        """Return the factors of curvatures on the rows that fall short now."""
+        sums = self.curvatures.at(self.first + going, self.residual[going], self.weights)
+        factors = factor_definite(sums + self.R)
+        for c, factor in zip(going, factors, strict=True):
             self.factors.keep(self.first + c, factor)
-        return solve_factored(factor, gradient)
+        return factors
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
@@ -179,11 +197,6 @@ class _Run:
             return self.against.back(missing.T)
         short = [np.flatnonzero(each) for each in missing]
         return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
-
-    def _curvature(self, c: int) -> Array:
-        """Return the curvature of an output on the rows that fall short now."""
-        active = self.residual[c] != 0
-        return self.curvatures[c].at(self.against, active, np.flatnonzero(active), self.weights) + self.R
 
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
         """Take each output's step as far as the loss falls; return about how much the next step can gain.
