@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rich.cells import cell_len
 from sklearn.datasets import load_iris
 
 from slimsvm import report, tradeoff
@@ -45,6 +46,7 @@ RUNS: dict[str, Any] = {"methods": ["nystroem", "bsgd"], "budgets": [2, 4], "see
 @cache
 def files() -> dict[str, bytes]:
     """Return the rows of a small trade-off and its models, by their names."""
+    cell_len("水")  # rich loads its table of characters when it meets the first that needs it
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         tradeoff(X, y, file=folder / "mutant.csv", name="iris", **RUNS)
@@ -98,7 +100,7 @@ def _use(path: Path) -> None:
     for row in found.rows:
         found.model(row)
     with redirect_stdout(io.StringIO()):
-        show_tradeoff("íris", found)  # rich has tables of characters that it loads when it meets the first
+        show_tradeoff("iris", found)
     answer(partial(_page, X=X, y=y, output=path.with_name("page.html"), force=True), found)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fits of few rows

@@ -356,10 +356,13 @@ class _PathRun:
         search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.rows.d
         self.search = self.search.under(self._objective(search))
         self.search.restore(search)
-        for each in saved.parts("made"):
+        made = saved.parts("made")
+        if len(made) > len(self.sizes):
+            raise StateError(f"{len(made)} models of {len(self.sizes)} sizes")
+        for each, size in zip(made, self.sizes, strict=False):
             points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
-            if coef.shape[0] != points.shape[0]:
-                raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]}")
+            if not coef.shape[0] == points.shape[0] <= size:
+                raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
             self.made.append((model, self._objective(each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
