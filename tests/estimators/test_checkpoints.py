@@ -334,6 +334,7 @@ HOSTILE = {
         "each row once",
     ),
     "coefficients of other points": ("slim", entry("search", "found", "theta", to=np.zeros((9, 1))), "points and coeff"),
+    "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
     "more models than sizes": ("slim", lambda part, _: part.update(made=part["made"] * 99), "models of"),
     "an objective of the file's own": ("slim", entry("search", "objective", to="\x1b[31m" * 99), "unknown objective"),
 }
@@ -357,3 +358,14 @@ def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch)
     with pytest.warns(match="SMO stopped at max_iter"):
         found = estimator.fit(rows, labels)
     assert found.status_ is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
+def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
+    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim")
+    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    header.pop("arrays")
+    header["checkpoint"]["seed"] = seed
+    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="'seed'"):
+        estimator.fit(rows, labels)

@@ -7,11 +7,15 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC, load, save
 from slimsvm.files import container, datasets
 from slimsvm.files.datasets import read_data
+from slimsvm.kernels import RBF
+from slimsvm.rows.precision import Prepared
+from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
 
 X, y = load_iris(return_X_y=True)
 
@@ -81,3 +85,22 @@ def test_models_and_checkpoints_hold_the_arrays_that_they_claim(tmp_path, factor
     (tmp_path / "state").write_bytes(claiming(state, factor))
     with pytest.raises(ValueError, match=r"checkpoint .*state'.*not where the sizes of the arrays put it"):
         SlimSVC(checkpoint=tmp_path / "state").fit(X, y)
+
+
+def test_points_of_billions_of_features_take_no_place_for_each():
+    features = 2**31 - 1
+    X = csr_array((np.ones(4, np.float32), ([0, 1, 2, 2], [0, 5, 7, features - 1])), shape=(3, features))
+    model = SlimSVC(gamma=1.0).fit(X, [0, 1, 1])
+    few = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]], np.float32)
+    expected = SlimSVC(gamma=1.0).fit(few, [0, 1, 1]).decision_function(few)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("features", "kind"), [(10**4, PanelTiles), (MOST_PLACES // 4, PanelTiles), (2**25, WideTiles)])
+def test_the_places_of_features_are_limited(features, kind):
+    X = csr_array((np.ones(3, np.float32), ([0, 1, 2], [0, 5, 9])), shape=(3, features))
+    rows = Prepared(X, np.ones(3), None)
+    tiles = make_tiles(RBF(1.0), rows, rows)
+    assert type(tiles) is kind
+    expected = np.where(np.eye(3), 1.0, np.exp(-2.0))
+    np.testing.assert_allclose(tiles.values(slice(0, 3), slice(0, 3)), expected, rtol=1e-5)

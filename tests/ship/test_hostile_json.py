@@ -164,3 +164,10 @@ def test_mutated_contents_raise_value_error_or_run(seed, layout, tmp_path):
             JavaScriptExporter().render(artefact, "m")
         except ValueError as error:
             assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_whole_numbers_beyond_those_of_the_machine_are_numbers(document, tmp_path):
+    document["kernel"]["coef0"] = 10**30
+    artefact = read(document, tmp_path)
+    with pytest.raises(ValueError, match="float32"):
+        CExporter("float32").render(artefact, "m")

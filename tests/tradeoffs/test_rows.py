@@ -122,6 +122,8 @@ def test_models_lie_in_the_folder_beside_the_rows(file, cell):
         ("seed", "1.0"),
         ("error", "0_1"),
         ("us", "much"),
+        ("error", "inf"),
+        ("se", "1e300"),
         ("path", "2:0.5 4"),
         ("path", "2:0.5 x:0.5"),
     ],
@@ -147,3 +149,8 @@ def test_settings_of_a_file_may_be_anything(file, settings, tmp_path):
     else:
         with pytest.raises(ValueError, match=r"test_size .*, which is no share of the rows"):
             report(found, X, Y, tmp_path / "page.html")
+
+
+def test_names_of_methods_may_be_long(file, tmp_path):
+    found = read_tradeoff(with_cell(file, "method", "9" * 400))
+    assert [path.name for path in report(found, X, Y, tmp_path / "page.html")] == ["page.html", "page.md"]

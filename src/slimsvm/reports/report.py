@@ -25,6 +25,8 @@ from .page import render
 
 #: bytes of the page at most
 LARGEST_PAGE = 1_450_000
+#: characters of the data's and the method's names in names of files, which may have 255 of them
+LONGEST_NAME = 60
 
 
 def report(
@@ -143,7 +145,8 @@ def with_models(study: Study) -> dict[str, Any]:
             for point in points:
                 model = models[key_of(point)]
                 if model is not None and (point.method == study.method) == mine:
-                    name = f"{data['stem']}-{re.sub('[^A-Za-z0-9]', '_', point.method)}-{point.budget or 'all'}"
+                    method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
+                    name = f"{data['stem']}-{method}-{point.budget or 'all'}"
                     hold.load(key_of(point), name, model, makers)
     return data | {"models": hold.files}
 
@@ -156,4 +159,4 @@ def _distance(study: Study, point: Any) -> float:
 
 def stem_of(title: str) -> str:
     """Return a name for files."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", Path(title).stem).strip("-") or "model"
+    return re.sub(r"[^A-Za-z0-9_]+", "-", Path(title).stem).strip("-")[:LONGEST_NAME] or "model"

@@ -223,6 +223,8 @@ class BatchPerceptron:
         self.responses.values, self.sums = saved.array("responses", n, 1), saved.array("sums", 2, n)
         heights = np.split(saved.array("heights", sum(sizes)), np.cumsum(sizes)[:-1])
         levels = tuple(saved.array("levels", len(sizes), finite=False).tolist())
+        if self.root and not all((h <= level).any() for h, level in zip(heights, levels, strict=True)):
+            raise StateError("a group of rows none of which is under water")
         surface = WaterSurface(levels, Covered(*saved.array("covered", 2, finite=False).tolist()))
         self.last = Iterate(saved.array("coef", n), self.values, heights, surface)
 

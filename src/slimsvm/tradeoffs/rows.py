@@ -26,8 +26,9 @@ def _whole(cell: str) -> int:
 
 
 def _real(cell: str) -> float:
+    """Return a time or an error; NaN stands for one that is not known."""
     number = strict_number(cell)
-    if number is None:
+    if number is None or abs(number) > MOST:
         raise ValueError
     return number
 
