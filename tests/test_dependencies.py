@@ -1,4 +1,4 @@
-"""What the package imports, pyproject.toml declares: as a dependency at the top of modules, within functions as an extra."""
+"""Packages that are imported are declared: as dependencies at the top of modules, as extras within functions."""
 
 import ast
 import re

@@ -98,7 +98,9 @@ def test_points_of_billions_of_features_take_no_place_for_each():
 
 @pytest.mark.parametrize(("features", "kind"), [(10**4, PanelTiles), (MOST_PLACES // 4, PanelTiles), (2**25, WideTiles)])
 def test_the_places_of_features_are_limited(features, kind):
-    X = csr_array((np.ones(3, np.float32), ([0, 1, 2], [0, 5, 9])), shape=(3, features))
+    X = csr_array(
+        (np.ones(3, np.float32), np.array([0, 5, 9], np.int32), np.arange(4, dtype=np.int32)), shape=(3, features)
+    )
     rows = Prepared(X, np.ones(3), None)
     tiles = make_tiles(RBF(1.0), rows, rows)
     assert type(tiles) is kind

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from slimsvm import report
-from slimsvm.tradeoffs import open_data, read_rows, read_tradeoff, tradeoff
+from slimsvm.tradeoffs import open_data, read_rows, read_tradeoff, smallest_good, tradeoff
 from slimsvm.tradeoffs.datasets import DATASETS
 from slimsvm.tradeoffs.rows import last_study, settings_of
 
@@ -154,3 +154,8 @@ def test_settings_of_a_file_may_be_anything(file, settings, tmp_path):
 def test_names_of_methods_may_be_long(file, tmp_path):
     found = read_tradeoff(with_cell(file, "method", "9" * 400))
     assert [path.name for path in report(found, X, Y, tmp_path / "page.html")] == ["page.html", "page.md"]
+
+
+def test_a_run_without_a_budget_is_no_choice_among_budgets(file):
+    rows = read_rows(with_cell(with_cell(file, "budget", ""), "validation_error", "0.5"))
+    assert smallest_good(rows, "nystroem") is None
