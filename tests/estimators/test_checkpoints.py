@@ -282,7 +282,7 @@ def test_moons_by_name(tmp_path):
 def hostile(state, die, path, name):
     """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
     estimator, rows, labels, saves = FITS[name]
-    die(saves[0])
+    die(saves[-1])
     with pytest.raises(Killed):
         saving(estimator, path).fit(rows, labels)
     die(10**9)
@@ -333,10 +333,18 @@ HOSTILE = {
         entry("run", "orders", 0, "order", to=np.zeros(1, np.int64)),
         "each row once",
     ),
-    "coefficients of other points": ("slim", entry("search", "found", "theta", to=np.zeros((9, 1))), "points and coeff"),
+    "coefficients of other points": (
+        "slim, no full model",
+        entry("search", "found", "theta", to=np.zeros((9, 3))),
+        "points and coeff",
+    ),
     "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
-    "more models than sizes": ("slim", lambda part, _: part.update(made=part["made"] * 99), "models of"),
-    "an objective of the file's own": ("slim", entry("search", "objective", to="\x1b[31m" * 99), "unknown objective"),
+    "more models than sizes": ("slim, no full model", lambda part, _: part.update(made=part["made"] * 99), "models of"),
+    "an objective of the file's own": (
+        "slim, no full model",
+        entry("search", "objective", to="\x1b[31m" * 99),
+        "unknown objective",
+    ),
 }
 
 
@@ -362,7 +370,7 @@ def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
 def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
-    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim")
+    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim, no full model")
     header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
     header.pop("arrays")
     header["checkpoint"]["seed"] = seed
