@@ -16,6 +16,7 @@ from slimsvm.estimators import checkpoints
 from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS, Slim
+from slimsvm.solvers import smo
 from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import TRAINERS
@@ -295,3 +296,103 @@ def test_moons_by_name(tmp_path):
     """A path may be a str, and is made absolute when the fit begins."""
     rows, labels = make_moons(60, random_state=0)
     assert SlimSVC(checkpoint=str(tmp_path / "state")).fit(rows, labels).status_ is Status.CONVERGED
+
+
+def hostile(state, die, path, name):
+    """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
+    estimator, rows, labels, saves = FITS[name]
+    die(saves[-1])
+    with pytest.raises(Killed):
+        saving(estimator, path).fit(rows, labels)
+    die(10**9)
+    header, arrays = checkpoints.unpack_file(path.read_bytes())
+    header.pop("arrays")
+    part = next(iter(header["checkpoint"]["states"].values()))
+    state(part, arrays)
+    path.write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    return saving(estimator, path), rows, labels
+
+
+def entry(*names, to):
+    """Set an entry of a state; an array's entry sets its first number, another array replaces it."""
+
+    def change(part, arrays):
+        for name in names[:-1]:
+            part = part[name]
+        value = part[names[-1]]
+        if not isinstance(value, dict) or value.keys() != {"array"}:
+            part[names[-1]] = to
+        elif isinstance(to, np.ndarray):
+            arrays[value["array"]] = to
+        else:
+            arrays[value["array"]].ravel()[0] = to
+
+    return change
+
+
+HOSTILE = {
+    "alpha is NaN": ("smo, rounds", entry("alpha", to=np.nan), "numbers in 'alpha'"),
+    "alpha below 0": ("smo, rounds", entry("alpha", to=-1.0), "outside of their bounds"),
+    "alpha beyond C": ("smo, rounds", entry("alpha", to=10.1), "outside of their bounds"),
+    "alpha of float32": ("smo, rounds", entry("alpha", to=np.zeros(700, np.float32)), "type float64"),
+    "responses beyond all": ("smo, rounds", entry("responses", to=1e200), "numbers in 'responses'"),
+    "rows that are not there": ("smo, rounds", entry("working", to=700), "rows in 'working'"),
+    "negative steps": ("smo, rounds", entry("steps", to=-1), "'steps' that is not between 0"),
+    "more steps than numbers": ("smo, rounds", entry("steps", to=10**30), "'steps' that is not between 0"),
+    "no count of rounds": ("smo, rounds", entry("rounds", to=float("nan")), "no 'rounds'"),
+    "truth for a number": ("smo, rounds", entry("best", to=True), "no 'best'"),
+    "a number beyond all": ("smo, rounds", entry("best", to=10**400), "'best' beyond all"),
+    "never idle": ("smo, rounds", entry("idle", to=-(10**9)), "'idle' that is not between -1"),
+    "a generator that draws zeros": ("sbp", entry("run", "rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
+    "a generator of another kind": ("sbp", entry("run", "rng", "bit_generator", to="MT19937"), "no generator"),
+    "an order that leaves out rows": ("sbp", entry("run", "orders", to=[]), "0 orders for 2 groups"),
+    "a place beyond the order": ("sbp", entry("run", "orders", 0, "at", to=10**6), "'at' that is not between 0"),
+    "a row twice in the order": (
+        "sbp",
+        entry("run", "orders", 0, "order", to=np.zeros(1, np.int64)),
+        "each row once",
+    ),
+    "coefficients of other points": (
+        "slim, no full model",
+        entry("search", "found", "theta", to=np.zeros((9, 3))),
+        "points and coeff",
+    ),
+    "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
+    "more models than sizes": ("slim, no full model", lambda part, _: part.update(made=part["made"] * 99), "models of"),
+    "an objective of the file's own": (
+        "slim, no full model",
+        entry("search", "objective", to="\x1b[31m" * 99),
+        "unknown objective",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_path):
+    name, state, words = HOSTILE[case]
+    estimator, rows, labels = hostile(state, die, tmp_path / "state", name)
+    with pytest.raises(ValueError, match=words) as told:
+        estimator.fit(rows, labels)
+    assert f"cannot go on from the checkpoint '{tmp_path / 'state'}'" in str(told.value)
+    assert "\x1b" not in str(told.value)
+    assert not hasattr(estimator, "model_")
+
+
+def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch):
+    monkeypatch.setattr(smo, "MOST_STEPS", 1)
+    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
+    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
+    with pytest.warns(match="SMO stopped at max_iter"):
+        found = estimator.fit(rows, labels)
+    assert found.status_ is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
+def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
+    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim, no full model")
+    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    header.pop("arrays")
+    header["checkpoint"]["seed"] = seed
+    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="'seed'"):
+        estimator.fit(rows, labels)

@@ -155,3 +155,119 @@ def test_a_handle_multiplies_with_any_number_of_outputs(outputs, share):
 def test_sizes_that_do_not_fit_are_refused(K, V, out):
     with pytest.raises(ValueError, match=r"\d"):
         core.times(K, V, out)
+
+
+FLOATS = {"K": np.ones((3, 2), np.float32), "V": np.ones((1, 2, 16), np.float32), "out": np.empty((1, 3))}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_products_take_float32_kernel_values_and_nothing_else(name):
+    wrong = FLOATS | {name: FLOATS[name].astype(np.int32)}
+    with pytest.raises(ValueError, match="dtype mismatch"):
+        core.times(**wrong)
+    with pytest.raises(ValueError, match=r"\d"):
+        core.times(**FLOATS | {name: None})
+
+
+def test_lines_between_two_numbers_are_refused():
+    """Offsets of lines are counted in whole numbers; those of a view of records need not be such."""
+    records = np.zeros((4, 3), np.dtype([("number", "f8"), ("more", "i4")]))
+    lines = np.lib.stride_tricks.as_strided(records["number"], (4, 1), (12, 8))[::-1]
+    with pytest.raises(ValueError, match="4 outputs of 16, not in lines"):
+        core.times(np.ones((1, 2), np.float32), np.ones((1, 2, 16), np.float32), lines)
+
+
+@pytest.mark.parametrize(
+    ("K", "W", "space", "out"),
+    [
+        (np.ones((0, 2), np.float32), np.ones((1, 0)), np.empty(2, np.float32), np.empty((1, 2))),
+        (np.ones((3, 0), np.float32), np.ones((1, 3)), np.empty(0, np.float32), np.empty((1, 0))),
+        (np.ones((3, 2), np.float32), np.ones((1, 4)), np.empty(2, np.float32), np.empty((1, 2))),
+        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(1, np.float32), np.empty((1, 2))),
+        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(2, np.float32), np.empty((2, 2))),
+        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(2, np.float32), np.empty((1, 3))),
+        (np.ones((3, 2), np.float32), np.ones((1, 6))[:, ::2], np.empty(2, np.float32), np.empty((1, 2))),
+        (np.ones((2, 3), np.float32).T, np.ones((1, 3)), np.empty(2, np.float32), np.empty((1, 2))),
+        (None, None, None, None),
+    ],
+)
+def test_back_refuses_sizes_that_do_not_fit(K, W, space, out):
+    with pytest.raises(ValueError, match=r"\d|lines"):
+        core.back(K, W, space, out)
+
+
+def curvature_arguments(**changed):
+    """Two sums of five rows and two points, one of which is brought up to date."""
+    given = {
+        "ssyrk": ssyrk(),
+        "K": np.ones((5, 2), np.float32),
+        "weights": np.ones(5),
+        "outputs": np.array([1]),
+        "residual": np.ones((1, 5)),
+        "active": np.zeros((2, 5), np.uint8),
+        "known": np.zeros(2, np.uint8),
+        "values": np.zeros((2, 3, 3)),
+        "changed": np.zeros(5, np.intp),
+        "space": np.zeros(99, np.float32),
+    }
+    return given | changed
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"K": np.ones((4, 2), np.float32)},
+        {"K": np.ones((0, 2), np.float32), "weights": np.ones(0), "residual": np.ones((1, 0))},
+        {"K": np.ones((5, 0), np.float32)},
+        {"K": np.ones((5, 2), np.float32, order="F")},
+        {"weights": np.ones(4)},
+        {"outputs": np.array([2])},
+        {"outputs": np.array([0, 1])},
+        {"residual": np.ones((1, 4))},
+        {"active": np.zeros((1, 5), np.uint8)},
+        {"active": np.zeros((2, 4), np.uint8)},
+        {"known": np.zeros(1, np.uint8)},
+        {"values": np.zeros((2, 3, 2))},
+        {"values": np.zeros((2, 2, 3))},
+        {"changed": np.zeros(4, np.intp)},
+        {"space": np.zeros(11, np.float32)},
+        {"ssyrk": None},
+        *(
+            {name: None}
+            for name in ("K", "weights", "outputs", "residual", "active", "known", "values", "changed", "space")
+        ),
+        *({name: np.zeros((2, 5), np.complex128)} for name in ("K", "residual", "active")),
+    ],
+    ids=str,
+)
+def test_sums_refuse_what_does_not_fit(changed):
+    core.update_curvatures(**curvature_arguments())
+    with pytest.raises(ValueError, match=r"."):
+        core.update_curvatures(**curvature_arguments(**changed))
+
+
+def test_no_sum_is_asked_for():
+    values = np.full((2, 3, 3), 7.0)
+    core.update_curvatures(**curvature_arguments(outputs=np.empty(0, np.intp), residual=np.empty((0, 5)), values=values))
+    assert (values == 7.0).all()
+
+
+@pytest.mark.parametrize(
+    ("factors", "right"),
+    [
+        (np.ones((2, 3, 3)), np.ones((1, 3))),
+        (np.ones((1, 3, 2)), np.ones((1, 3))),
+        (np.ones((1, 2, 3)), np.ones((1, 3))),
+        (np.ones((1, 3, 3), np.float32), np.ones((1, 3))),
+        (None, np.ones((1, 3))),
+        (np.ones((1, 3, 3)), None),
+    ],
+)
+def test_factors_that_do_not_fit_are_refused(factors, right):
+    with pytest.raises(ValueError, match=r"."):
+        core.solve_factored(factors, right)
+
+
+def test_systems_of_no_size_and_no_systems_are_solved():
+    core.solve_factored(np.ones((2, 0, 0)), np.ones((2, 0)))
+    core.solve_factored(np.ones((0, 3, 3)), np.ones((0, 3)))

@@ -12,7 +12,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
@@ -100,6 +100,9 @@ cdef const Build *build = best_build()
 SPARSE_LANES = LANES
 #: numbers of outputs that kernel values can be multiplied with at a time
 OUTPUT_COLUMNS = (8, 16)
+#: rows and points of one product of BLAS, whose sizes are C's int
+cdef enum:
+    MOST_ROWS = 1 << 24
 
 
 def instruction_set():
@@ -716,17 +719,19 @@ def line_moves(const double[:, ::1] low, const double[:, ::1] high, const double
             sums[k] = build.line_move(&line, n, lengths[k], &outputs[going[k], 0], &residual[going[k], 0], &switched[k])
 
 
+cdef bytes NUMBER = b"__pyx_t_5scipy_6linalg_11cython_blas_s *"
+cdef bytes SSYRK = b"void (char *, char *, int *, int *, %b, %b, int *, %b, %b, int *)" % (NUMBER, NUMBER, NUMBER, NUMBER)
+
+
 def knows_ssyrk(object capsule):
-    """Return whether a capsule of scipy.linalg.cython_blas holds ssyrk as it is called here; its name is its signature."""
-    number = "__pyx_t_5scipy_6linalg_11cython_blas_s *"
-    signature = f"void (char *, char *, int *, int *, {number}, {number}, int *, {number}, {number}, int *)"
-    return PyCapsule_GetName(capsule).decode() == signature
+    """Return whether this is a capsule of scipy.linalg.cython_blas with the ssyrk called here; its name is its signature."""
+    return bool(PyCapsule_IsValid(capsule, <const char *>SSYRK))
 
 
 cdef Ssyrk ssyrk_of(object capsule) except NULL:
     if not knows_ssyrk(capsule):
         raise ValueError(f"not a ssyrk of this kind: {capsule!r}")
-    return <Ssyrk>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+    return <Ssyrk>PyCapsule_GetPointer(capsule, <const char *>SSYRK)
 
 
 cdef Py_ssize_t line_stride(const float[:, :] K) except -1:
@@ -742,7 +747,8 @@ def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
     cdef Py_ssize_t out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
     same(V.shape[1], m)
     same(out.shape[1], n)
-    if columns not in OUTPUT_COLUMNS or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double):
+    if (columns not in OUTPUT_COLUMNS or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
+            or out.strides[0] % <Py_ssize_t>sizeof(double)):
         raise ValueError(f"{q} outputs in {V.shape[0]} groups of {columns}, not in lines")
     with nogil:
         for group in range((q + columns - 1) // columns):
@@ -772,7 +778,7 @@ def update_curvatures(object ssyrk, const float[:, :] K, const double[::1] weigh
     `outputs` are the numbers of the sums, each with a line of `residual`. `active` are the rows that are in the sums so far,
     where these are `known`. `changed` and `space` are work space; `ssyrk` is a capsule of scipy.linalg.cython_blas.
     """
-    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = active.shape[0], s = m + 1, k
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], stride = line_stride(K), q = active.shape[0], s = m + 1, block, k
     cdef Squares squares
     for size in (residual.shape[1], weights.shape[0], active.shape[1], changed.shape[0]):
         same(size, n)
@@ -781,13 +787,13 @@ def update_curvatures(object ssyrk, const float[:, :] K, const double[::1] weigh
     same(residual.shape[0], outputs.shape[0])
     same(values.shape[1], s)
     same(values.shape[2], s)
-    if space.shape[0] < s * (s + 1):
+    if m > MOST_ROWS or space.shape[0] < s * (s + 1):
         raise ValueError(f"work space of {space.shape[0]} numbers for {m} points")
     for k in range(outputs.shape[0]):
         if not 0 <= outputs[k] < q:
             raise ValueError(f"output {outputs[k]} of {q}")
-    squares = Squares(&K[0, 0], n, m, line_stride(K), &weights[0], ssyrk_of(ssyrk), space.shape[0] // s - s, &space[0],
-                      &space[s * s], &changed[0])
+    block = min(space.shape[0] // s - s, <Py_ssize_t>MOST_ROWS)
+    squares = Squares(&K[0, 0], n, m, stride, &weights[0], ssyrk_of(ssyrk), block, &space[0], &space[s * s], &changed[0])
     with nogil:
         for k in range(outputs.shape[0]):
             build.update_curvature(&squares, &residual[k, 0], &active[outputs[k], 0], known[outputs[k]],

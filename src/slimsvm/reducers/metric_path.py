@@ -105,7 +105,7 @@ class MetricRun:
         self.search.restore(search)
         kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]
         self.made = [(_read(each, kernel, d, q), each.value("name", str)) for each in saved.parts("made")]
-        self.tried, self.compare_at = int(saved.number("tried")), int(saved.number("compare_at"))
+        self.tried, self.compare_at = saved.count("tried"), saved.count("compare_at")
         self.inside = Saved(saved.state.get("inside"))
 
     def _objective(self, saved: Saved) -> Objective:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..keeping import PartKeeper, Saved
+from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
@@ -19,6 +19,7 @@ from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
 from ..solvers.metric_search import Learning, MetricSearch
 from ..solvers.point_search import Objective, PointSearch, Schedule
+from ..text import short
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
@@ -355,8 +356,13 @@ class _PathRun:
         search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
         self.search = self.search.under(self._objective(search))
         self.search.restore(search)
-        for each in saved.parts("made"):
+        made = saved.parts("made")
+        if len(made) > len(self.sizes):
+            raise StateError(f"{len(made)} models of {len(self.sizes)} sizes")
+        for each, size in zip(made, self.sizes, strict=False):
             points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
+            if not coef.shape[0] == points.shape[0] <= size:
+                raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
             self.made.append((model, self._objective(each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
@@ -367,4 +373,4 @@ class _PathRun:
         for objective in self.objectives:
             if objective.name == name:
                 return objective
-        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")
+        raise StateError(f"the unknown objective {short(name)}")

@@ -116,7 +116,7 @@ class Artefact:
 
 def moderate(values: Array | float) -> bool:
     """Return whether all values are finite and the largest of them is 0 or within MODERATE."""
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = float(np.abs(np.asarray(values, dtype=np.float64)).max(initial=0.0))
     return largest == 0.0 or MODERATE[0] <= largest <= MODERATE[1]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..calibration import CALIBRATIONS, restored
 from ..goals import GOALS, Goal, OneVsOne
-from ..kernels.spec import spec_of
+from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
@@ -95,7 +95,9 @@ def _artefact(document: Any) -> Artefact:
     kernel = dict(_entry(document, "kernel", dict))
     name = _entry(kernel, "name", str)
     del kernel["name"]
-    spec_of(name, "slimsvm")
+    whole = {parameter.name for parameter in spec_of(name, "slimsvm").parameters if parameter.whole}
+    check_parameters(name, kernel)
+    kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may say 1 for 1.0
     classes = _classes(_entry(document, "classes", list))
     points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)

@@ -312,12 +312,12 @@ class MiniBatches:
     def restore(self, saved: Saved) -> None:
         """Go on from a state."""
         restore_rng(self.rng, saved.part("rng"))
-        self._begin(int(saved.number("place")))
+        self._begin(saved.count("place"))
 
 
 def _read_moments(saved: Saved, there: MetricLosses, size: int) -> Moments:
     x, mean, square = (there.sent(saved.array(name, size)) for name in ("x", "mean", "square"))
-    return Moments(x, mean, square, int(saved.number("steps")))
+    return Moments(x, mean, square, saved.count("steps"))
 
 
 class _Lowest:
