@@ -34,6 +34,7 @@ from .reducers import REDUCERS
 from .rows.homes import open_rows
 from .rows.protocol import Meter, Rows
 from .scoring import Scoring
+from .units import NO_UNITS, Units
 
 #: the sizes up to which a tolerance is looked for first; each further search goes four times as far
 FIRST_REACH = 64
@@ -43,6 +44,9 @@ CLOSE = 1 / 8
 IN_DOUBT = 1.0
 #: share of a class's validation rows that may be lost under a tolerance, or one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
+#: the C of squared errors for one of absolute errors, both in units of the targets' spread. Their slopes are equal at a
+#: sixth of the spread, which many errors are near; more: less regularisation of small regressors
+SQUARED_FOR_ABSOLUTE = 3.0
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
 
@@ -79,6 +83,8 @@ class Selection:
     deadline: Deadline = field(default_factory=Deadline)  # when all work must end
     keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
     record: Callable[..., None] = not_recorded
+    squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise it is one over that of targets
+    units: Units = NO_UNITS  # of labels that are values
 
     @property
     def strata(self) -> Array:
@@ -146,8 +152,16 @@ class Selection:
         """Return the validation rows with their labels and weights."""
         labels, scorer = self.labels[validation], None
         if self.scoring is not None:
-            scorer = self.scoring.judge(self.estimator, self.goal, self.X[validation], labels, self.seed)
+            scorer = self._scorer(self.scoring, self.X[validation], labels)
         return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
+
+    def _scorer(self, scoring: Scoring, X: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
+        """Return how a scorer judges models, which sees values as the user has them."""
+        units = self.units
+        if not self.goal.real:
+            return scoring.judge(self.estimator, self.goal, X, labels, self.seed)
+        judged = scoring.judge(self.estimator, self.goal, X, units.outside(labels), self.seed)
+        return lambda model, outputs: judged(units.model_outside(model), units.outside(outputs))
 
     def judged(self, full: Expansion) -> Judgement:
         """Return the validation error of a full model, on the validation rows of all folds."""
@@ -212,15 +226,43 @@ class Selection:
         selection = self.following(full)
         if tolerance is None:
             return selection.best(limit or 1, full)
-        selection._warn_of_rare_classes(tolerance)
-        return selection._smallest(full, limit, tolerance, baseline or self.judged(full))
+        self._warn_of_rare_classes(tolerance)
+        baseline = baseline or self.judged(full)
+        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, baseline))
 
-    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
+    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone.
 
         The largest model is kept unless a smaller one is clearly better. Where that is in doubt after the first fold, all
         folds decide.
         """
+        return self._in_units(full, lambda inside, same: inside._best(limit, same))
+
+    def _in_units(
+        self, full: Expansion | None, search: Callable[[Selection, Expansion | None], tuple[Expansion, Path | None]]
+    ) -> tuple[Expansion, Path | None]:
+        """Return what a search finds on labels of mean 0 and variance 1, where they are values, as models of the labels."""
+        if not self.goal.real:
+            return search(self, full)
+        units = Units.of(self.labels, self.weights)
+        same = None if full is None else units.model_inside(full)
+        found, path = search(self._inside(units), same)
+        model = full if found is same and full is not None else units.model_outside(found)
+        return model, None if path is None else units.path_outside(path)
+
+    def _inside(self, units: Units) -> Selection:
+        """Return the selection with labels in these units.
+
+        Reducers square errors. A C that belongs to absolute errors is one over the unit of the labels, and becomes a C of
+        squared errors here, by way of the weights that it multiplies.
+        """
+        goal: Any = self.goal
+        goal = replace(goal, epsilon=goal.epsilon / units.scale, variance=goal.variance / units.scale**2)
+        absolute = goal.labelled and not self.squared
+        weights = self.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else self.weights
+        return replace(self, labels=units.inside(self.labels), goal=goal, weights=weights, units=units)
+
+    def _best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
         folds = self._on_folds(full)
         path = self._extended(folds, limit, count=1)
         if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
@@ -247,7 +289,7 @@ class Selection:
         return path
 
     def _smallest(
-        self, full: Expansion, limit: int | None, tolerance: float, baseline: Judgement
+        self, full: Any, limit: int | None, tolerance: float, baseline: Judgement
     ) -> tuple[Expansion, Path | None]:
         folds, allowed, end = self._on_folds(full), baseline.error + tolerance, limit or full.size - 1
         allows, reach = self._keeps_classes(baseline, folds.tasks), min(FIRST_REACH, end)

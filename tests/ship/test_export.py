@@ -6,15 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
+from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from slimsvm import SlimSVC, export
+from slimsvm import SlimSVC, export, runtime
+from slimsvm.goals import CLASSIFIERS, OneVsOne
 from slimsvm.kernels.spec import SPECS
 from slimsvm.scaling import Scaling
+from slimsvm.ship.artefact import Artefact
+from slimsvm.ship.c import CExporter
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
@@ -50,7 +54,46 @@ def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excus
             export(model, tmp_path / "made.libsvm")
         excused("svm-predict does not break ties by scores, which a warning says")
         return
+    if (target, layout) == ("libsvm", "dag"):
+        with pytest.warns(UserWarning, match="counts votes, and this model goes by a DAG"):
+            export(model, tmp_path / "made.libsvm")
+        excused("svm-predict counts votes, which a warning says")
+        return
     assert_agrees(model, shipped(model, target, tmp_path))
+
+
+DAG_TARGETS = [("c", {}), ("c", {"precision": "int16"}), ("js", {}), ("json", {}), ("onnx", {"precision": "float64"})]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize(("target", "settings"), DAG_TARGETS, ids=str)
+def test_a_decision_dag_of_ten_classes_gives_the_labels_of_python(target, settings, kernel, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    model = SlimSVC(40, kernel=kernel, multiclass="dag", reducer="spsvm", random_state=0).fit(X[::3], y[::3])
+    expected = model.classes_[model.goal_.decode(model.model_(X))]
+    votes = OneVsOne(10).decode(model.model_(X))
+    assert (expected != votes).any()  # so that counting votes would fail
+    outcome = shipped(model, target, tmp_path, X, **settings)
+    disagree = (outcome.labels != expected).mean()
+    assert disagree <= (0.01 if settings.get("precision") == "int16" else 0.0)
+    np.testing.assert_array_equal(runtime(model)(X), expected)
+    assert runtime(model)(X[0]) == expected[0]
+    np.testing.assert_allclose(runtime(model).scores(X), model.decision_function(X), atol=1e-9)
+
+
+def test_a_decision_dag_computes_only_the_outputs_that_it_comes_to():
+    """In C the work is that of one output less than there are classes; so it is in the runtime where that pays."""
+    artefact = artefact_of(model_of(layout="dag"))
+    votes = replace(artefact, goal=OneVsOne(4))
+    assert CExporter().cost(votes).multiply_adds - CExporter().cost(artefact).multiply_adds == 9 * (6 - 3)
+    rng = np.random.default_rng(0)
+    many = Artefact(
+        "rbf", {"gamma": 0.3}, ROWS[:9], rng.normal(size=(9, 45)), np.zeros(45), CLASSIFIERS["dag"](10), np.arange(10)
+    )
+    run = Runtime(many)
+    assert run._single
+    np.testing.assert_array_equal(run(ROWS), run.goal.decode(run._outputs(ROWS)))
 
 
 @pytest.mark.parametrize("scaler", SCALERS)

@@ -115,6 +115,7 @@ class Shrinking:
             scaler_bytes=self.around.scaler_bytes,
             # the outputs of pairs are no outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
+            squared=source.squared,
         )
 
 

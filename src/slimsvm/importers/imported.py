@@ -25,3 +25,4 @@ class Imported:
     n_features: int
     params: dict[str, Any]  # of the estimator for the goal: SlimSVC, SlimSVR or SlimOneClassSVM
     lost: tuple[str, ...] = ()  # what a small model cannot keep, and what to do instead, in sentences
+    squared: bool = False  # whether C = params["C"] belongs to squared errors; otherwise to absolute ones, as SVR's does

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
-from ..goals.decision import Decision
 from ..importers.models import is_known
 from ..importers.scalers import NOTHING, scaling_of
 from ..kernels import Custom, Kernel, scaled
@@ -32,11 +31,6 @@ def artefact_of(model: Any) -> Artefact:
         return model
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     function, goal, classes, features = _function(svm)
-    if goal.decision is Decision.DAG:
-        raise ValueError(
-            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. "
-            "Compress or train it with multiclass='ovr' or 'ovo'"
-        )
     points = function.points
     # a model without points has one of zeros in generated code
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
