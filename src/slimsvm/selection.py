@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -49,6 +49,14 @@ MOST_RECALL_LOST = 0.05
 SQUARED_FOR_ABSOLUTE = 3.0
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What small models are compared with: how good full models are, and those trained on each fold's training rows."""
+
+    judgement: Judgement
+    models: tuple[Expansion, ...] = ()
 
 
 def itself(estimator: Any) -> Any:
@@ -181,11 +189,10 @@ class Selection:
         """Return the full model's judgement where its own scores are the labels."""
         return NO_ERROR if self.scoring is None else judge_folds(self.following(full).folds(), lambda _: full)
 
-    def baseline(self, trainer: Any, error: float) -> tuple[Judgement | None, Array | None]:
-        """Return the full model's validation error, and coefficients from which training on all rows can start.
+    def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
+        """Return the full models of the folds, and coefficients from which training on all rows can start.
 
-        The error is that of models which were trained without the validation rows. It is None where the full model on all
-        rows is what the others are compared with.
+        There are none where the full model on all rows is what the others are compared with.
         """
         if not self.goal.labelled:
             return None, None
@@ -198,7 +205,8 @@ class Selection:
         if fits[0].dual is not None:
             start = np.zeros((self.labels.size, self.goal.outputs))
             start[index[0][0]] = fits[0].dual
-        return judge_folds(self.folds(), lambda number: fits[number].model), start
+        models = tuple(fit.model.written_out() for fit in fits)
+        return Baseline(judge_folds(self.folds(), lambda number: models[number]), models), start
 
     def limit(self, full: Expansion | None) -> int | None:
         """Return the support vectors that the budgets allow; None without budgets, or where the full model is within them.
@@ -210,7 +218,7 @@ class Selection:
         return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
 
     def select(
-        self, full: Expansion, tolerance: float | None = None, baseline: Judgement | None = None
+        self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None
     ) -> tuple[Expansion, Path | None]:
         """Return the model to keep and the path it is from.
 
@@ -227,8 +235,8 @@ class Selection:
         if tolerance is None:
             return selection.best(limit or 1, full)
         self._warn_of_rare_classes(tolerance)
-        baseline = baseline or self.judged(full)
-        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, baseline))
+        given = baseline or Baseline(self.judged(full))
+        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, given))
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone.
@@ -269,10 +277,12 @@ class Selection:
             path = self._extended(folds, limit)
         return self._finished(path, path.best(limit), folds)
 
-    def _on_folds(self, full: Expansion | None) -> FoldPaths:
+    def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         check_kernel(self.reducer, self.kernel)
         seen = full if self.follow else None
-        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds())
+        # a reducer that ends on the folds should follow the model of all rows
+        own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
+        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds(), own)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
@@ -289,10 +299,11 @@ class Selection:
         return path
 
     def _smallest(
-        self, full: Any, limit: int | None, tolerance: float, baseline: Judgement
+        self, full: Any, limit: int | None, tolerance: float, baseline: Baseline
     ) -> tuple[Expansion, Path | None]:
-        folds, allowed, end = self._on_folds(full), baseline.error + tolerance, limit or full.size - 1
-        allows, reach = self._keeps_classes(baseline, folds.tasks), min(FIRST_REACH, end)
+        judged, end = baseline.judgement, limit or full.size - 1
+        folds, allowed = self._on_folds(full, baseline.models), judged.error + tolerance
+        allows, reach = self._keeps_classes(judged, folds.tasks), min(FIRST_REACH, end)
         while True:
             folds.paths = []
             path = self._extended(folds, reach)
