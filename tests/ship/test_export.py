@@ -6,16 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from slimsvm import SlimSVC, export, runtime
+from slimsvm import SlimSVC, compress, export, runtime
 from slimsvm.goals import CLASSIFIERS, OneVsOne
 from slimsvm.kernels.spec import SPECS
+from slimsvm.reducers import Slim
 from slimsvm.scaling import Scaling
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
@@ -24,6 +27,9 @@ from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
 from tools.targets import RUNNERS
+
+#: a model with a learned metric, at once
+QUICK_METRIC = Slim(steps=2, metric="scales")
 
 
 def kernels_of(target):
@@ -170,6 +176,60 @@ def test_a_shift_that_would_cost_digits_stays_a_shift(tmp_path):
     assert_agrees(model, shipped(model, "c", tmp_path, rows), rows)
 
 
+# What is in front of a model in a Pipeline.
+
+
+def columns(remainder="passthrough"):
+    nested = make_pipeline(MinMaxScaler(clip=True), StandardScaler())
+    parts = [("robust", RobustScaler(), [4, 1]), ("nested", nested, [6]), ("largest", MaxAbsScaler(), slice(2, 4))]
+    return ColumnTransformer(parts, remainder=remainder)
+
+
+FRONTS = {
+    "columns": (["rbf", "linear", "laplacian"], lambda: [columns()]),
+    "some columns": (["rbf", "linear"], lambda: [StandardScaler(), columns("drop"), StandardScaler()]),
+    "all components": (["rbf"], lambda: [StandardScaler(), PCA()]),
+    "few components": (["linear", "poly", "sigmoid"], lambda: [StandardScaler(), PCA(3)]),
+    "whitened": (["poly"], lambda: [columns("drop"), PCA(3, whiten=True)]),
+    "complete rows": (["rbf"], lambda: [SimpleImputer(), "passthrough", MinMaxScaler()]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:exported models do not fill in:UserWarning")
+@pytest.mark.parametrize(
+    ("front", "kernel"), [(name, kernel) for name, (kernels, _) in FRONTS.items() for kernel in kernels]
+)
+@pytest.mark.parametrize("target", ["c", "js", "json", "onnx"])
+def test_transformers_travel_along_where_they_can(target, front, kernel, tmp_path):
+    y = (ROWS[:, 0] + ROWS[:, 1] * ROWS[:, 4] > 1).astype(int)
+    steps = FRONTS[front][1]()
+    full = make_pipeline(
+        *steps, SVC(kernel=kernel, gamma=0.3) if kernel != "laplacian" else SlimSVC(kernel=kernel, gamma=0.3)
+    )
+    small = compress(full.fit(ROWS, y), ROWS, y, budget=8, reducer="spsvm", random_state=0)
+    beyond = ROWS * 1.1
+    assert_agrees(small, shipped(small, target, tmp_path, beyond), beyond, within=1e-4)
+    np.testing.assert_allclose(runtime(small).scores(beyond), small.decision_function(beyond), atol=1e-8)
+
+
+def test_what_cannot_be_in_front_is_refused_with_what_can(tmp_path):
+    y = (ROWS[:, 0] > 0.5).astype(int)
+    refused = {
+        "all components without whitening before the rbf kernel": [PCA(2)],
+        "whitened": [PCA(whiten=True)],
+        "last transformer": [PCA(), StandardScaler()],
+        "adds indicators": [SimpleImputer(add_indicator=True)],
+        "uses a column twice": [ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", "passthrough", [1])])],
+    }
+    for words, steps in refused.items():
+        with pytest.raises(ValueError, match=words):
+            export(make_pipeline(*steps, SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(ValueError, match="before a learned metric"):
+        export(make_pipeline(PCA(), SlimSVC(4, reducer=QUICK_METRIC)).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.warns(UserWarning, match="do not fill in missing values"):
+        export(make_pipeline(SimpleImputer(), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+
+
 # What cannot be shipped.
 
 
@@ -215,8 +275,8 @@ def test_models_that_are_not_ours_are_named(tmp_path):
     y = (ROWS[:, 0] > 0.5).astype(int)
     with pytest.raises(ValueError, match="cannot export a LinearSVC"):
         export(LinearSVC().fit(ROWS, y), tmp_path / "m.c")
-    with pytest.raises(ValueError, match="Pipeline with a PCA"):
-        export(make_pipeline(PCA(2), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(ValueError, match="Pipeline with a PowerTransformer; there are StandardScaler"):
+        export(make_pipeline(PowerTransformer(), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
     with pytest.raises(NotFittedError):
         export(SlimSVC(), tmp_path / "m.c")
 
