@@ -47,6 +47,8 @@ MOST_RECALL_LOST = 0.05
 #: the C of squared errors for one of absolute errors, both in units of the targets' spread. Their slopes are equal at a
 #: sixth of the spread, which many errors are near; more: less regularisation of small regressors
 SQUARED_FOR_ABSOLUTE = 3.0
+#: targets of pairs of classes that are written out at most, 2 GiB
+MOST_TARGETS = 1 << 28
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
 
@@ -135,7 +137,7 @@ class Selection:
         """Return the task on some of the rows, with others for validation; targets are written out by default."""
         return Task(
             rows=self.rows(train, error),
-            targets=self.goal.encode(self.labels[train]) if targets is None else targets,  # type: ignore[arg-type]
+            targets=self._targets(train) if targets is None else targets,  # type: ignore[arg-type]
             weights=self.weights[train],
             rng=np.random.default_rng(self.seed),
             holdout=None if validation is None else self.holdout(validation),
@@ -145,6 +147,16 @@ class Selection:
             keeper=self.keeper,
             record=self.record,
         )
+
+    def _targets(self, train: Array) -> Array:
+        """Return the targets of some rows, written out; pairs of very many classes would take too much memory."""
+        if isinstance(self.goal, OneVsOne) and train.size * self.goal.outputs > MOST_TARGETS:
+            raise ValueError(
+                f"small models with an output for each pair of {self.goal.n_classes:,} classes need {self.goal.outputs:,} "
+                f"targets for each of {train.size:,} rows, more than {MOST_TARGETS >> 27} GiB; give multiclass='ovr', "
+                "which has an output for each class"
+            )
+        return self.goal.encode(self.labels[train])
 
     def whole(self, error: float = np.inf) -> Task:
         """Return the task on all rows."""

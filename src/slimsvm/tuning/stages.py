@@ -176,5 +176,5 @@ class Halving:
 
 
 def _ranked(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the trials by error, the lowest first; equal ones in the order in which they were tried."""
-    return sorted(trials, key=lambda trial: trial.error)
+    """Return the trials by error, the lowest first; of equal ones the fixed metric first, then as they were tried."""
+    return sorted(trials, key=lambda trial: (trial.error, trial.settings.metric != "fixed"))
