@@ -1,8 +1,9 @@
 """Measure how seconds grow with rows: training, and the path to 64 support vectors with SlimSVC's default settings.
 
 The exponent is the slope of log seconds against log rows. A second part sets SlimSVC(16, trainer=None), which trains no
-full model, against SVC.fit. `python -m benchmarks scaling --workers` measures fits on Dask clusters of one and two worker
-processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers.
+full model, against SVC.fit. `python -m benchmarks scaling --workers` measures fits on Dask clusters of one, two and four
+worker processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers.
+`benchmarks.cost_model` fits a model to its lines.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Traffic:
     """Counts the bytes of arrays that go to the workers of a cluster and come back."""
 
     def __init__(self) -> None:
-        self.sent = self.received = self.rounds = 0
+        self.sent = self.received = self.rounds = self.moved = 0
 
     def watch(self, kind: Any) -> None:
         """Count what a class of partitions sends and receives."""
@@ -85,7 +86,8 @@ class Traffic:
             found = gathered(rows, held, work, *arguments)
             self.sent += len(held) * bytes_in(arguments)
             self.received += bytes_in(found)
-            self.rounds += work.__name__ == "product"
+            if work.__name__ == "product":  # its last argument has the coefficients of the rows that moved
+                self.rounds, self.moved = self.rounds + 1, self.moved + arguments[-1].shape[0]
             return found
 
         def own_parts(rows: Any, held: Any, work: Any, arguments: Any) -> Any:
@@ -108,48 +110,59 @@ def bytes_in(values: Any) -> int:
     return sum(map(bytes_in, values)) if isinstance(values, list | tuple) else 0
 
 
-#: rows of a fit on a cluster, its rows in a part, the working set, and pair steps at most
-CLUSTER_ROWS, PART, WORKING_SET, STEPS = (100_000, 200_000), 25_000, 2048, 10_000
+#: rows of a fit on a cluster, its workers, its features, the working set, and pair steps at most
+CLUSTER_ROWS, WORKERS, FEATURES, WORKING_SET, STEPS = (100_000, 200_000, 1_000_000), (1, 2, 4), 50, 2048, 6_000
+#: parts of the rows: as many for each number of workers, so that only the workers differ
+PARTS = 8
+
+
+def cluster_fit(client: Any, rows: int, traffic: Traffic) -> dict[str, Any]:
+    """Return seconds, rounds, bytes and memory of a fit that ends after STEPS pair steps."""
+    import dask.array as da
+
+    from slimsvm.dask import DaskSlimSVC
+    from slimsvm.trainers.smo import SMO
+
+    X, y = made_rows(rows, FEATURES)
+    X = da.from_array(X.astype(np.float32), chunks=(rows // PARTS, FEATURES)).persist()
+    svc = DaskSlimSVC(gamma=0.02, C=1.0, max_iter=STEPS, trainer=SMO(working_set=WORKING_SET))
+    svc.fit(X, y)  # what is imported and set up once
+    traffic.__init__()  # type: ignore[misc]
+    began = perf_counter()
+    svc.fit(X, y)
+    seconds, rounds = perf_counter() - began, max(traffic.rounds, 1)
+    return {
+        "rounds": traffic.rounds,
+        "seconds": seconds,
+        "moved": traffic.moved / rounds,
+        "sent_per_round": traffic.sent // rounds,
+        "received_per_round": traffic.received // rounds,
+        "bound_per_round": 8 * rows + WORKING_SET * (4 * FEATURES + 8) * (1 + PARTS),
+        "vectors": int(svc.model_.size),
+        "worker_mb": sorted(client.run(memory_mb).values()),
+    }
 
 
 def workers() -> None:
-    """Measure the same fits with one worker process and with two."""
-    import dask.array as da
+    """Measure the same fits with one, two and four worker processes; `benchmarks.cost_model` reads the lines."""
     from distributed import Client, LocalCluster
 
-    from slimsvm.dask import DaskSlimSVC
     from slimsvm.dask.partitions import Partitions
-    from slimsvm.trainers.smo import SMO
 
     warnings.simplefilter("ignore")  # few steps are all that is wanted
     traffic, seconds = Traffic(), dict[tuple[int, int], float]()
     traffic.watch(Partitions)
-    for count in (1, 2):
+    common = {"benchmark": "scaling", "part": "cluster"}
+    setting = {"parts": PARTS, "features": FEATURES, "working_set": WORKING_SET}
+    for count in WORKERS:
         made = LocalCluster(n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
         with made as cluster, Client(cluster) as client:
             for rows in CLUSTER_ROWS:
-                X, y = made_rows(rows, 50)
-                X = da.from_array(X.astype(np.float32), chunks=(PART, 50)).persist()
-                svc = DaskSlimSVC(gamma=0.02, C=1.0, max_iter=STEPS, trainer=SMO(working_set=WORKING_SET))
-                svc.fit(X, y)  # what is imported and set up once
-                traffic.__init__()  # type: ignore[misc]
-                began = perf_counter()
-                svc.fit(X, y)
-                seconds[rows, count] = perf_counter() - began
-                line(
-                    benchmark="scaling",
-                    part="cluster",
-                    rows=rows,
-                    workers=count,
-                    rounds=traffic.rounds,
-                    seconds=seconds[rows, count],
-                    sent_per_round=traffic.sent // max(traffic.rounds, 1),
-                    received_per_round=traffic.received // max(traffic.rounds, 1),
-                    bound_per_round=8 * rows + WORKING_SET * (4 * 50 + 8) * (1 + -(-rows // PART)),
-                    worker_mb=sorted(client.run(memory_mb).values()),
-                )
+                found = cluster_fit(client, rows, traffic)
+                seconds[rows, count] = found["seconds"]
+                line(**common, rows=rows, workers=count, **setting, **found)
     for rows in CLUSTER_ROWS:
-        line(benchmark="scaling", part="cluster", rows=rows, two_against_one=seconds[rows, 1] / seconds[rows, 2])
+        line(**common, rows=rows, against_one_worker={count: seconds[rows, 1] / seconds[rows, count] for count in WORKERS})
 
 
 def main() -> None:

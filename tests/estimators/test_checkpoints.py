@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.solvers import smo
+from slimsvm.solvers.metric_search import Learning
+from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
@@ -50,10 +53,22 @@ def rows_of(n, d=6, classes=2, seed=0):
     return make_classification(n, d, n_informative=d - 1, n_redundant=0, n_classes=classes, flip_y=0.1, random_state=seed)
 
 
+def rows_of_text(n=200, d=60):
+    rng = np.random.default_rng(0)
+    rows = rng.random((n, d)) * (rng.random((n, d)) < 0.1)
+    return csr_array(rows), (rows @ rng.normal(size=d) > 0).astype(int)
+
+
 pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
 X, y = rows_of(700)
 X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
+LEARNED = Slim(
+    steps=2, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
+)
+METRIC = SlimSVC(5, trainer=None, reducer=LEARNED, random_state=0)
+AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
+IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
 #: the estimator, its rows, and the saves after which it dies
 FITS = {
     "smo, rounds": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), X, y, (1, 4, 9)),
@@ -70,7 +85,11 @@ FITS = {
     "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
     "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
+    "slim, span": (SlimSVC(8, trainer=None, reducer=IN_SPAN, random_state=0), *rows_of_text(), (2, 5, 7)),
     "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
+    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, 40, 66, 69)),
+    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (40, 72)),
+    "slim, automatic metric": (AUTO, X[:120], y[:120], (40, 155)),
     "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
 }
 
@@ -78,7 +97,7 @@ FITS = {
 def same(a, b):
     """Assert that two fitted estimators are equal to the last bit."""
     assert (a.status_, a.n_iter_) == (b.status_, b.n_iter_)
-    for name in ("points", "coef", "bias"):
+    for name in ("points", "coef", "bias", "factors", "widths"):
         mine, theirs = (np.asarray(getattr(each.model_, name)) for each in (a, b))
         if mine.dtype == object:
             mine, theirs = (each.item().toarray() for each in (mine, theirs))

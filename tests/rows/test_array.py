@@ -400,8 +400,8 @@ def test_a_tile_is_halved_where_memory_is_out(device, monkeypatch):
     pair = Pair(device, "rbf")
     sizes, evaluator = [], type(pair.there).evaluator
 
-    def small_tiles(self, *args):
-        values = evaluator(self, *args)
+    def small_tiles(self, *args, **more):
+        values = evaluator(self, *args, **more)
 
         def small_tile(A):
             sizes.append(A.values.shape[0])
@@ -427,7 +427,7 @@ def test_other_errors_and_memory_that_is_never_enough_are_told(error, monkeypatc
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(type(rows), "evaluator", lambda *_: fail)
+    monkeypatch.setattr(type(rows), "evaluator", lambda *_, **__: fail)
     with pytest.raises(type(error)):
         rows.product(rows.take(np.arange(3)), np.ones((3, 1)))
 
@@ -550,9 +550,43 @@ def test_torch_without_a_gpu(monkeypatch):
     assert open_rows(RBF(0.5), np.ones((2, 2)), device="torch").backend.device == torch.device("cpu")
 
 
-def test_a_kernel_function_stays_on_the_host(device):
-    with pytest.raises(ValueError, match=rf"a kernel function works on host arrays only, not on device '{device}'.*'rbf'"):
-        open_rows(Custom(lambda A, B: A @ B.T), np.ones((2, 2)), device=device)
+def test_a_kernel_function_runs_on_the_device(device):
+    kernel, X = Custom(lambda A, B: (A @ B.T + 1.0) ** 2), made("rbf")[1]
+    host, there = HostRows(kernel, X), open_rows(kernel, X, device=device)
+    V, some = np.random.default_rng(1).normal(size=(M, 2)), np.arange(0, N, 3)
+    for answer in (
+        lambda rows: rows.product(X[:M], V),
+        lambda rows: rows.product_of(np.arange(M), V, keep=True),
+        lambda rows: rows.block(some),
+        lambda rows: rows.against(X[:M]).times(V),
+        lambda rows: rows.among(X[:M], X[M : M + 3]),
+        lambda rows: rows.diagonal(),
+    ):
+        np.testing.assert_allclose(answer(there), answer(host), rtol=1e-12)
+    assert host.meter.evaluations == there.meter.evaluations
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda A, B: np.zeros((A.shape[0], B.shape[0])), r"returned ndarray of shape \(2, 2\) .*or use device='cpu'"),
+        (lambda A, B: A[: B.shape[0], :], r"of shape \(2, 3\) .*it must return .* of shape \(2, 2\)"),
+        (lambda A, B: A.dot_product(B), "failed on arrays of .*write it with functions of"),
+    ],
+    ids=["another library", "shape", "fails"],
+)
+def test_a_kernel_function_that_the_device_cannot_take_is_told(device, function, words):
+    rows = open_rows(Custom(function), np.ones((2, 3)), device=device)
+    with pytest.raises(ValueError, match=words):
+        rows.block(np.arange(2))
+
+
+def test_a_kernel_without_an_array_form_stays_on_the_host(device):
+    class OnHost(Custom):
+        portable = False
+
+    with pytest.raises(ValueError, match=rf"works on host arrays only, not on device '{device}'.*'rbf'"):
+        open_rows(OnHost(lambda A, B: A @ B.T), np.ones((2, 2)), device=device)
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 5])

@@ -104,13 +104,14 @@ def test_work_space_that_is_too_small_is_refused():
         core.update_curvatures(ssyrk(), K, np.ones(5), np.array([0]), np.ones((1, 5)), *state)
 
 
-@pytest.mark.parametrize("outputs", [1, 2, 15, 16, 17, 33])
-@pytest.mark.parametrize("rows", [1, 3, 4, 70])
-def test_times_is_the_product(outputs, rows):
+@pytest.mark.parametrize("columns", core.OUTPUT_COLUMNS)
+@pytest.mark.parametrize("outputs", [1, 7, 8, 9, 16, 17, 33])
+@pytest.mark.parametrize("rows", [1, 3, 8, 70])
+def test_times_is_the_product(columns, outputs, rows):
     rng = np.random.default_rng(outputs)
     K, V = rng.random((rows, 9)).astype(np.float32)[:, :7], rng.normal(size=(7, outputs))
-    groups = -(-outputs // core.OUTPUT_COLUMNS)
-    padded = np.zeros((7, groups * core.OUTPUT_COLUMNS), np.float32)
+    groups = -(-outputs // columns)
+    padded = np.zeros((7, groups * columns), np.float32)
     padded[:, :outputs] = V
     weights = np.ascontiguousarray(padded.reshape(7, groups, -1).transpose(1, 0, 2))
     out = np.empty((outputs, rows + 5))[:, 2 : rows + 2]
@@ -143,7 +144,7 @@ def test_a_handle_multiplies_with_any_number_of_outputs(outputs, share):
     ("K", "V", "out"),
     [
         (np.ones((3, 2), np.float32), np.ones((1, 4, 16), np.float32), np.empty((1, 3))),
-        (np.ones((3, 2), np.float32), np.ones((1, 2, 8), np.float32), np.empty((1, 3))),
+        (np.ones((3, 2), np.float32), np.ones((1, 2, 7), np.float32), np.empty((1, 3))),
         (np.ones((3, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((17, 3))),
         (np.ones((3, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((1, 4))),
         (np.ones((3, 2), np.float32, order="F"), np.ones((1, 2, 16), np.float32), np.empty((1, 3))),

@@ -8,35 +8,39 @@ from slimsvm.solvers.curvature import MANY, KeptFactors, factor_definite, solve_
 from slimsvm.solvers.newton import Line
 
 
-def definite_matrices(count, size, seed=0):
-    A = np.random.default_rng(seed).normal(size=(count, size, 2 * size))
-    return A @ A.transpose(0, 2, 1)
+def definite_matrix(size, seed=0):
+    A = np.random.default_rng(seed).normal(size=(size, 2 * size))
+    return A @ A.T
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 40])
 def test_factors_solve_their_systems(size):
-    H, right = definite_matrices(3, size), np.random.default_rng(1).normal(size=(3, size))
-    factors = factor_definite(np.tril(H))  # the upper triangles are not read
-    np.testing.assert_allclose(factors @ factors.transpose(0, 2, 1), H, rtol=1e-10, atol=1e-10)
-    found = solve_factored(factors, right)
-    np.testing.assert_allclose(found, np.linalg.solve(H, right[..., None])[..., 0], rtol=1e-6)
+    H, R, right = definite_matrix(size), definite_matrix(size, 1), np.random.default_rng(2).normal(size=(3, size))
+    factor = factor_definite(np.tril(H), np.tril(R))  # the upper triangles are not read
+    np.testing.assert_allclose(factor @ factor.T, H + R, rtol=1e-10, atol=1e-10)
+    found = solve_factored([factor] * 3, right)
+    np.testing.assert_allclose(found, np.linalg.solve(H + R, right.T).T, rtol=1e-6)
 
 
-def test_a_singular_matrix_among_others_has_a_ridge_of_its_own():
-    H = definite_matrices(3, 4)
+def test_a_matrix_a_little_short_of_definite_has_a_ridge():
     line = np.array([1.0, 2.0, 3.0, 1e8])
-    H[1] = np.outer(line, line) - 1e-3 * np.eye(4)  # rounding may leave a matrix with eigenvalues a little below 0
-    factors = factor_definite(H)
-    np.testing.assert_allclose(factors[[0, 2]], np.linalg.cholesky(H[[0, 2]]), rtol=1e-8)
-    np.testing.assert_allclose(factors[1] @ factors[1].T, H[1], rtol=1e-6, atol=1e-9 * H[1].max())
+    H = np.outer(line, line) - 1e-3 * np.eye(4)  # rounding may leave eigenvalues a little below 0
+    factor = factor_definite(H, np.zeros((4, 4)))
+    np.testing.assert_allclose(factor @ factor.T, H, rtol=1e-6, atol=1e-9 * H.max())
 
 
 def test_a_matrix_of_zeros_has_a_factor():
-    assert (np.diagonal(factor_definite(np.zeros((1, 3, 3)))[0]) > 0).all()
+    assert (np.diagonal(factor_definite(np.zeros((3, 3)), np.zeros((3, 3)))) > 0).all()
 
 
 def test_no_systems_have_no_solutions():
-    assert solve_factored(np.empty((0, 3, 3)), np.empty((0, 3))).shape == (0, 3)
+    assert solve_factored([], np.empty((0, 3))).shape == (0, 3)
+    assert solve_factored([np.empty((0, 0))], np.empty((1, 0))).shape == (1, 0)
+
+
+def test_a_factor_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="3"):
+        solve_factored([np.eye(3)], np.ones((1, 2)))
 
 
 def test_only_large_factors_are_kept_for_first_steps_of_the_same_size():

@@ -213,7 +213,7 @@ def test_a_line_that_changes_nothing_keeps_its_start():
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_is_no_number_is_refused_not_waited_for(wrong):
     with pytest.raises(ValueError, match="scale the features"):
-        factor_definite(np.array([[[1.0, wrong], [wrong, wrong]]]))
+        factor_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.eye(2))
 
 
 def test_threads_over_outputs_change_nothing(monkeypatch):

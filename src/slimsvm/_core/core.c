@@ -29,8 +29,8 @@
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
     void update_curvature_##suffix(const Squares *, const double *, unsigned char *, int, double *);                   \
     void solve_factored_##suffix(const double *, ptrdiff_t, double *);                                                 \
-    void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, double *,    \
-                                ptrdiff_t);                                                                            \
+    void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t,   \
+                                double *, ptrdiff_t);                                                                  \
     void back_line_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);        \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \

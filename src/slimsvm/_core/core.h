@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES 64   /* columns of a sparse tile, and rows of a panel */
-#define COLUMNS 16 /* outputs that kernel values are multiplied with at a time */
+#define LANES 64 /* columns of a sparse tile, and rows of a panel */
 
 /* A kernel by its number and parameters. */
 enum { LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2 };
@@ -85,7 +84,8 @@ typedef struct {
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
     void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *);
     void (*solve_factored)(const double *, ptrdiff_t, double *);
-    void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, double *, ptrdiff_t);
+    void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
+                          ptrdiff_t);
     void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
 } Build;
 

@@ -2,7 +2,7 @@ from numpy import float32, float64, floating, int32, int_, intp, uint8
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
-OUTPUT_COLUMNS: int
+OUTPUT_COLUMNS: tuple[int, ...]
 
 def instruction_set() -> str: ...
 def rbf_tail(
@@ -176,4 +176,4 @@ def update_curvatures(
     changed: NDArray[intp],
     space: NDArray[float32],
 ) -> None: ...
-def solve_factored(factors: NDArray[float64], right: NDArray[float64]) -> None: ...
+def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...

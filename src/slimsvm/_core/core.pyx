@@ -89,16 +89,17 @@ cdef extern from "core.h" nogil:
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
         void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *) noexcept nogil
         void (*solve_factored)(const double *, ptrdiff_t, double *) noexcept nogil
-        void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, double *,
+        void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                               ptrdiff_t) noexcept nogil
         void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
-    const int LANES, COLUMNS
+    const int LANES
     const Build *best_build()
 
 cdef const Build *build = best_build()
 
 SPARSE_LANES = LANES
-OUTPUT_COLUMNS = COLUMNS
+#: numbers of outputs that kernel values can be multiplied with at a time
+OUTPUT_COLUMNS = (8, 16)
 #: rows and points of one product of BLAS, whose sizes are C's int
 cdef enum:
     MOST_ROWS = 1 << 24
@@ -741,19 +742,18 @@ cdef Py_ssize_t line_stride(const float[:, :] K) except -1:
 
 
 def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
-    """out[c, i] <- sum_j K[i, j] V[j, c], with the outputs c of V in groups of COLUMNS: (groups, m, COLUMNS)."""
-    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = out.shape[0], stride = line_stride(K), group, out_stride
+    """out[c, i] <- sum_j K[i, j] V[j, c], with the outputs c of V in groups of one of OUTPUT_COLUMNS: (groups, m, columns)."""
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = out.shape[0], columns = V.shape[2], stride = line_stride(K), group
+    cdef Py_ssize_t out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
     same(V.shape[1], m)
-    same(V.shape[2], COLUMNS)
     same(out.shape[1], n)
-    if (q == 0 or q > V.shape[0] * COLUMNS or out.strides[1] != sizeof(double)
+    if (columns not in OUTPUT_COLUMNS or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
             or out.strides[0] % <Py_ssize_t>sizeof(double)):
-        raise ValueError(f"{q} outputs of {V.shape[0] * COLUMNS}, not in lines")
-    out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
+        raise ValueError(f"{q} outputs in {V.shape[0]} groups of {columns}, not in lines")
     with nogil:
-        for group in range((q + COLUMNS - 1) // COLUMNS):
-            build.times_columns(&K[0, 0], n, m, stride, &V[group, 0, 0], min(q - group * COLUMNS, <Py_ssize_t>COLUMNS),
-                                &out[group * COLUMNS, 0], out_stride)
+        for group in range((q + columns - 1) // columns):
+            build.times_columns(&K[0, 0], n, m, stride, &V[group, 0, 0], columns, min(q - group * columns, columns),
+                                &out[group * columns, 0], out_stride)
 
 
 def back(const float[:, :] K, const double[:, :] W, float[::1] space, double[:, ::1] out):
@@ -801,14 +801,11 @@ def update_curvatures(object ssyrk, const float[:, :] K, const double[::1] weigh
             known[outputs[k]] = 1
 
 
-def solve_factored(const double[:, :, ::1] factors, double[:, ::1] right):
-    """right[k] <- (L L')^-1 right[k] for each lower Cholesky factor L."""
-    cdef Py_ssize_t s = right.shape[1], k
-    same(factors.shape[0], right.shape[0])
-    same(factors.shape[1], s)
-    same(factors.shape[2], s)
-    if s == 0:
-        return
-    with nogil:
-        for k in range(right.shape[0]):
-            build.solve_factored(&factors[k, 0, 0], s, &right[k, 0])
+def solve_factored(const double[:, ::1] factor, double[::1] right):
+    """right <- (L L')^-1 right for a lower Cholesky factor L."""
+    cdef Py_ssize_t s = right.shape[0]
+    same(factor.shape[0], s)
+    same(factor.shape[1], s)
+    if s > 0:
+        with nogil:
+            build.solve_factored(&factor[0, 0], s, &right[0])

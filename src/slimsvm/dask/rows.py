@@ -193,6 +193,9 @@ class DaskRows:
         """Raise ValueError: only sparse rows of the host have such a form."""
         raise ValueError(f"rows on a cluster have points of all {self.d} features, not of {features.size}")
 
+    def spanned(self, wide: int) -> None:
+        """Return None: points move in all features."""
+
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
         homes = self.source.submitted(self.held, _home, self.kernel)

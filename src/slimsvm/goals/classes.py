@@ -178,7 +178,9 @@ class OneVsOne(Classification):
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
-        if self.break_ties and self.n_classes > 2:
+        if self.outputs == 1:  # the one vote, without a table of votes, which would take as long as a GPU's kernel values
+            return (outputs[:, 0] > 0).astype(np.intp)
+        if self.break_ties:
             return self.scores(outputs).argmax(axis=1)
         return self.votes(outputs).argmax(axis=1)
 

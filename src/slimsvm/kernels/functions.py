@@ -327,9 +327,13 @@ class Chi2(Kernel):
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A function of two sets of rows that returns the matrix of kernel values."""
+    """A function of two sets of rows that returns the matrix of kernel values.
+
+    On a device it gets arrays of that device's library, such as torch's tensors, and returns such an array.
+    """
 
     name: ClassVar[str] = "callable"
+    portable: ClassVar[bool] = True
     function: Callable[[Matrix, Matrix], Array]
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
@@ -339,6 +343,23 @@ class Custom(Kernel):
             raise ValueError(
                 f"the kernel function returned an array of shape {K.shape} for {A.shape[0]} and {B.shape[0]} rows; "
                 f"it must return {(A.shape[0], B.shape[0])}"
+            )
+        return K
+
+    def values(self, A: Any, B: Any, xp: Any) -> Any:
+        """Return K as the function gives it, checked for its library and its shape."""
+        library, expected = xp.__name__.rpartition(".")[2], (A.shape[0], B.shape[0])
+        try:
+            K = self.function(A, B)
+        except (TypeError, AttributeError) as error:
+            raise ValueError(
+                f"the kernel function failed on arrays of {library} ({error}); write it with functions of {library}, or "
+                "use device='cpu'"
+            ) from error
+        if type(K) is not type(A) or tuple(K.shape) != expected:
+            raise ValueError(
+                f"the kernel function returned {type(K).__name__} of shape {tuple(np.shape(K))} for arrays of {library}; "
+                f"it must return {type(A).__name__} of shape {expected}, or use device='cpu'"
             )
         return K
 

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels import KERNELS, RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
+from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
+from .array_losses import metric_losses
 from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
+from .metric_problem import MetricLosses, MetricProblem
 from .precision import Given, is_large_work, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
@@ -35,8 +37,9 @@ WRITTEN_OUT = 1 << 33
 CENTRE_ROWS = 256
 #: the error of kernel values above which float32 sums of them are precise enough: they add as much as errors of 1e-6 would
 FLOAT32_SUMS = 2e-6
-#: rows in a working set on a GPU, where products with all rows take longer to start than to compute
-GPU_WORKING_SET = 4096
+#: rows in a working set on a GPU for this many rows and more: fewer rounds pay where each one computes for so many rows.
+#: With fewer rows, pair steps on a block that the host's caches cannot hold take longer than the rounds that it saves
+GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
 
 
 class ArrayRows(GivenRows):
@@ -65,7 +68,7 @@ class ArrayRows(GivenRows):
         if not np.isfinite(self.held.radius):
             raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
         self.dtype = self.value_dtype(self.held)
-        self.working_set = GPU_WORKING_SET if backend.is_gpu else GivenRows.working_set
+        self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
         self._cache: RowCache | None = None
 
     @property
@@ -165,6 +168,10 @@ class ArrayRows(GivenRows):
         """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         return backpropagate(self, placed, V, metric, slopes)
 
+    def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
+        """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
+        return metric_losses(self, problem)
+
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one after the other: a device has one queue."""
         for number in range(count):
@@ -172,16 +179,36 @@ class ArrayRows(GivenRows):
 
     # Kernel values.
 
-    def evaluator(self, B: Held, dtype: np.dtype | None = None) -> Callable[[Held], Any]:
-        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default."""
+    def evaluator(self, B: Held, dtype: np.dtype | None = None, *, summed: bool = False) -> Callable[[Held], Any]:
+        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default.
+
+        Values that are only `summed` may be above 1 by as much as rounding allows, which saves a pass over the tile.
+        """
         xp, kernel, on = self.backend.xp, self.kernel, self.backend
         if isinstance(kernel, RBF):
             norms = B.norms[:, None]
             right = xp.concat([2 * B.values, xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
-            return lambda A: xp.exp(xp.clip(on.cast(A.lifted @ right, dtype or B.dtype), max=0.0))
+            return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
         if isinstance(kernel, InnerKernel):
             return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
         return lambda A: kernel.values(A.values, B.values, xp)
+
+    def diagonal(self) -> Array:
+        """Return k(x_i, x_i) for each row; a kernel function is called on the device, as everywhere else."""
+        if not isinstance(self.kernel, Custom):
+            return super().diagonal()
+        self.meter.add(self.n)
+        values = [self.evaluator(one)(one) for one in (self.held.part(slice(i, i + 1)) for i in range(self.n))]
+        return np.array([float(value[0, 0]) for value in values])
+
+    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
+        """Return K(A, B) in float64 for a few points; a kernel function is called on the device, as everywhere else."""
+        if not isinstance(self.kernel, Custom):
+            return super().among(A, B, placed=placed)
+        B = A if B is None else B
+        self.meter.add(A.shape[0] * B.shape[0])
+        left, right = (self.backend.points(points, self.held.dtype).values for points in (A, B))
+        return self.backend.fetch(self.kernel.values(left, right, self.backend.xp))
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
@@ -193,7 +220,7 @@ class ArrayRows(GivenRows):
     def _product(self, A: Held, B: Held, V: Array) -> Array:
         on, dtype = self.backend, self.value_dtype(A)
         sums = FLOAT32 if dtype == FLOAT32 and self.error >= FLOAT32_SUMS else on.sum_dtype
-        weights, values, out = on.send(V, sums), self.evaluator(B, dtype), on.empty((self.n, V.shape[1]), sums)
+        weights, values, out = on.send(V, sums), self.evaluator(B, dtype, summed=True), on.empty((self.n, V.shape[1]), sums)
 
         def work(some: slice) -> None:
             out[some, :] = on.cast(values(A.part(some)), sums) @ weights
@@ -325,9 +352,9 @@ def _check(kernel: Kernel, given: Given, backend: Backend) -> None:
     """Raise ValueError for kernels without an array form and for sparse rows that are far too many to write out."""
     if not kernel.portable:
         possible = sorted(name for name, kind in KERNELS.items() if kind.portable)
-        what = f"the {kernel.name} kernel works" if kernel.name in KERNELS else "a kernel function works"
         raise ValueError(
-            f"{what} on host arrays only, not on device {backend.name!r}; use device='cpu', or a kernel of {possible}"
+            f"the {kernel.name} kernel works on host arrays only, not on device {backend.name!r}; "
+            f"use device='cpu', or a kernel of {possible}"
         )
     if issparse(given.X) and given.n * given.d > WRITTEN_OUT:
         raise ValueError(

@@ -77,7 +77,13 @@ class Backend:
 
     def send(self, array: Array, dtype: np.dtype | type) -> Any:
         """Return a copy of a host array on the device."""
-        own = np.ascontiguousarray(array, dtype=dtype) if self.is_gpu else np.array(array, dtype=dtype, order="C")
+        if not self.is_gpu:
+            return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+        own = np.ascontiguousarray(array, dtype=dtype)
+        if self.is_torch and own.flags.writeable:
+            import torch
+
+            return torch.from_numpy(own).to(self.device)  # torch.asarray makes a copy on the host first
         return self.xp.asarray(own, device=self.device)
 
     def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
@@ -123,9 +129,24 @@ class Backend:
     def _type(self, dtype: np.dtype) -> Any:
         return getattr(self.xp, dtype.name)
 
+    def exp(self, exponents: Any, *, at_most_1: bool) -> Any:
+        """Return exp of a new array, in its memory where the library can; `at_most_1` takes positive exponents as 0."""
+        if self.is_torch:
+            return (exponents.clamp_(max=0.0) if at_most_1 else exponents).exp_()
+        return self.xp.exp(self.xp.clip(exponents, max=0.0) if at_most_1 else exponents)
+
     def take(self, array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns, of a device array."""
         return self.xp.take(array, self.send(index, np.int64), axis=axis)
+
+    def permutation(self, count: int, rng: np.random.Generator) -> Any:
+        """Return the numbers below `count` in random order; a GPU draws them itself, where its library can."""
+        if not (self.is_torch and self.is_gpu):
+            return self.send(rng.permutation(count), np.int64)
+        import torch
+
+        drawn = torch.Generator(device=self.device).manual_seed(int(rng.integers(2**62)))
+        return torch.randperm(count, generator=drawn, device=self.device)
 
     # Rows.
 

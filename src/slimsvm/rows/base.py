@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .cache import RowCache
 from .precision import Given, narrow
-from .protocol import Meter, OnDemand, Rows
+from .protocol import Meter, OnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
 #: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
@@ -122,6 +122,10 @@ class GivenRows:
     def on_features(self, features: Array) -> Rows:
         """Raise ValueError: only sparse rows of the host have such a form."""
         raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
+
+    def spanned(self, wide: int) -> SpannedRows | None:  # noqa: ARG002
+        """Return None: points move in all features."""
+        return None
 
     def mean(self, index: Array) -> Array:
         """Return the mean of some rows, (1, d)."""

@@ -25,12 +25,9 @@ class RunningCurvatures:
     def __init__(self, against: Against, count: int) -> None:
         self.each = [_RunningCurvature(against) for _ in range(count)]
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> Array:
-        """Return the sums of some outputs over the rows with a residual, (k, m + 1, m + 1); `residual` has a line for each.
-
-        Only the lower triangles are meant.
-        """
-        return np.stack([self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)])
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
+        return [self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
 
 
 class _RunningCurvature:
@@ -69,14 +66,14 @@ class CompiledCurvatures:
         self.active, self.known = np.zeros((count, n), np.uint8), np.zeros(count, np.uint8)
         self.values = np.empty((count, m + 1, m + 1))
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> Array:
-        """Return the sums of some outputs over the rows with a residual, (k, m + 1, m + 1), in their lower triangles."""
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
         n, m = self.K.shape
         space = np.empty((m + 1) ** 2 + max(LINE_VALUES, m + 1), np.float32)
         core.update_curvatures(
             ssyrk(), self.K, weights, outputs, residual, self.active, self.known, self.values, np.empty(n, np.intp), space
         )
-        return self.values[outputs]
+        return [self.values[c] for c in outputs]
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,10 +19,13 @@ from .cache import RowCache
 from .host_against import HostAgainst
 from .host_backward import backpropagate
 from .on_demand import on_demand
-from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare, value_dtype
+from .precision import FLOAT32_ERROR, Given, Prepared, copied_rows, narrow, plain_rows, prepare, value_dtype
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
+
+if TYPE_CHECKING:
+    from .span import SpanRows
 
 
 class HostRows(GivenRows):
@@ -84,6 +88,16 @@ class HostRows(GivenRows):
         part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
         return part
 
+    def coarse(self) -> HostRows:
+        """Return dense rows in float32, for a search whose noise is larger than its rounding; others as they are."""
+        prepared = self.prepared
+        if prepared.sparse or prepared.values.dtype == np.float32 or not isinstance(self.kernel, InnerKernel):
+            return self
+        part, dtype = copy.copy(self), np.dtype(np.float32)
+        part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
+        part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        return part
+
     def main_features(self, most: int) -> Array | None:
         """Return the features with most of the squared length of sparse rows, ascending; None if there are no more."""
         values = self.prepared.values
@@ -97,6 +111,13 @@ class HostRows(GivenRows):
         if not self.prepared.sparse:
             raise ValueError("points of some features alone need sparse rows, and these are dense")
         return NarrowRows(self, features)
+
+    def spanned(self, wide: int) -> SpanRows | None:
+        """Return the rows for points of a span, an empty one at first; None unless they are sparse with many features."""
+        from .span import in_no_span
+
+        able = self.prepared.sparse and self.d > wide and isinstance(self.kernel, InnerKernel)
+        return in_no_span(self) if able else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
         """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""

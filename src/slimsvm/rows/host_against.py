@@ -157,7 +157,8 @@ class HostAgainst:
 
     def _times_columns(self, V: Array) -> Array:
         """Return K @ V for several outputs, which BLAS is slow at."""
-        q, columns, lines = V.shape[1], core.OUTPUT_COLUMNS, np.empty((V.shape[1], self.rows.n))
+        q, lines = V.shape[1], np.empty((V.shape[1], self.rows.n))
+        columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
         weights = np.zeros((-(-q // columns), self.size, columns), np.float32)
         for group in range(weights.shape[0]):
             some = V[:, group * columns : (group + 1) * columns]

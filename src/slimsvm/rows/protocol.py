@@ -125,6 +125,9 @@ class Rows(Protocol):
     def on_features(self, features: Array) -> Rows:
         """Return the rows for points that have these features alone; `inward` and `outward` drop and add the others."""
 
+    def spanned(self, wide: int) -> SpannedRows | None:
+        """Return sparse rows of more than `wide` features for points that move in a span, empty at first; else None."""
+
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
         """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.
 
@@ -156,6 +159,27 @@ class Rows(Protocol):
         """Call work(k) for each k in range(count), several at once where the home has threads."""
 
 
+class SpannedRows(Rows, Protocol):
+    """Rows for points in the span of some directions, whose coordinates are along these; the span can be widened."""
+
+    basis: Array  # (features, k), orthonormal
+
+    def coordinates(self) -> Against:
+        """Return a handle on the coordinates themselves, as kernel values."""
+
+    def on_basis(self, basis: Array) -> SpannedRows:
+        """Return the same rows with another span."""
+
+    def including(self, points: Matrix) -> SpannedRows:
+        """Return the same rows with a span that has these points."""
+
+    def widened(self, W: Array, most: int) -> SpannedRows:
+        """Return the same rows with the span of the sums X'W as well, (n, r) weights: the `most` longest directions."""
+
+    def widened_downhill(self, placed: Array, slopes: Array, coef: Array, most: int) -> SpannedRows:
+        """Return the same rows with the gradients by points of a loss with these slopes by outputs in the span as well."""
+
+
 class OnDemand(Protocol):
     """K = K(rows, rows), a kernel row at a time, for problems that are solved whole."""
 
@@ -172,8 +196,8 @@ class OnDemand(Protocol):
 class Curvatures(Protocol):
     """Sums of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> Array:
-        """Return the sums of some outputs over the rows with a residual, (k, m + 1, m + 1), in their lower triangles.
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1).
 
         `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
         """

@@ -295,7 +295,7 @@ def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric |
 
 def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
-    if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
+    if isinstance(tiles, InnerTiles) and not tiles.A.sparse:
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
         values = tiles.tail.values(out, tiles.a[rows], tiles.b, tiles.widths)
         if values is not out:

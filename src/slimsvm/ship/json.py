@@ -6,7 +6,8 @@
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2, and has no such entry. With the goal "ovr" the class with the
-largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
+largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote.
+With "dag" the first class left meets the last one, and the loser is out, until one is left. Two classes have one output,
 above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
 novel rows; neither has classes. A calibration makes probabilities of scores (`slimsvm.calibration`), and the largest of
 them is predicted.
@@ -42,7 +43,7 @@ class JSONExporter:
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
         a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
-        ties = {"break_ties": a.goal.break_ties} if isinstance(a.goal, OneVsOne) else {}
+        ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
             "format": "slimsvm",
             "version": VERSION if a.widths is not None else VERSION - 1,  # earlier readers would ignore widths

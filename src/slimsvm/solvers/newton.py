@@ -165,31 +165,21 @@ class _Run:
 
     def _steps(self, going: Array, number: int) -> Array:
         """Return the Newton step of each of some outputs, (m + 1, k); `number` have gone before."""
-        missing = self.weights * self.residual[going]
+        residual = self.residual if going.size == self.losses.size else self.residual[going]
+        factors = self._factors_for(going, residual, number)
+        missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return solve_factored(self._factors_for(going, number), gradient.T).T
+        return solve_factored(factors, gradient.T).T
 
-    def _factors_for(self, going: Array, number: int) -> Array:
-        """Return the Cholesky factor of each output's curvature, new or kept, (k, m + 1, m + 1)."""
-        size = self.R.shape[0]
-        kept = [self.factors.get(self.first + c, size, number) for c in going]
-        new = np.array([factor is None for factor in kept])
-        if new.all():
-            return self._new_factors(going)
-        factors = np.empty((going.size, size, size))
-        if new.any():
-            factors[new] = self._new_factors(going[new])
-        for place in np.flatnonzero(~new):
-            factors[place] = kept[place]
-        return factors
-
-    def _new_factors(self, going: Array) -> Array:
-        """Return the factors of curvatures on the rows that fall short now."""
-        sums = self.curvatures.at(self.first + going, self.residual[going], self.weights)
-        factors = factor_definite(sums + self.R)
-        for c, factor in zip(going, factors, strict=True):
-            self.factors.keep(self.first + c, factor)
-        return factors
+    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Array]:
+        """Return the Cholesky factor of each output's curvature: a kept one, or one for the rows that fall short now."""
+        wanted, size = self.first + going, self.R.shape[0]
+        found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
+        new = np.array([c not in found for c in wanted])
+        for c, sums in zip(wanted[new], self.curvatures.at(wanted[new], residual[new], self.weights), strict=True):
+            found[c] = factor_definite(sums, self.R)
+            self.factors.keep(c, found[c])
+        return [found[c] for c in wanted]
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
@@ -204,7 +194,8 @@ class _Run:
         That is no more than this step gained. Where no row went into its interval or came out of it, the step has led to
         the least value, and what is left to gain is rounding, unless the curvature was a kept one.
         """
-        change = np.ascontiguousarray((self.against.times(steps[1:]) + steps[0]).T)
+        change = np.ascontiguousarray(self.against.times(steps[1:]).T)
+        change += steps[0][:, None]
         pull = self.R @ steps
         before, (lengths, sums) = self.losses[going], np.empty((2, going.size))
         switched = np.empty(going.size, np.intp)

@@ -13,8 +13,10 @@ from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
+from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from .descent import DescentSettings, descend
+from .linear_span import discriminating_span
 from .newton import Fitted
 from .projection import ProjectedLoss
 from .wanted import wanted
@@ -65,6 +67,14 @@ class Schedule:
     most_features : int
         Features that points may have where rows are sparse and have more: those with most of the squared length of all
         rows. Fewer: faster steps and smaller models, but less accurate ones where rare features tell the classes apart.
+    wide : int
+        Features above which points of sparse rows move in the span of few directions (`solvers.linear_span`), not in all
+        features. At least the number of features: the plain form, whose steps take as long as all features need.
+    span_rounds, span_directions : int
+        Rounds that find the first directions of the span, and the directions that a round or a widening adds at most.
+    widenings, widened_steps : int
+        How often the gradients of the chosen model's points are added to the span, and the descent steps after each time.
+        More: a lower loss, nearer to that of the plain form, in more time.
     """
 
     compare_at: int = 64
@@ -90,6 +100,11 @@ class Schedule:
     kmeans_rows: int = 4096
     most_values: int = 1 << 26
     most_features: int = 1 << 20
+    wide: int = 4096
+    span_rounds: int = 10
+    span_directions: int = 64
+    widenings: int = 2
+    widened_steps: int = 20
 
     def __post_init__(self) -> None:
         for setting in fields(self):
@@ -145,7 +160,10 @@ class PointSearch:
     ) -> None:
         self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
         self.features = task.rows.main_features(schedule.most_features) if features is None else features
-        self.rows = task.rows if self.features is None else task.rows.on_features(self.features)
+        self.home = task.rows if self.features is None else task.rows.on_features(self.features)
+        self.span = self.home.spanned(schedule.wide)  # None where points move in all features
+        self.widened = schedule.widenings  # times that the span was widened; `refine` begins anew
+        self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
         self.loss = ProjectedLoss(self.rows, self.demands, task.weights, unit)
@@ -165,10 +183,11 @@ class PointSearch:
             "subsample": self.subsample,
             "rng": rng_state(self.rng),
             "task_rng": rng_state(self.task.rng),
-        }
+        } | self._span_state()
 
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has."""
+        self._restore_span(saved)
         self.points, self.found = self._restored_fit(saved)
         self.subsample = saved.places("subsample", self.demands.shape[0])
         self.subsample_loss = self._loss_on_subsample(self.subsample)
@@ -177,17 +196,19 @@ class PointSearch:
 
     def written(self, points: Matrix) -> Array:
         """Return the points of a model as an array to keep; of those with some of the features, these alone."""
-        return points if self.features is None else self.rows.inward(points)
+        return points if self.features is None else self.home.inward(points)
 
     def read(self, written: Array) -> Matrix:
         """Return the points of a model that `written` made an array of."""
-        return written if self.features is None else self.rows.outward(written)
+        return written if self.features is None else self.home.outward(written)
 
     def resume_rounds(self, saved: Saved) -> None:
         """Go on with rounds on all rows from the state of one that a keeper has."""
+        self._restore_span(saved)
         points, found = self._restored_fit(saved)
         self._set_decay(points.shape[0])
         self.points, self.found = self._rounds(points, found, saved.count("steps"))
+        self._widen()
 
     def _restored_fit(self, saved: Saved) -> tuple[Array, Fitted]:
         """Return the points of a state and their coefficients."""
@@ -205,6 +226,7 @@ class PointSearch:
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
         """Go on to a model of that size; a small one is also tried from fresh initial points."""
         self._set_decay(size)
+        self._begin_span()
         start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
         if 1 < size <= self.schedule.several_starts_up_to and (last or self.demands.shape[1] == 1):
@@ -214,10 +236,14 @@ class PointSearch:
         self._descend(start, theta, steps, all_rows)
 
     def refine(self, model: Expansion, steps: int) -> None:
-        """Go on from a model for some steps on all rows."""
+        """Go on from a model for some steps on all rows, and in a wider span."""
         self._set_decay(model.size)
+        self.widened = 0 if steps else self.schedule.widenings
+        if self.span is not None:
+            self._move_in(self.span.including(model.points))
         start = self.rows.inward(model.points)
         self._descend(start, np.vstack([model.bias, model.coef]), steps, all_rows=True)
+        self._widen()
 
     def best_objective(self, objectives: Sequence[Objective], steps: int) -> PointSearch:
         """Return the search under the objective with the lowest validation error after some steps from here.
@@ -302,7 +328,7 @@ class PointSearch:
     def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
         round_steps = self.schedule.round_steps
         while steps > 0 and not self.deadline.over:
-            self.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps})
+            self.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps} | self._span_state())
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
@@ -337,6 +363,42 @@ class PointSearch:
         )
         end = descend(value_and_gradient, points, settings, self.deadline)
         return end.x, end.steps
+
+    # The span in which points of rows with many features move.
+
+    def _begin_span(self) -> None:
+        """Find the first directions of the span, by linear models."""
+        if self.span is None or self.span.d:
+            return
+        limits = self.schedule.span_rounds, self.schedule.span_directions
+        self._move_in(discriminating_span(self.span, self.demands, self.task.weights, self.unit, *limits))
+
+    def _widen(self) -> None:
+        """Add the gradients of all points to the span and go on, as often as the schedule says."""
+        while self.span is not None and self.widened < self.schedule.widenings and not self.deadline.over:
+            slopes = self.loss.problem.slopes(self.found.outputs)
+            most = self.schedule.span_directions
+            self._move_in(self.span.widened_downhill(self.points, slopes, self.found.coef, most))
+            self.widened += 1
+            self.points, self.found = self._rounds(self.points, self.found, self.schedule.widened_steps)
+
+    def _move_in(self, span: SpannedRows) -> None:
+        """Go on in a span that has the directions so far, and others after them."""
+        more = np.zeros((self.points.shape[0], span.d - self.points.shape[1]))
+        self.rows = self.span = span
+        self.points = np.hstack([self.points, more])
+        theta, self.loss = self.loss.theta, ProjectedLoss(span, self.demands, self.task.weights, self.loss.decay)
+        self.loss.theta = theta
+        self.subsample_loss = self._loss_on_subsample(self.subsample)
+
+    def _span_state(self) -> dict[str, Any]:
+        return {} if self.span is None else {"basis": self.span.basis, "widened": self.widened}
+
+    def _restore_span(self, saved: Saved) -> None:
+        if self.span is not None:
+            self.points = self.points[:0, :0]
+            self._move_in(self.span.on_basis(saved.array("basis", self.home.d, None)))
+            self.widened = saved.count("widened")
 
     # Initial points.
 

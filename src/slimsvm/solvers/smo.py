@@ -274,7 +274,8 @@ class SmoState:
 
     def objective(self, v: Array | None = None) -> float:
         """Return the dual objective, with v where the caller has it."""
-        return 0.5 * float(self.signed @ (self.linear + (self.v if v is None else v)))
+        terms = self.signed * (self.linear + (self.v if v is None else v))
+        return 0.5 * float(terms.sum())  # BLAS would wake its threads for a product of two vectors, once a round
 
     def choose(self, grow: Array, shrink: Array) -> None:
         """Choose the next working set, the worst rows of both bounds and rows of the last set, and evaluate its block."""

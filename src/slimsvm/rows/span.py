@@ -1,0 +1,98 @@
+"""Sparse rows of many features for points that move in the span of a few directions.
+
+With B the orthonormal directions and z = B c a point, <x, z> = <B'x, c> and |z| = |c|. So kernel values and gradients need
+the coordinates B'x of a row and its own norm, and a step costs what it costs with as many features as there are directions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import Array, Matrix, dense
+from .boxes import LazyBoxes
+from .host import HostRows, linear_rows
+from .host_against import HostAgainst
+from .precision import Given, Prepared
+from .threads import one_blas_thread
+
+#: the share of a direction's length outside the span below which it is rounding
+OUTSIDE = 1e-4
+
+
+class SpanRows(HostRows):
+    """The rows `whole`, which are sparse, as coordinates along the columns of `basis`, (features, k) and orthonormal.
+
+    A row keeps the norm that it has with all features, so kernel values with points of the span are exact.
+    """
+
+    def __init__(self, whole: HostRows, basis: Array, values: Array | None = None) -> None:
+        self.__dict__.update(vars(whole))
+        self.whole, self.basis = whole, basis
+        values = whole.prepared.values @ basis if values is None else values
+        self.given, self.prepared = Given(values), Prepared(values, whole.prepared.norms, None)
+        self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+
+    def subset(self, index: Array) -> SpanRows:
+        """Return some of the rows, with the same span."""
+        return SpanRows(self.whole.subset(index), self.basis, self.prepared.values[index])
+
+    def inward(self, points: Matrix) -> Array:
+        """Return the coordinates of points, those of their projections where they are not in the span."""
+        if points.shape[1] == self.d != self.whole.d:
+            return np.asarray(points, dtype=np.float64)
+        return np.asarray(self.whole.inward(points) @ self.basis, dtype=np.float64)
+
+    def outward(self, placed: Array) -> Matrix:
+        """Return points with all features."""
+        return self.whole.outward(placed @ self.basis.T)
+
+    def coordinates(self) -> HostAgainst:
+        """Return a handle on the coordinates themselves, as kernel values."""
+        return linear_rows(self.prepared.values, self).against(np.eye(self.d))
+
+    # Other spans.
+
+    def on_basis(self, basis: Array) -> SpanRows:
+        """Return the same rows with another span."""
+        return SpanRows(self.whole, np.asarray(basis, dtype=self.basis.dtype))
+
+    def including(self, points: Matrix) -> SpanRows:
+        """Return the same rows with a span that has these points."""
+        return self._with(dense(self.whole.inward(points)).T, points.shape[0])
+
+    def widened(self, W: Array, most: int) -> SpanRows:
+        """Return the same rows with the span of the sums X'W as well, (n, r) weights: the `most` longest directions."""
+        return self._with(self.whole.prepared.values.T @ np.asarray(W, dtype=self.basis.dtype), most)
+
+    def widened_downhill(self, placed: Array, slopes: Array, coef: Array, most: int) -> SpanRows:
+        """Return the same rows with the gradients by points of a loss with these slopes by outputs in the span as well."""
+        return self.widened(self.moving(placed).K * (slopes @ coef.T), most)
+
+    def _with(self, directions: Array, most: int) -> SpanRows:
+        """Return the same rows with more directions, without those that are in the span already."""
+        directions = np.asarray(directions, dtype=self.basis.dtype)
+        least = OUTSIDE * float(np.linalg.norm(directions))
+        with one_blas_thread():  # sums of threads differ in the last digit
+            new = _orthonormal(self._outside(directions), least, most)
+            new = _orthonormal(self._outside(new), 0.5, most)  # again, since rounding left some of the span
+            values = np.hstack([self.prepared.values, self.whole.prepared.values @ new])
+        return SpanRows(self.whole, np.hstack([self.basis, new]), values)
+
+    def _outside(self, directions: Array) -> Array:
+        """Return the part of directions outside the span."""
+        return directions - self.basis @ (self.basis.T @ directions)
+
+
+def _orthonormal(directions: Array, least: float, most: int) -> Array:
+    """Return an orthonormal basis of directions: their principal axes, the `most` longest of those longer than `least`."""
+    wide = directions.astype(np.float64, copy=False)
+    squares, axes = np.linalg.eigh(wide.T @ wide)
+    chosen = np.argsort(-squares)[:most]
+    chosen = chosen[squares[chosen] > np.square(least)]
+    return directions @ (axes[:, chosen] / np.sqrt(squares[chosen])).astype(directions.dtype)
+
+
+def in_no_span(rows: HostRows) -> SpanRows:
+    """Return sparse rows with an empty span, to be widened."""
+    values = rows.prepared.values
+    return SpanRows(rows, np.zeros((values.shape[1], 0), values.dtype), np.zeros((rows.n, 0), values.dtype))

@@ -1,0 +1,72 @@
+"""slim on sparse rows of many features: points move in a span."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from slimsvm import SlimSVC
+from slimsvm.goals.demands import Demands
+from slimsvm.kernels import RBF
+from slimsvm.reducers import Slim
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.linear_span import discriminating_span
+from slimsvm.solvers.point_search import Schedule
+
+
+def words(n=300, d=400, topics=2):
+    """Return documents of a few words, more of them from the own topic's words, and their topics."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(topics, size=n)
+    own = rng.integers(d // topics, size=(n, 8)) * topics + y[:, None]
+    X = np.zeros((n, d))
+    for i, columns in enumerate(np.hstack([own, rng.integers(d, size=(n, 6))])):
+        X[i, columns] += 1
+    return csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
+def fitted(schedule, X, y, budget=8, **settings):
+    return SlimSVC(budget, gamma=1.0, C=10.0, reducer=Slim(schedule=schedule, steps=15), random_state=0, **settings).fit(
+        X, y
+    )
+
+
+@pytest.mark.parametrize("topics", [2, 4])
+def test_as_accurate_as_points_that_move_in_all_features(topics):
+    X, y = words(600, topics=topics)
+    span, plain = (fitted(Schedule(wide=wide), X[:300], y[:300], trainer=None) for wide in (50, 400))
+    assert span.model_.points.shape == (span.model_.size, 400)
+    assert span.score(X[300:], y[300:]) >= plain.score(X[300:], y[300:]) - 0.03
+
+
+def test_widening_lowers_the_loss():
+    X, y = words()
+    narrow, wider = (fitted(Schedule(wide=50, span_rounds=2, widenings=k), X, y, trainer=None) for k in (0, 3))
+    signs = 2.0 * y - 1
+
+    def loss(model):
+        return np.square(np.maximum(0, 1 - signs * model.decision_function(X))).sum()
+
+    assert loss(wider) < 0.9 * loss(narrow)
+
+
+def test_with_a_full_model_and_with_the_main_features_alone():
+    X, y = words()
+    model = fitted(Schedule(wide=50, most_features=150), X, y)
+    assert model.score(X, y) > 0.9
+    assert np.unique(model.model_.points.indices).size <= 150
+
+
+def test_directions_are_those_of_partial_least_squares():
+    X, y = words()
+    rows, signs = HostRows(RBF(1.0), X), (2.0 * y - 1)[:, None]
+    span = discriminating_span(rows.spanned(50), Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
+    first = X.T @ signs[:, 0]
+    np.testing.assert_allclose(np.abs(span.basis[:, 0]), np.abs(first) / np.linalg.norm(first), atol=1e-6)
+    several = discriminating_span(rows.spanned(50), Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
+    assert several.d == 5
+
+
+def test_no_row_falls_short():
+    X, _ = words()
+    anything = Demands(np.full((300, 1), -np.inf), np.full((300, 1), np.inf))
+    assert discriminating_span(HostRows(RBF(1.0), X).spanned(50), anything, np.ones(300), 0.1, rounds=3, most=9).d == 0

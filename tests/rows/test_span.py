@@ -1,0 +1,74 @@
+"""Sparse rows for points in the span of a few directions."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from slimsvm.kernels import KERNELS, RBF, InnerKernel, Laplacian, make_kernel
+from slimsvm.rows.host import HostRows
+
+INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
+
+
+def made(n=60, d=40, density=0.1):
+    rng = np.random.default_rng(0)
+    return rng.random((n, d)) * (rng.random((n, d)) < density)
+
+
+def spanned(kernel, X, directions=6):
+    whole = HostRows(kernel, csr_array(X))
+    span = whole.spanned(10)
+    assert span is not None
+    return whole, span.widened(np.random.default_rng(4).normal(size=(X.shape[0], directions)), directions)
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_kernel_values_and_gradients_are_those_with_all_features(name):
+    X = made()
+    whole, rows = spanned(make_kernel(name, gamma=0.3, degree=3, coef0=0.5), X)
+    Z = np.random.default_rng(1).normal(size=(5, 6))
+    points = rows.outward(Z)
+    assert points.shape == (5, 40)
+    np.testing.assert_allclose(rows.inward(points), Z, atol=1e-12)
+    V, W = np.random.default_rng(2).normal(size=(5, 2)), np.random.default_rng(3).normal(size=(60, 2))
+    narrow, wide = rows.moving(Z), whole.moving(points)
+    np.testing.assert_allclose(narrow.times(V), wide.times(V), atol=1e-12)
+    np.testing.assert_allclose(narrow.pullback(W, V), wide.pullback(W, V) @ rows.basis, atol=1e-10)
+    some = np.arange(0, 60, 7)
+    np.testing.assert_allclose(rows.subset(some).moving(Z).times(V), wide.times(V)[some], atol=1e-12)
+
+
+def test_the_span_has_the_sums_asked_for_and_an_orthonormal_basis():
+    X = made()
+    _, rows = spanned(RBF(0.3), X)
+    W = np.random.default_rng(5).normal(size=(60, 3))
+    wider = rows.widened(W, 3)
+    np.testing.assert_allclose(wider.basis.T @ wider.basis, np.eye(9), atol=1e-12)
+    np.testing.assert_array_equal(wider.basis[:, :6], rows.basis)
+    np.testing.assert_allclose(wider.basis @ (wider.basis.T @ (X.T @ W)), X.T @ W, atol=1e-10)
+    np.testing.assert_allclose(wider.prepared.values, X @ wider.basis, atol=1e-12)
+    assert wider.widened(W, 3).d == wider.d  # they are in the span already
+    assert rows.widened(W, 2).d == rows.d + 2
+
+
+def test_points_are_included():
+    _, rows = spanned(RBF(0.3), made())
+    points = np.random.default_rng(6).normal(size=(2, 40))
+    wider = rows.including(points)
+    assert wider.d == rows.d + 2
+    np.testing.assert_allclose(wider.outward(wider.inward(points)), points, atol=1e-12)
+
+
+def test_a_span_widened_downhill_has_the_gradient():
+    whole, rows = spanned(RBF(0.3), made())
+    Z, V = np.random.default_rng(1).normal(size=(5, 6)), np.random.default_rng(2).normal(size=(5, 2))
+    slopes = np.random.default_rng(3).normal(size=(60, 2))
+    gradient = whole.moving(rows.outward(Z)).pullback(slopes, V)
+    wider = rows.widened_downhill(Z, slopes, V, 5)
+    np.testing.assert_allclose(gradient @ wider.basis @ wider.basis.T, gradient, atol=1e-10)
+
+
+def test_only_sparse_rows_of_many_features_have_a_span():
+    assert HostRows(RBF(0.3), csr_array(made())).spanned(40) is None
+    assert HostRows(RBF(0.3), made(density=1.0)).spanned(10) is None
+    assert HostRows(Laplacian(0.3), csr_array(made())).spanned(10) is None
