@@ -255,7 +255,7 @@ def test_no_sum_is_asked_for():
 @pytest.mark.parametrize(
     ("factor", "right"),
     [
-        (np.ones((3, 3)), np.ones(2)),
+        (np.ones((2, 2)), np.ones(3)),
         (np.ones((3, 2)), np.ones(3)),
         (np.ones((2, 3)), np.ones(3)),
         (np.ones((3, 3), np.float32), np.ones(3)),
@@ -268,5 +268,5 @@ def test_factors_that_do_not_fit_are_refused(factor, right):
         core.solve_factored(factor, right)
 
 
-def test_systems_of_no_size_are_solved():
+def test_a_system_of_no_size_is_solved():
     core.solve_factored(np.ones((0, 0)), np.ones(0))
