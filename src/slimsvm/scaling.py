@@ -62,3 +62,9 @@ class Scaling:
             raise ValueError("the scaler's centre must be finite, and its scale finite and above 0")
         if not (self.low <= self.high).all():
             raise ValueError("the scaler clips to ranges whose low end is not below the high one")
+
+
+def with_factors(scaling: Scaling | None, factors: Array) -> Scaling:
+    """Return one scaling that multiplies features by the factors of a metric, after another scaling if there is one."""
+    after = Scaling.affine(np.zeros_like(factors), factors)
+    return after if scaling is None else scaling.then(after)

@@ -25,7 +25,7 @@ KINDS = [
 @pytest.mark.parametrize("scaler", KINDS, ids=str)
 def test_a_scaling_is_what_the_scaler_computes(scaler):
     scaler.fit(X[:20])
-    _, scaling = in_front([scaler], "rbf", X[:3], None)
+    _, scaling, _ = in_front([scaler], "rbf", X[:3], None)
     scaling.check(4)
     np.testing.assert_allclose(scaling(X), scaler.transform(X), rtol=1e-12, atol=1e-12)
 

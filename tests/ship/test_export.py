@@ -26,10 +26,11 @@ from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
+from slimsvm.solvers.metric_search import Learning
 from tools.targets import RUNNERS
 
 #: a model with a learned metric, at once
-QUICK_METRIC = Slim(steps=2, metric="scales")
+QUICK_METRIC = Slim(steps=2, metric="scales", learning=Learning(passes=2, steps=2, way_batches=5, way_steps=1))
 
 
 def kernels_of(target):
@@ -210,6 +211,14 @@ def test_transformers_travel_along_where_they_can(target, front, kernel, tmp_pat
     beyond = ROWS * 1.1
     assert_agrees(small, shipped(small, target, tmp_path, beyond), beyond, within=1e-4)
     np.testing.assert_allclose(runtime(small).scores(beyond), small.decision_function(beyond), atol=1e-8)
+
+
+def test_a_learned_metric_behind_chosen_columns_travels_along(tmp_path):
+    y = (ROWS[:, 0] + ROWS[:, 1] * ROWS[:, 4] > 1).astype(int)
+    model = make_pipeline(columns("drop"), SlimSVC(4, trainer=None, reducer=QUICK_METRIC, random_state=0)).fit(ROWS, y)
+    assert model[-1].model_.metric is not None
+    assert_agrees(model, shipped(model, "json", tmp_path))
+    np.testing.assert_allclose(runtime(model).scores(ROWS), model.decision_function(ROWS), atol=1e-8)
 
 
 def test_what_cannot_be_in_front_is_refused_with_what_can(tmp_path):

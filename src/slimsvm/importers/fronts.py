@@ -8,7 +8,7 @@ distance that it keeps.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Array
 from ..kernels.spec import INNER, SPECS, SQUARES
+from ..metric import Metric
 from ..scaling import Scaling
 from .scalers import NOTHING, SCALERS
 
@@ -58,24 +59,33 @@ class Front:
         parts[2][unused] = parts[3][unused] = 0.0
         return written, Scaling(*parts)
 
+    def metric_on_rows(self, metric: Metric | None) -> Metric | None:
+        """Return a metric of the features as one of the rows."""
+        if metric is None or metric.factors is None:
+            return metric
+        factors = np.ones(self.given)
+        factors[self.columns] = metric.factors
+        return replace(metric, factors=factors)
 
-def in_front(transformers: list[Any], kernel: str, points: Array, factors: Array | None) -> tuple[Array, Scaling | None]:
-    """Return points for raw rows, and the scaling of these; ValueError for transformers that cannot be folded in.
 
-    `factors` are those of a metric: what multiplies the features of rows and points before the kernel.
-    """
+def in_front(
+    transformers: list[Any], kernel: str, points: Array, metric: Metric | None
+) -> tuple[Array, Scaling | None, Metric | None]:
+    """Return points, scaling and metric for raw rows; ValueError for transformers that cannot be folded in."""
     steps = [step for step in transformers if step not in NOTHING]
-    if not steps and factors is None:
-        return points, None
-    n = _first(steps).n_features_in_ if steps else points.shape[1]
-    if steps and isinstance(steps[-1], PCA):
-        centred, points = _rotated(steps[-1], kernel, points, factors)
-        return _chain(steps[:-1], n).then(centred).on_rows(points)
-    whole = _chain(steps, n)
-    if factors is None:
-        return whole.on_rows(points)
-    size = factors.size
-    return whole.then(Front(np.arange(size), Scaling.affine(np.zeros(size), factors), size)).on_rows(points * factors)
+    if not steps:
+        return points, None, metric
+    n = _first(steps).n_features_in_
+    if isinstance(steps[-1], PCA):
+        if metric is not None and metric.factors is not None:
+            raise ValueError(
+                "cannot export a PCA before a learned metric; transform the rows before, or give metric='widths'"
+            )
+        centred, points = _rotated(steps[-1], kernel, points)
+        whole = _chain(steps[:-1], n).then(centred)
+    else:
+        whole = _chain(steps, n)
+    return *whole.on_rows(points), whole.metric_on_rows(metric)
 
 
 def _first(steps: list[Any]) -> Any:
@@ -142,7 +152,7 @@ def _missing(statistics: Array) -> Array:
     return np.isnan(np.asarray(statistics, dtype=np.float64))
 
 
-def _rotated(pca: PCA, kernel: str, points: Array, factors: Array | None) -> tuple[Front, Array]:
+def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[Front, Array]:
     """Return the front that subtracts the mean of a PCA, and points before its rotation.
 
     Inner products <W (x - mean), z> are <x - mean, W'z>. Distances are those to W'z where W is orthogonal.
@@ -150,8 +160,6 @@ def _rotated(pca: PCA, kernel: str, points: Array, factors: Array | None) -> tup
     check_is_fitted(pca)
     size, n = pca.components_.shape
     total = SPECS[kernel].total if kernel in SPECS else None
-    if factors is not None:
-        raise ValueError("cannot export a PCA before a learned metric; transform the rows before, or give metric='widths'")
     if total is not INNER and not (total is SQUARES and size == n and not pca.whiten):
         raise ValueError(
             f"cannot export a PCA before the {kernel} kernel: distances in {size} of {n} components"

@@ -15,8 +15,9 @@ from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.fronts import in_front
 from ..importers.models import is_known
-from ..kernels import Custom, Kernel
+from ..kernels import Custom, Kernel, scaled
 from ..model import Expansion
+from ..scaling import with_factors
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact
 
@@ -37,19 +38,18 @@ def artefact_of(model: Any) -> Artefact:
             f"cannot export {points.shape[0]:,} points of {points.shape[1]:,} features, which take more than "
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
-    factors, widths = (None, None) if function.metric is None else (function.metric.factors, function.metric.widths)
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
-    factors = None if factors is None else np.asarray(factors, dtype=np.float64)
-    written, scaling = in_front(steps, function.kernel.name, written, factors)
+    written, scaling, metric = in_front(steps, function.kernel.name, written, function.metric)
+    factors, widths = (None, None) if metric is None else (metric.factors, metric.widths)
     artefact = Artefact(
         function.kernel.name,
         _parameters(function.kernel),
-        written,
+        scaled(written, factors),
         np.asarray(function.coef, dtype=np.float64),
         np.asarray(function.bias, dtype=np.float64),
         goal,
         classes,
-        scaling,
+        scaling if factors is None else with_factors(scaling, np.asarray(factors, dtype=np.float64)),
         getattr(svm, "calibration_", None),
         None if widths is None else np.asarray(widths, dtype=np.float64),
     )
