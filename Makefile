@@ -19,7 +19,7 @@ coverage: .venv/installed-dev
 
 # Ten minutes for each reader of files; findings are kept in fuzz-findings/.
 fuzz: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m tools.fuzz slim json libsvm-model libsvm csv npz --seconds 600
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.fuzz slim json libsvm-model libsvm csv npz checkpoint rows --seconds 600
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

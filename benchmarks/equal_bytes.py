@@ -2,6 +2,7 @@
 
 python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
 python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim-fixed,lightgbm --seconds 20
+python -m benchmarks.equal_bytes --workers 6 --seconds 20                                six models at a time, a core each
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
@@ -19,11 +20,17 @@ percents of wrong labels, or the root of the mean squared error in percent of th
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -197,13 +204,28 @@ def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) ->
     }
 
 
+@lru_cache(maxsize=1)
+def _last_data(name: str) -> Data:
+    """Return a data set; the last one is kept, as neighbouring cases are of the same."""
+    return data_of(name)
+
+
+def case(name: str, kilobytes: int, contender: str, seconds: float) -> dict[str, Any]:
+    """Return the row of one data set, size and contender."""
+    warnings.simplefilter("ignore")
+    return measure(CONTENDERS[contender], _last_data(name), kilobytes, seconds) | {"seconds_given": seconds}
+
+
 def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all data sets, sizes and contenders."""
-    for name in given.data:
-        data = data_of(name)
-        for kilobytes in given.sizes:
-            for contender in given.contenders:
-                yield measure(CONTENDERS[contender], data, kilobytes, given.seconds)
+    """Yield the rows of all data sets, sizes and contenders, as they are done."""
+    cases = list(product(given.data, given.sizes, given.contenders, [given.seconds]))
+    if given.workers == 1:
+        yield from (case(*each) for each in cases)
+        return
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # of the processes begun here
+    with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(case, *each) for each in cases]):
+            yield done.result()
 
 
 def arguments() -> argparse.Namespace:
@@ -216,6 +238,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--contenders", type=names_of(names), default=names, help=f"of {', '.join(names)}")
     parser.add_argument("--seconds", type=float, default=120.0, help="for each model, tuning included (120)")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="models at a time, each with one thread where there are several"
+    )
     parser.add_argument("--table", type=Path, metavar="ROWS", help="print a table of rows, and measure nothing")
     parser.add_argument("--figure", type=Path, nargs=2, metavar=("ROWS", "PICTURE"), help="draw a picture of rows")
     return parser.parse_args()

@@ -25,9 +25,9 @@ def _names(rows: Sequence[Row], key: str) -> list[Any]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """Return a line for each data set and size: the error of each contender, and in how many slim is first or close."""
-    contenders = _names(rows, "contender")
+    contenders = _contenders(rows)
     lines = [f"| data, KB | {' | '.join(contenders)} |", "|---" * (len(contenders) + 1) + "|"]
-    groups = [(data, size) for data in _names(rows, "data") for size in sorted(_names(rows, "kilobytes"))]
+    groups = [(data, size) for data in sorted(_names(rows, "data")) for size in sorted(_names(rows, "kilobytes"))]
     kept = [
         (data, size, {r["contender"]: r for r in rows if (r["data"], r["kilobytes"]) == (data, size)})
         for data, size in groups
@@ -38,14 +38,18 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "", *_verdicts(kept), ""])
 
 
+def _contenders(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the contenders, slim's first."""
+    return sorted(_names(rows, "contender"), key=lambda name: (not name.startswith("slim"), name))
+
+
 def _cell(row: Row | None, best: float | None) -> str:
-    """Return the error, its standard error, the points if there are any and the microseconds."""
+    """Return the error with its standard error, and the microseconds of a row."""
     if row is None or "error" not in row:
         return "–"
     error = f"{row['error']:.2f}"
     error = f"**{error}**" if row["error"] == best else error
-    points = f", {row['points']} p" if "points" in row else ""
-    return f"{error} ± {row['standard_error']:.2f} ({row['bytes']:,} B{points}, {row['microseconds']:.2g} µs)"
+    return f"{error} ± {row['standard_error']:.2f}, {row['microseconds']:.2g} µs"
 
 
 def _verdicts(kept: Sequence[tuple[str, int, dict[str, Row]]]) -> list[str]:
@@ -76,7 +80,7 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    data, contenders = _names(rows, "data"), _names(rows, "contender")
+    data, contenders = sorted(_names(rows, "data")), _contenders(rows)
     columns = min(len(data), 4)
     figure_, panels = plt.subplots(
         -(-len(data) // columns), columns, squeeze=False, figsize=(3.2 * columns, 2.6 * -(-len(data) // columns))

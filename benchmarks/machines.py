@@ -2,6 +2,7 @@
 
 python -m benchmarks machines                          all parts
 python -m benchmarks machines --parts regression calibration
+python -m benchmarks machines --parts tolerance --sets letter usps      these sets only
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, tune
 from slimsvm.rows.threads import thread_count
 
 #: the sets on which a tolerance is tried
-TOLERANCE_SETS = ("a8a", "a9a", "ijcnn1", "w8a", "magic", "pageblocks", "letter", "usps", "mnist8", "reuters_moneyfx")
+TOLERANCE_SETS = (
+    *("a8a", "a9a", "ijcnn1", "w8a", "covtype", "magic", "pageblocks"),
+    *("letter", "usps", "mnist", "newsgroups20", "reuters_moneyfx"),
+)
 #: budgets of small models of many classes, fitted to the labels
-DIRECT = {"letter": (130, 520), "mnist": (100, 500), "usps": (50, 300), "pageblocks": (20,)}
+DIRECT = {"letter": (130, 520), "mnist": (100, 500), "usps": (50, 300), "pageblocks": (20,), "newsgroups20": (200,)}
+
+
+#: whether a data set is to be measured
+Wanted = Callable[[str], bool]
 
 
 def error(model: Any, p: Problem) -> float:
@@ -45,14 +53,18 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return perf_counter() - start, result
 
 
-def many_classes() -> None:
+def many_classes(wanted: Wanted) -> None:
     """Small models of many classes, from the labels and from an SVC."""
-    for name, budgets in DIRECT.items():
+    for name, budgets in filter(lambda item: wanted(item[0]), DIRECT.items()):
         p = problem(name)
+        full_error = error(SlimSVC(gamma=p.gamma, C=p.C).fit(p.X, p.y), p)
         for budget in budgets:
             small = SlimSVC(budget, gamma=p.gamma, C=p.C, trainer=None, random_state=0)
             seconds, fitted = timed(partial(small.fit, p.X, p.y))
-            line(benchmark="direct", data=name, budget=budget, seconds=seconds, test_error=error(fitted, p))
+            found = {"seconds": seconds, "test_error": error(fitted, p), "full_error": full_error}
+            line(benchmark="direct", data=name, budget=budget, **found)
+    if not wanted("letter"):
+        return
     p = problem("letter")
     full_seconds, full = timed(partial(SVC(gamma=p.gamma, C=p.C, cache_size=2000).fit, p.X, p.y))
     seconds, small = timed(partial(compress, full, p.X, p.y, budget=520, random_state=0))
@@ -67,13 +79,13 @@ def many_classes() -> None:
     )
 
 
-def small_data() -> None:
+def small_data(wanted: Wanted) -> None:
     """Seconds of SlimSVC(128).fit where rows are few."""
     digits = train_test_split(*load_digits(return_X_y=True), random_state=0)
     sets = {"digits": (digits[0], digits[2])} | {
         name: (p.X, p.y) for name in ("pageblocks", "usps") for p in [problem(name)] if p.X.shape[0] < 10_000
     }
-    for name, (X, y) in sets.items():
+    for name, (X, y) in filter(lambda item: wanted(item[0]), sets.items()):
         seconds = min(timed(partial(SlimSVC(128, C=10.0, random_state=0).fit, X, y))[0] for _ in range(3))
         line(benchmark="small data", data=name, rows=X.shape[0], seconds=seconds, target_at_most=2.0)
 
@@ -92,9 +104,10 @@ def regression_sets() -> dict[str, tuple[Any, ...]]:
     return sets
 
 
-def regression() -> None:
+def regression(wanted: Wanted) -> None:
     """SlimSVR against SVR: seconds, the same function, and R^2 with few vectors."""
-    for name, (X, y, X_test, y_test, settings, budget) in regression_sets().items():
+    chosen = {name: each for name, each in regression_sets().items() if wanted(name)}
+    for name, (X, y, X_test, y_test, settings, budget) in chosen.items():
         models = {"slimsvm": SlimSVR(**settings), "svr": SVR(**settings, cache_size=2000)}
         seconds, fitted = interleaved(
             {key: partial(model.fit, X, y) for key, model in models.items()}, {"slimsvm": 3, "svr": 2}
@@ -115,7 +128,7 @@ def regression() -> None:
         )
 
 
-def novelty() -> None:
+def novelty(wanted: Wanted) -> None:
     """SlimOneClassSVM against OneClassSVM: one digit in, the rest out."""
     digits = train_test_split(*load_digits(return_X_y=True), random_state=0)
     stored = arrays("mnist")
@@ -123,7 +136,8 @@ def novelty() -> None:
         "digits": (digits[0] / 16, digits[2], digits[1] / 16, digits[3]),
         "mnist": (shades(stored["X_train"]), stored["y_train"], shades(stored["X_test"]), stored["y_test"]),
     }
-    for (name, (X, y, X_test, y_test)), digit in product(sets.items(), (0, 3, 8)):
+    chosen = {name: each for name, each in sets.items() if wanted(name)}
+    for (name, (X, y, X_test, y_test)), digit in product(chosen.items(), (0, 3, 8)):
         inside = X[y == digit]
         models = {"slimsvm": SlimOneClassSVM(nu=0.1), "one_class": OneClassSVM(nu=0.1, cache_size=2000)}
         seconds, fitted = interleaved(
@@ -144,9 +158,9 @@ def novelty() -> None:
         )
 
 
-def calibration() -> None:
+def calibration(wanted: Wanted) -> None:
     """Log loss and seconds against CalibratedClassifierCV(SVC)."""
-    for name in ("a8a", "magic", "letter"):
+    for name in filter(wanted, ("a8a", "magic", "letter")):
         p = problem(name)
         rival = CalibratedClassifierCV(SVC(gamma=p.gamma, C=p.C, cache_size=2000), ensemble=False)
         ours = SlimSVC(gamma=p.gamma, C=p.C, calibration="sigmoid", random_state=0)
@@ -161,9 +175,9 @@ def calibration() -> None:
         )
 
 
-def tolerance() -> None:
+def tolerance(wanted: Wanted) -> None:
     """The model that tolerance=0.005 keeps, against the full one."""
-    for name in TOLERANCE_SETS:
+    for name in filter(wanted, TOLERANCE_SETS):
         p = problem(name)
         full = SlimSVC(gamma=p.gamma, C=p.C).fit(p.X, p.y)
         seconds, small = timed(partial(SlimSVC(tolerance=0.005, gamma=p.gamma, C=p.C, random_state=0).fit, p.X, p.y))
@@ -178,9 +192,9 @@ def tolerance() -> None:
         )
 
 
-def tuning() -> None:
+def tuning(wanted: Wanted) -> None:
     """tune(budget=64, time_limit=120) against the best of a 7 x 7 grid of full SVCs chosen by three folds."""
-    for name in ("magic", "pageblocks", "a8a", "letter", "usps"):
+    for name in filter(wanted, ("magic", "pageblocks", "a8a", "letter", "usps")):
         p = problem(name)
         seconds, found = timed(partial(tune, p.X, p.y, budget=64, time_limit=120, random_state=0))
         width = 1 / p.X.shape[1]
@@ -208,7 +222,9 @@ PARTS = {
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    for name in parser.parse_args().parts:
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; all by default")
+    arguments = parser.parse_args()
+    for name in arguments.parts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            PARTS[name]()
+            PARTS[name](lambda data: arguments.sets is None or data in arguments.sets)

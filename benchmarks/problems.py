@@ -18,7 +18,8 @@ Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz,
 y_test: a8a and ijcnn1 are on LIBSVM's data page, letter is UCI's "Letter Recognition" (the first 16,000 rows train), mnist
 has 784 grey values from 0 to 255. Some benchmarks take more: a9a.npz and w8a.npz (LIBSVM's), covtype.npz, magic.npz and
 pageblocks.npz (UCI's, labels of -1 and +1), usps.npz (256 grey values from -1 to 1), reuters_moneyfx.npz (Reuters-21578,
-ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _shape of CSR arrays, labels of -1 and +1)."""
+ModApte split: word counts as the pieces X_train_data, _indices, _indptr and _shape of CSR arrays, labels of -1 and +1),
+newsgroups20.npz (the "bydate" split, word counts in such pieces)."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
     "mnist": (0.02, 10.0, False, FunctionTransformer(shades)),
     "mnist8": (1 / 25, 1.0, False, FunctionTransformer(shades)),
     "mnist8_c10": (0.02, 10.0, False, FunctionTransformer(shades)),
+    "newsgroups20": (1.0, 10.0, True, TfidfTransformer(sublinear_tf=True)),
     "pageblocks": (0.1, 10.0, False, StandardScaler()),
     "reuters_moneyfx": (2.0, 1.0, True, TfidfTransformer()),
     "usps": (0.01, 10.0, False, None),

@@ -52,6 +52,8 @@ def test_survivors_are_told_with_their_lines_and_tried_again_on_demand(tmp_path)
     first = run()
     assert sorted(first[:-1]) == sorted([same, equal, rest])
     assert first[-1] == "1 of 4 mutants killed, 25.0%"
+    assert run("--skip", "3")[-1].endswith(" of 1 mutants killed, 0.0%, numbers 4 to 4 of 4")
+    assert run("--seconds", "0") == ["0 of 0 mutants killed, 0.0%, numbers 1 to 0 of 4"]
     (tmp_path / "first.txt").write_text("\n".join(first))
     (tmp_path / "test_ages.py").write_text(test + "    assert not is_adult(17)\n")
     assert run("--again", "first.txt") == [same, "2 of 3 mutants killed, 66.7%"]

@@ -189,6 +189,24 @@ def test_a_tolerance_tries_sizes_between_powers_of_two(moons):
 # The model that is returned
 
 
+def test_under_a_tolerance_small_models_follow_full_ones_that_have_not_seen_the_validation_rows(moons, monkeypatch):
+    X, y = moons
+    followed = []
+
+    def watched(self, task, sizes, model):
+        followed.append((task.rows.n, model))
+        return type(self).__mro__[1].path(self, task, sizes, model)
+
+    monkeypatch.setattr(Slim, "path", watched)
+    small = SlimSVC(tolerance=0.02, C=10.0, reducer=Slim(target="slant"), random_state=0).fit(X, y)
+    tasks = fold_rows((y == 1).astype(int), 0.2, 0)
+    assert len(followed) >= len(tasks)
+    own = SlimSVC(C=10.0, gamma=small.model_.kernel.gamma).fit(X, y).model_
+    for n, model in followed:
+        assert n < y.size
+        assert not np.allclose(model(X), own(X), atol=0.02)  # another model than that of all rows
+
+
 def test_a_fit_to_all_rows_that_makes_the_model_worse_is_not_kept(moons, monkeypatch):
     X, y = moons
 

@@ -205,6 +205,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
     parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
     parser.add_argument("--every", type=int, default=1, help="try one of so many mutants only, for an estimate")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of these: those of an earlier run")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin with no further mutant after this time")
     return parser.parse_args()
 
 
@@ -220,13 +222,17 @@ def main() -> None:
     earlier = given.again.read_text().splitlines() if given.again else None
     told = tried(given.module, source)
     chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][:: given.every]
-    survivors = 0
-    for words, mutant in chosen:
+    count, survivors = 0, 0
+    for words, mutant in chosen[given.skip :]:
+        if time.monotonic() - began > given.seconds:
+            break
+        count += 1
         if survives(given.module, mutant.tree, given.tests, seconds):
             survivors += 1
             print(words, flush=True)
-    killed = len(chosen) - survivors
-    print(f"{killed} of {len(chosen)} mutants killed, {killed / max(len(chosen), 1):.1%}")
+    killed, first = count - survivors, given.skip + 1
+    part = "" if count == len(chosen) else f", numbers {first} to {first + count - 1} of {len(chosen)}"
+    print(f"{killed} of {count} mutants killed, {killed / max(count, 1):.1%}{part}")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,13 @@ FLAGS = ("-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debu
 #: tests that call every function of the compiled core, with wrong arguments too; whole fits add minutes and no other calls
 CORE_TESTS = (
     "tests/rows/test_core.py",
+    "tests/rows/test_curvatures.py",
     "tests/rows/test_on_demand.py",
     "tests/ship/test_runtime.py",
+    "tests/solvers/test_merging.py",
+    "tests/solvers/test_newton.py",
     "tests/solvers/test_smo.py",
+    "tests/test_pairs.py",
 )
 #: tests that compile exported C with the sanitizers
 EXPORT_TESTS = ("tests/ship/test_c.py", "-k", "sanitised or clipped")

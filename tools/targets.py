@@ -169,8 +169,20 @@ def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: AR
         confidence[:, i] += outputs[:, pair]
         confidence[:, j] -= outputs[:, pair]
     scores = votes + confidence / (3 * (np.abs(confidence) + 1))
-    decisive = scores if goal["break_ties"] else votes
+    if goal["name"] == "dag":
+        for row, each in zip(outputs, scores, strict=True):
+            each[_left_over(row, len(classes))] += len(classes)
+    decisive = scores if goal["name"] == "dag" or goal["break_ties"] else votes
     return Outcome(classes[decisive.argmax(axis=1)], scores)
+
+
+def _left_over(outputs: Array, k: int) -> int:
+    """Return the class that is left when, of those left, the first always meets the last and the loser is out."""
+    of_pair = dict(zip(combinations(range(k), 2), outputs, strict=True))
+    left = list(range(k))
+    while len(left) > 1:
+        left.pop(-1 if of_pair[left[0], left[-1]] > 0 else 0)
+    return left[0]
 
 
 def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array:

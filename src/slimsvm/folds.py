@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,12 +64,17 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
 
 @dataclass
 class FoldPaths:
-    """The paths of one reducer on several folds of the rows, and their average."""
+    """The paths of one reducer on several folds of the rows, and their average.
+
+    `full` is the full model of all rows. `fulls` are those of each fold's training rows, where there are any: what follows
+    them has not seen the validation rows.
+    """
 
     reducer: Any
     full: Expansion | None
     deadline: Deadline
     tasks: list[Task]
+    fulls: Sequence[Expansion] = ()
     paths: list[Path] = field(default_factory=list)
     status: Status = Status.CONVERGED
 
@@ -78,10 +83,10 @@ class FoldPaths:
 
         The first path decides how the run ended. A later one that Ctrl-C or the time limit cut short does not count.
         """
-        for task in self.tasks[len(self.paths) : count]:
+        for number, task in list(enumerate(self.tasks))[len(self.paths) : count]:
             reducer, first = replace(self.reducer, time_limit=self.deadline.left), not self.paths
             try:
-                path = reducer.path(task, sizes, self.full)
+                path = reducer.path(task, sizes, self._full_of(number))
             except (KeyboardInterrupt, TimeoutError) as stop:
                 if first:
                     raise
@@ -98,14 +103,18 @@ class FoldPaths:
         """Add a model of one more size to each path, grown from the next smaller one, and return the average."""
         reducer = replace(self.reducer, time_limit=self.deadline.left)
 
-        def added(task: Task, path: Path) -> Path:
-            lower = path.up_to(size)
-            model = reducer.between(task, lower, size, self.full)
+        def added(number: int, path: Path) -> Path:
+            task, lower = self.tasks[number], path.up_to(size)
+            model = reducer.between(task, lower, size, self._full_of(number))
             step = Step.judged(model, lower.settings, task.judge(model))
             return merge([path, Path((step,), path.status)], path.status, path.n_validation)
 
-        self.paths = [added(task, path) for task, path in zip(self.tasks, self.paths, strict=False)]
+        self.paths = [added(number, path) for number, path in enumerate(self.paths)]
         return self.average
+
+    def _full_of(self, number: int) -> Expansion | None:
+        """Return the full model that a fold's small models may follow."""
+        return self.fulls[number] if self.fulls else self.full
 
     @property
     def average(self) -> Path:

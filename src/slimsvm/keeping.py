@@ -7,12 +7,24 @@ where it is saved is the keeper's matter. A run that begins asks its keeper for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray
 State = dict[str, Any]
+#: the most that a state may count; more is no number of steps, rows or evaluations
+MOST = 2**62
+#: the largest entry of an array, as of features: products of two are float64 numbers
+LARGEST = 1e150
+
+
+class StateError(ValueError):
+    """A saved state that no run can go on from; the keeper's file is named by whoever knows it."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"its state has {words}; begin anew without this checkpoint")
 
 
 class Keeper:
@@ -54,31 +66,50 @@ class Saved:
     def __init__(self, state: Any) -> None:
         self.state = state if isinstance(state, dict) else {}
 
-    def array(self, name: str, *shape: int | None, kind: str = "f") -> Array:
-        """Return a copy of an array of this shape (None: any size), of floats ("f") or of whole numbers ("i")."""
-        found = self.state.get(name)
-        fits = isinstance(found, np.ndarray) and found.dtype.kind == kind and len(shape) == found.ndim
-        if not fits or any(size not in (None, have) for size, have in zip(shape, found.shape, strict=True)):  # type: ignore[union-attr]
-            raise ValueError(f"its state has no array {name!r} of shape {shape}; begin anew without this checkpoint")
-        return found.copy()  # type: ignore[union-attr]
+    def array(self, name: str, *shape: int | None, finite: bool = True) -> Array:
+        """Return a copy of a float64 array of this shape (None: any size) without NaN; if `finite`, up to LARGEST."""
+        found = self._array(name, "float64", *shape)
+        if np.isnan(found).any() or (finite and (np.abs(found) > LARGEST).any()):
+            raise StateError(f"numbers in {name!r} that no run leaves there")
+        return found
 
     def places(self, name: str, below: int) -> Array:
         """Return an array of row numbers below a limit."""
-        found = self.array(name, None, kind="i").astype(np.intp)
+        found = self._array(name, "int64", None).astype(np.intp)
         if found.size and not 0 <= found.min() <= found.max() < below:
-            raise ValueError(f"its state has rows in {name!r} that are not there; begin anew without this checkpoint")
+            raise StateError(f"rows in {name!r} that are not there")
         return found
+
+    def _array(self, name: str, dtype: str, *shape: int | None) -> Array:
+        found = self.state.get(name)
+        fits = isinstance(found, np.ndarray) and found.dtype == dtype and len(shape) == found.ndim
+        if not fits or any(size not in (None, have) for size, have in zip(shape, found.shape, strict=True)):  # type: ignore[union-attr]
+            raise StateError(f"no array {name!r} of shape {shape} and type {dtype}")
+        return found.copy()  # type: ignore[union-attr]
 
     def value(self, name: str, *kinds: type) -> Any:
         """Return an entry of one of these types."""
         found = self.state.get(name)
-        if not isinstance(found, kinds):
-            raise ValueError(f"its state has no {name!r}; begin anew without this checkpoint")
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+            raise StateError(f"no {name!r}")
         return found
 
-    def number(self, name: str) -> float:
-        """Return a number."""
-        return float(self.value(name, int, float))
+    def number(self, name: str, *, finite: bool = False) -> float:
+        """Return a number, which is not NaN and, if `finite`, not infinite."""
+        try:
+            found = float(self.value(name, int, float))
+        except OverflowError:
+            raise StateError(f"a number {name!r} beyond all") from None
+        if isnan(found) or (finite and not isfinite(found)):
+            raise StateError(f"{found} for {name!r}")
+        return found
+
+    def count(self, name: str, least: int = 0, most: int = MOST) -> int:
+        """Return a whole number from `least` to `most`."""
+        found = self.value(name, int)
+        if not least <= found <= most:
+            raise StateError(f"a {name!r} that is not between {least} and {most}")
+        return int(found)
 
     def part(self, name: str) -> Saved:
         """Return a state within the state."""
@@ -95,8 +126,10 @@ def rng_state(rng: np.random.Generator) -> State:
 
 
 def restore_rng(rng: np.random.Generator, saved: Saved) -> None:
-    """Set a generator to a state."""
+    """Set a generator to a state; only an odd increment gives PCG64 its full period, and others can draw zeros for ever."""
     try:
+        if saved.state["state"]["inc"] % 2 != 1:
+            raise ValueError("its increment is even")
         rng.bit_generator.state = saved.state
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"its state has no generator ({error}); begin anew without this checkpoint") from error
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateError(f"no generator ({error})") from error

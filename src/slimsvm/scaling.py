@@ -29,6 +29,15 @@ class Scaling:
         return np.clip(scaled, self.low, self.high) if self.clips else scaled
 
     @property
+    def parts(self) -> tuple[Array, Array, Array, Array]:
+        """The four arrays."""
+        return self.centre, self.scale, self.low, self.high
+
+    def part(self, features: Array) -> Scaling:
+        """Return the scaling of some features."""
+        return Scaling(*(each[features] for each in self.parts))
+
+    @property
     def clips(self) -> bool:
         """Whether any feature is clipped."""
         return bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
@@ -53,9 +62,3 @@ class Scaling:
             raise ValueError("the scaler's centre must be finite, and its scale finite and above 0")
         if not (self.low <= self.high).all():
             raise ValueError("the scaler clips to ranges whose low end is not below the high one")
-
-
-def with_factors(scaling: Scaling | None, factors: Array) -> Scaling:
-    """Return one scaling that multiplies features by the factors of a metric, after another scaling if there is one."""
-    after = Scaling.affine(np.zeros_like(factors), factors)
-    return after if scaling is None else scaling.then(after)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -34,6 +34,7 @@ from .reducers import REDUCERS
 from .rows.homes import open_rows
 from .rows.protocol import Meter, Rows
 from .scoring import Scoring
+from .units import NO_UNITS, Units
 
 #: the sizes up to which a tolerance is looked for first; each further search goes four times as far
 FIRST_REACH = 64
@@ -43,8 +44,21 @@ CLOSE = 1 / 8
 IN_DOUBT = 1.0
 #: share of a class's validation rows that may be lost under a tolerance, or one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
+#: the C of squared errors for one of absolute errors, both in units of the targets' spread. Their slopes are equal at a
+#: sixth of the spread, which many errors are near; more: less regularisation of small regressors
+SQUARED_FOR_ABSOLUTE = 3.0
+#: targets of pairs of classes that are written out at most, 2 GiB
+MOST_TARGETS = 1 << 28
 #: a perfect fit to itself: the full model's, where the other models are compared with it
 NO_ERROR = Judgement(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What small models are compared with: how good full models are, and those trained on each fold's training rows."""
+
+    judgement: Judgement
+    models: tuple[Expansion, ...] = ()
 
 
 def itself(estimator: Any) -> Any:
@@ -79,6 +93,8 @@ class Selection:
     deadline: Deadline = field(default_factory=Deadline)  # when all work must end
     keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
     record: Callable[..., None] = not_recorded
+    squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise it is one over that of targets
+    units: Units = NO_UNITS  # of labels that are values
 
     @property
     def strata(self) -> Array:
@@ -121,7 +137,7 @@ class Selection:
         """Return the task on some of the rows, with others for validation; targets are written out by default."""
         return Task(
             rows=self.rows(train, error),
-            targets=self.goal.encode(self.labels[train]) if targets is None else targets,  # type: ignore[arg-type]
+            targets=self._targets(train) if targets is None else targets,  # type: ignore[arg-type]
             weights=self.weights[train],
             rng=np.random.default_rng(self.seed),
             holdout=None if validation is None else self.holdout(validation),
@@ -131,6 +147,16 @@ class Selection:
             keeper=self.keeper,
             record=self.record,
         )
+
+    def _targets(self, train: Array) -> Array:
+        """Return the targets of some rows, written out; pairs of very many classes would take too much memory."""
+        if isinstance(self.goal, OneVsOne) and train.size * self.goal.outputs > MOST_TARGETS:
+            raise ValueError(
+                f"small models with an output for each pair of {self.goal.n_classes:,} classes need {self.goal.outputs:,} "
+                f"targets for each of {train.size:,} rows, more than {MOST_TARGETS >> 27} GiB; give multiclass='ovr', "
+                "which has an output for each class"
+            )
+        return self.goal.encode(self.labels[train])
 
     def whole(self, error: float = np.inf) -> Task:
         """Return the task on all rows."""
@@ -146,8 +172,16 @@ class Selection:
         """Return the validation rows with their labels and weights."""
         labels, scorer = self.labels[validation], None
         if self.scoring is not None:
-            scorer = self.scoring.judge(self.estimator, self.goal, self.X[validation], labels, self.seed)
+            scorer = self._scorer(self.scoring, self.X[validation], labels)
         return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
+
+    def _scorer(self, scoring: Scoring, X: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
+        """Return how a scorer judges models, which sees values as the user has them."""
+        units = self.units
+        if not self.goal.real:
+            return scoring.judge(self.estimator, self.goal, X, labels, self.seed)
+        judged = scoring.judge(self.estimator, self.goal, X, units.outside(labels), self.seed)
+        return lambda model, outputs: judged(units.model_outside(model), units.outside(outputs))
 
     def judged(self, full: Expansion) -> Judgement:
         """Return the validation error of a full model, on the validation rows of all folds."""
@@ -167,11 +201,10 @@ class Selection:
         """Return the full model's judgement where its own scores are the labels."""
         return NO_ERROR if self.scoring is None else judge_folds(self.following(full).folds(), lambda _: full)
 
-    def baseline(self, trainer: Any, error: float) -> tuple[Judgement | None, Array | None]:
-        """Return the full model's validation error, and coefficients from which training on all rows can start.
+    def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
+        """Return the full models of the folds, and coefficients from which training on all rows can start.
 
-        The error is that of models which were trained without the validation rows. It is None where the full model on all
-        rows is what the others are compared with.
+        There are none where the full model on all rows is what the others are compared with.
         """
         if not self.goal.labelled:
             return None, None
@@ -184,7 +217,8 @@ class Selection:
         if fits[0].dual is not None:
             start = np.zeros((self.labels.size, self.goal.outputs))
             start[index[0][0]] = fits[0].dual
-        return judge_folds(self.folds(), lambda number: fits[number].model), start
+        models = tuple(fit.model.written_out() for fit in fits)
+        return Baseline(judge_folds(self.folds(), lambda number: models[number]), models), start
 
     def limit(self, full: Expansion | None) -> int | None:
         """Return the support vectors that the budgets allow; None without budgets, or where the full model is within them.
@@ -196,7 +230,7 @@ class Selection:
         return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
 
     def select(
-        self, full: Expansion, tolerance: float | None = None, baseline: Judgement | None = None
+        self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None
     ) -> tuple[Expansion, Path | None]:
         """Return the model to keep and the path it is from.
 
@@ -212,25 +246,55 @@ class Selection:
         selection = self.following(full)
         if tolerance is None:
             return selection.best(limit or 1, full)
-        selection._warn_of_rare_classes(tolerance)
-        return selection._smallest(full, limit, tolerance, baseline or self.judged(full))
+        self._warn_of_rare_classes(tolerance)
+        given = baseline or Baseline(self.judged(full))
+        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, given))
 
-    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
+    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone.
 
         The largest model is kept unless a smaller one is clearly better. Where that is in doubt after the first fold, all
         folds decide.
         """
+        return self._in_units(full, lambda inside, same: inside._best(limit, same))
+
+    def _in_units(
+        self, full: Expansion | None, search: Callable[[Selection, Expansion | None], tuple[Expansion, Path | None]]
+    ) -> tuple[Expansion, Path | None]:
+        """Return what a search finds on labels of mean 0 and variance 1, where they are values, as models of the labels."""
+        if not self.goal.real:
+            return search(self, full)
+        units = Units.of(self.labels, self.weights)
+        same = None if full is None else units.model_inside(full)
+        found, path = search(self._inside(units), same)
+        model = full if found is same and full is not None else units.model_outside(found)
+        return model, None if path is None else units.path_outside(path)
+
+    def _inside(self, units: Units) -> Selection:
+        """Return the selection with labels in these units.
+
+        Reducers square errors. A C that belongs to absolute errors is one over the unit of the labels, and becomes a C of
+        squared errors here, by way of the weights that it multiplies.
+        """
+        goal: Any = self.goal
+        goal = replace(goal, epsilon=goal.epsilon / units.scale, variance=goal.variance / units.scale**2)
+        absolute = goal.labelled and not self.squared
+        weights = self.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else self.weights
+        return replace(self, labels=units.inside(self.labels), goal=goal, weights=weights, units=units)
+
+    def _best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
         folds = self._on_folds(full)
         path = self._extended(folds, limit, count=1)
         if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
             path = self._extended(folds, limit)
         return self._finished(path, path.best(limit), folds)
 
-    def _on_folds(self, full: Expansion | None) -> FoldPaths:
+    def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         check_kernel(self.reducer, self.kernel)
         seen = full if self.follow else None
-        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds())
+        # a reducer that ends on the folds should follow the model of all rows
+        own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
+        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds(), own)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
@@ -247,10 +311,11 @@ class Selection:
         return path
 
     def _smallest(
-        self, full: Expansion, limit: int | None, tolerance: float, baseline: Judgement
+        self, full: Any, limit: int | None, tolerance: float, baseline: Baseline
     ) -> tuple[Expansion, Path | None]:
-        folds, allowed, end = self._on_folds(full), baseline.error + tolerance, limit or full.size - 1
-        allows, reach = self._keeps_classes(baseline, folds.tasks), min(FIRST_REACH, end)
+        judged, end = baseline.judgement, limit or full.size - 1
+        folds, allowed = self._on_folds(full, baseline.models), judged.error + tolerance
+        allows, reach = self._keeps_classes(judged, folds.tasks), min(FIRST_REACH, end)
         while True:
             folds.paths = []
             path = self._extended(folds, reach)

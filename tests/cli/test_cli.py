@@ -419,7 +419,7 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba"], 2, ["--proba", "--calibration sigmoid"]),
         (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba", "--scores"], 2, ["--proba", "not both"]),
         (["compress", "{folder}/pca.joblib", "{folder}/train.csv", "-b", "9", "--trust"], 1, ["save", "PCA"]),
-        (["export", "{folder}/pca.joblib", "-o", "m.c", "--trust"], 1, ["PCA", "StandardScaler"]),
+        (["export", "{folder}/pca.joblib", "-o", "m.c", "--trust"], 1, ["PCA", "rbf", "skl2onnx"]),
         (["train", "{folder}/train.csv", "--device", "gpu"], 2, ["--device", "gpu", "cuda", "auto"]),
         (["train", "{folder}/train.csv", "--device", "cuda:99"], 2, ["--device", "cuda:99"]),
         (["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "9", "--device", "gpu"], 2, ["--device", "cuda"]),

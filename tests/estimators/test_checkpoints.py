@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from slimsvm.estimators import checkpoints
 from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS, Slim
+from slimsvm.solvers import smo
+from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.sbp import SBP
@@ -60,6 +63,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
 X, y = rows_of(700)
 X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
+LEARNED = Slim(
+    steps=2, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
+)
+METRIC = SlimSVC(5, trainer=None, reducer=LEARNED, random_state=0)
+AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
 IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
 #: the estimator, its rows, and the saves after which it dies
 FITS = {
@@ -79,6 +87,9 @@ FITS = {
     "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
     "slim, span": (SlimSVC(8, trainer=None, reducer=IN_SPAN, random_state=0), *rows_of_text(), (2, 5, 7)),
     "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
+    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, 40, 66, 69)),
+    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (40, 72)),
+    "slim, automatic metric": (AUTO, X[:120], y[:120], (40, 155)),
     "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
 }
 
@@ -86,7 +97,7 @@ FITS = {
 def same(a, b):
     """Assert that two fitted estimators are equal to the last bit."""
     assert (a.status_, a.n_iter_) == (b.status_, b.n_iter_)
-    for name in ("points", "coef", "bias"):
+    for name in ("points", "coef", "bias", "factors", "widths"):
         mine, theirs = (np.asarray(getattr(each.model_, name)) for each in (a, b))
         if mine.dtype == object:
             mine, theirs = (each.item().toarray() for each in (mine, theirs))
@@ -285,3 +296,103 @@ def test_moons_by_name(tmp_path):
     """A path may be a str, and is made absolute when the fit begins."""
     rows, labels = make_moons(60, random_state=0)
     assert SlimSVC(checkpoint=str(tmp_path / "state")).fit(rows, labels).status_ is Status.CONVERGED
+
+
+def hostile(state, die, path, name):
+    """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
+    estimator, rows, labels, saves = FITS[name]
+    die(saves[-1])
+    with pytest.raises(Killed):
+        saving(estimator, path).fit(rows, labels)
+    die(10**9)
+    header, arrays = checkpoints.unpack_file(path.read_bytes())
+    header.pop("arrays")
+    part = next(iter(header["checkpoint"]["states"].values()))
+    state(part, arrays)
+    path.write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    return saving(estimator, path), rows, labels
+
+
+def entry(*names, to):
+    """Set an entry of a state; an array's entry sets its first number, another array replaces it."""
+
+    def change(part, arrays):
+        for name in names[:-1]:
+            part = part[name]
+        value = part[names[-1]]
+        if not isinstance(value, dict) or value.keys() != {"array"}:
+            part[names[-1]] = to
+        elif isinstance(to, np.ndarray):
+            arrays[value["array"]] = to
+        else:
+            arrays[value["array"]].ravel()[0] = to
+
+    return change
+
+
+HOSTILE = {
+    "alpha is NaN": ("smo, rounds", entry("alpha", to=np.nan), "numbers in 'alpha'"),
+    "alpha below 0": ("smo, rounds", entry("alpha", to=-1.0), "outside of their bounds"),
+    "alpha beyond C": ("smo, rounds", entry("alpha", to=10.1), "outside of their bounds"),
+    "alpha of float32": ("smo, rounds", entry("alpha", to=np.zeros(700, np.float32)), "type float64"),
+    "responses beyond all": ("smo, rounds", entry("responses", to=1e200), "numbers in 'responses'"),
+    "rows that are not there": ("smo, rounds", entry("working", to=700), "rows in 'working'"),
+    "negative steps": ("smo, rounds", entry("steps", to=-1), "'steps' that is not between 0"),
+    "more steps than numbers": ("smo, rounds", entry("steps", to=10**30), "'steps' that is not between 0"),
+    "no count of rounds": ("smo, rounds", entry("rounds", to=float("nan")), "no 'rounds'"),
+    "truth for a number": ("smo, rounds", entry("best", to=True), "no 'best'"),
+    "a number beyond all": ("smo, rounds", entry("best", to=10**400), "'best' beyond all"),
+    "never idle": ("smo, rounds", entry("idle", to=-(10**9)), "'idle' that is not between -1"),
+    "a generator that draws zeros": ("sbp", entry("run", "rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
+    "a generator of another kind": ("sbp", entry("run", "rng", "bit_generator", to="MT19937"), "no generator"),
+    "an order that leaves out rows": ("sbp", entry("run", "orders", to=[]), "0 orders for 2 groups"),
+    "a place beyond the order": ("sbp", entry("run", "orders", 0, "at", to=10**6), "'at' that is not between 0"),
+    "a row twice in the order": (
+        "sbp",
+        entry("run", "orders", 0, "order", to=np.zeros(1, np.int64)),
+        "each row once",
+    ),
+    "coefficients of other points": (
+        "slim, no full model",
+        entry("search", "found", "theta", to=np.zeros((9, 3))),
+        "points and coeff",
+    ),
+    "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
+    "more models than sizes": ("slim, no full model", lambda part, _: part.update(made=part["made"] * 99), "models of"),
+    "an objective of the file's own": (
+        "slim, no full model",
+        entry("search", "objective", to="\x1b[31m" * 99),
+        "unknown objective",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_path):
+    name, state, words = HOSTILE[case]
+    estimator, rows, labels = hostile(state, die, tmp_path / "state", name)
+    with pytest.raises(ValueError, match=words) as told:
+        estimator.fit(rows, labels)
+    assert f"cannot go on from the checkpoint '{tmp_path / 'state'}'" in str(told.value)
+    assert "\x1b" not in str(told.value)
+    assert not hasattr(estimator, "model_")
+
+
+def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch):
+    monkeypatch.setattr(smo, "MOST_STEPS", 1)
+    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
+    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
+    with pytest.warns(match="SMO stopped at max_iter"):
+        found = estimator.fit(rows, labels)
+    assert found.status_ is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
+def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
+    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim, no full model")
+    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    header.pop("arrays")
+    header["checkpoint"]["seed"] = seed
+    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match="'seed'"):
+        estimator.fit(rows, labels)

@@ -24,7 +24,6 @@ from sklearn.svm import SVC, SVR, NuSVR, OneClassSVM
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.goals import Novelty, OneVsOne, OneVsRest, Regression
 from slimsvm.reducers import REDUCERS, Slim
-from slimsvm.ship.export import export
 
 SHRINK = partial(compress, budget=12, random_state=0)
 
@@ -338,12 +337,6 @@ def test_outputs_that_cannot_be_are_refused(iris):
         SlimSVC(multiclass="all").fit(X, y)
     with pytest.raises(ValueError, match=r"needs? a full|without the full model"):
         SlimSVC(6, trainer=None, reducer=Slim(target="slant")).fit(X, y)
-
-
-def test_a_dag_is_not_exported_as_votes(iris, tmp_path):
-    X, y = iris
-    with pytest.raises(ValueError, match=r"cannot export a model with multiclass='dag'.*multiclass='ovr' or 'ovo'"):
-        export(SlimSVC(multiclass="dag").fit(X, y), tmp_path / "model.c")
 
 
 def test_two_classes_have_one_output_whatever_is_asked(iris):

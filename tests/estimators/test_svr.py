@@ -132,10 +132,30 @@ def test_a_tolerance_keeps_r_squared(friedman):
     assert r2_score(y, small.predict(X)) > r2_score(y, full.predict(X)) - 0.1
 
 
-def test_targets_far_from_zero_and_all_alike(friedman):
+@pytest.mark.parametrize(("shift", "scale"), [(1e6, 1.0), (0.0, 1e6), (0.0, 1e-6), (-300.0, 1e-6)])
+@pytest.mark.parametrize("settings", [{}, {"budget": 12}, {"budget": 12, "reducer": "spsvm"}], ids=str)
+def test_the_unit_of_the_targets_does_not_matter(settings, shift, scale, friedman):
+    """C is one over that unit, epsilon is in it."""
     X, y = friedman
-    shifted = SlimSVR(16, C=5.0, gamma=0.1, random_state=0).fit(X, y + 1e4)
-    assert shifted.score(X, y + 1e4) > 0.8
+    own = SlimSVR(**settings, C=5.0, epsilon=0.2, gamma=0.1, random_state=0).fit(X, y)
+    other = SlimSVR(**settings, C=5.0 * scale, epsilon=0.2 * scale, gamma=0.1, random_state=0).fit(X, scale * (y + shift))
+    # L-BFGS makes more of rounding errors than the others do
+    within = 0.1 if settings == {"budget": 12} else CLOSE
+    np.testing.assert_allclose(other.predict(X) / scale - shift, own.predict(X), rtol=0, atol=within * np.std(y))
+    if own.path_ is not None:
+        np.testing.assert_allclose(other.path_.errors, own.path_.errors, atol=0.02)
+
+
+def test_a_scorer_sees_targets_as_they_are_given(friedman):
+    X, y = friedman
+    settings = {"reducer": "spsvm", "scoring": "neg_mean_absolute_error", "random_state": 0}
+    small = SlimSVR(12, C=500.0, gamma=0.1, **settings).fit(X, 100 * y)
+    found = np.abs(small.predict(X) - 100 * y).mean()
+    assert small.path_[-1].error == pytest.approx(found, rel=0.5)
+
+
+def test_targets_that_are_all_alike(friedman):
+    X, y = friedman
     flat = SlimSVR().fit(X, np.full(y.size, 3.0))
     np.testing.assert_allclose(flat.predict(X), 3.0, atol=0.1 + 1e-9)
     assert flat.goal_.variance == 1.0

@@ -68,6 +68,13 @@ def test_the_largest_score_names_the_class(name, k):
     np.testing.assert_array_equal(scores.argmax(axis=1), labels)
 
 
+@pytest.mark.parametrize("multiclass", ["ovo", "dag"])
+def test_small_models_of_the_pairs_of_a_thousand_classes_are_refused(multiclass):
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    with pytest.raises(ValueError, match=r"each pair of 1,000 classes need 499,500 targets.*give multiclass='ovr'"):
+        SlimSVC(4, trainer=None, multiclass=multiclass).fit(X, np.repeat(np.arange(1000), 2))
+
+
 @pytest.mark.parametrize("k", [3, 4, 7])
 def test_a_dag_asks_for_one_pair_less_than_classes(k):
     dag = CLASSIFIERS["dag"](k)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from slimsvm.importers.scalers import SCALERS, scaling_of
+from slimsvm.importers.fronts import in_front
+from slimsvm.importers.scalers import SCALERS
 
 X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]
 KINDS = [
@@ -25,13 +25,13 @@ KINDS = [
 @pytest.mark.parametrize("scaler", KINDS, ids=str)
 def test_a_scaling_is_what_the_scaler_computes(scaler):
     scaler.fit(X[:20])
-    scaling = scaling_of([scaler], 4)
+    _, scaling = in_front([scaler], "rbf", X[:3], None)
     scaling.check(4)
     np.testing.assert_allclose(scaling(X), scaler.transform(X), rtol=1e-12, atol=1e-12)
 
 
 def test_every_scaler_is_here_and_others_are_refused_by_name():
     assert {type(scaler) for scaler in KINDS} == set(SCALERS)
-    with pytest.raises(ValueError, match="PCA; there are StandardScaler"):
-        scaling_of([PCA().fit(X)], 4)
-    assert scaling_of([], 4) is None
+    with pytest.raises(ValueError, match="PowerTransformer; there are StandardScaler"):
+        in_front([PowerTransformer().fit(X)], "rbf", X[:3], None)
+    assert in_front([], "rbf", X[:3], None)[1] is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import KERNELS, InnerKernel
-from slimsvm.kernels.spec import MAX_DEGREE, SPECS, check_parameters
+from slimsvm.kernels.spec import MAX_DEGREE, SPECS, check_parameters, spec_of
 
 
 def test_every_kernel_of_two_rows_has_a_spec():
@@ -61,3 +61,14 @@ def test_parameters_within_their_bounds_pass_and_none_may_be_missing():
     check_parameters("precomputed", {})
     with pytest.raises(ValueError, match="has the parameters"):
         check_parameters("rbf", {})
+
+
+@pytest.mark.parametrize("value", [np.arange(99.0).reshape(33, 3), "x" * 5000, [[1]] * 999])
+def test_refusals_are_one_short_line(value):
+    with pytest.raises(ValueError, match="must be a finite number above 0") as told:
+        check_parameters("rbf", {"gamma": value})
+    with pytest.raises(ValueError, match="has no") as unknown:
+        spec_of("y" * 5000, "slimsvm")
+    for error in (told, unknown):
+        assert len(str(error.value)) < 400
+        assert "\n" not in str(error.value)

@@ -185,11 +185,39 @@ def test_a_time_limit_leaves_a_model(noisy_moons):
     assert small.model_.metric is not None
 
 
+def test_a_short_time_limit_leaves_out_sizes_on_the_way_and_reaches_the_last():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20))
+    y = np.argmax(X[:, :6] ** 2, axis=1)
+    reducer = Slim(metric="both", time_limit=1.5)
+    small = SlimSVC(100, trainer=None, reducer=reducer, random_state=0).fit(X, y)
+    assert small.path_.sizes[-1] == 100
+    assert len(small.path_) < 8
+
+
 def test_a_model_with_a_metric_is_followed(noisy_moons):
     X, y = noisy_moons
     large = SlimSVC(12, trainer=None, gamma=0.5, reducer=quick(), random_state=0).fit(X, y)
     small = compress(large, X, y, budget=3, reducer=Slim(target="slant", steps=10), random_state=0)
     assert small.model_.size == 3
+
+
+def test_a_class_of_few_rows_is_learned_too():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(300, 3)), [[4.0, 4.0, 0.0], [4.1, 4.0, 0.0], [4.0, 4.1, 0.0]]])
+    y = np.repeat(["many", "few"], [300, 3])
+    small = SlimSVC(6, trainer=None, reducer=quick(), class_weight="balanced", random_state=0).fit(X, y)
+    assert (small.predict(X[300:]) == "few").all()
+    assert np.mean(small.predict(X[:300]) == "many") > 0.9
+
+
+def test_points_of_too_many_features_to_move_with_a_metric(noisy_moons):
+    X, y = noisy_moons
+    learning = replace(QUICK, most_numbers=47)
+    with pytest.raises(ValueError, match=r"metric='both' moves 6 points of 8 features .* give metric='fixed'"):
+        SlimSVC(6, trainer=None, reducer=replace(quick(), learning=learning), random_state=0).fit(csr_array(X), y)
+    auto = replace(quick("auto"), learning=learning)
+    assert SlimSVC(6, trainer=None, reducer=auto, random_state=0).fit(csr_array(X), y).model_.metric is None
 
 
 @pytest.mark.parametrize(

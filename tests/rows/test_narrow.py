@@ -8,6 +8,7 @@ from slimsvm import SlimSVC
 from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.tiles import WIDE
 from slimsvm.solvers.point_search import Schedule
 
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
@@ -70,3 +71,14 @@ def test_a_small_model_of_wide_rows_has_few_features(settings):
     if model.path_ is not None:
         assert np.unique(points.indices).size <= 50
     np.testing.assert_allclose(model.decision_function(X), model.decision_function(X.toarray()), atol=1e-5)
+
+
+def test_dense_points_of_very_many_features_have_kernel_values():
+    """Rows so wide that no line of points is written out: a strip of kernel values is that of the kernel."""
+    d = WIDE + 1
+    X = csr_array(([1.0, 2.0, 0.5], ([0, 1, 2], [0, d - 1, 7])), shape=(3, d))
+    Z = np.zeros((2, d))
+    Z[0, 0], Z[1, 7] = 1.0, 1.0
+    rows = HostRows(RBF(0.5), X)
+    V = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(rows.moving(Z).times(V), RBF(0.5)(X.toarray(), Z) @ V, rtol=1e-6)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import export
 from slimsvm.estimators import machine_of
-from slimsvm.goals import Novelty, OneVsOne, OneVsRest, Regression
+from slimsvm.goals import CLASSIFIERS, Novelty, OneVsOne, OneVsRest, Regression
 from slimsvm.importers.sklearn import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
@@ -29,6 +29,7 @@ LAYOUTS = {
     "votes": (np.array([0, 1, 2, 3]), OneVsOne(4)),
     "pairs": (np.array([False, True]), OneVsOne(2)),
     "parted": (np.array([0, 1, 2, 3]), OneVsOne(4, break_ties=True)),
+    "dag": (np.array([0, 1, 2, 3]), CLASSIFIERS["dag"](4)),
     "regression": (NO_CLASSES, Regression(epsilon=0.1)),
     "novelty": (NO_CLASSES, Novelty(nu=0.3)),
 }

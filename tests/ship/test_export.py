@@ -6,20 +6,30 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from slimsvm import SlimSVC, export
+from slimsvm import SlimSVC, compress, export, runtime
+from slimsvm.goals import CLASSIFIERS, OneVsOne
 from slimsvm.kernels.spec import SPECS
+from slimsvm.reducers import Slim
 from slimsvm.scaling import Scaling
+from slimsvm.ship.artefact import Artefact
+from slimsvm.ship.c import CExporter
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
 from tools.targets import RUNNERS
+
+#: a model with a learned metric, at once
+QUICK_METRIC = Slim(steps=2, metric="scales")
 
 
 def kernels_of(target):
@@ -50,7 +60,46 @@ def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excus
             export(model, tmp_path / "made.libsvm")
         excused("svm-predict does not break ties by scores, which a warning says")
         return
+    if (target, layout) == ("libsvm", "dag"):
+        with pytest.warns(UserWarning, match="counts votes, and this model goes by a DAG"):
+            export(model, tmp_path / "made.libsvm")
+        excused("svm-predict counts votes, which a warning says")
+        return
     assert_agrees(model, shipped(model, target, tmp_path))
+
+
+DAG_TARGETS = [("c", {}), ("c", {"precision": "int16"}), ("js", {}), ("json", {}), ("onnx", {"precision": "float64"})]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize(("target", "settings"), DAG_TARGETS, ids=str)
+def test_a_decision_dag_of_ten_classes_gives_the_labels_of_python(target, settings, kernel, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    model = SlimSVC(40, kernel=kernel, multiclass="dag", reducer="spsvm", random_state=0).fit(X[::3], y[::3])
+    expected = model.classes_[model.goal_.decode(model.model_(X))]
+    votes = OneVsOne(10).decode(model.model_(X))
+    assert (expected != votes).any()  # so that counting votes would fail
+    outcome = shipped(model, target, tmp_path, X, **settings)
+    disagree = (outcome.labels != expected).mean()
+    assert disagree <= (0.01 if settings.get("precision") == "int16" else 0.0)
+    np.testing.assert_array_equal(runtime(model)(X), expected)
+    assert runtime(model)(X[0]) == expected[0]
+    np.testing.assert_allclose(runtime(model).scores(X), model.decision_function(X), atol=1e-9)
+
+
+def test_a_decision_dag_computes_only_the_outputs_that_it_comes_to():
+    """In C the work is that of one output less than there are classes; so it is in the runtime where that pays."""
+    artefact = artefact_of(model_of(layout="dag"))
+    votes = replace(artefact, goal=OneVsOne(4))
+    assert CExporter().cost(votes).multiply_adds - CExporter().cost(artefact).multiply_adds == 9 * (6 - 3)
+    rng = np.random.default_rng(0)
+    many = Artefact(
+        "rbf", {"gamma": 0.3}, ROWS[:9], rng.normal(size=(9, 45)), np.zeros(45), CLASSIFIERS["dag"](10), np.arange(10)
+    )
+    run = Runtime(many)
+    assert run._single
+    np.testing.assert_array_equal(run(ROWS), run.goal.decode(run._outputs(ROWS)))
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -127,6 +176,60 @@ def test_a_shift_that_would_cost_digits_stays_a_shift(tmp_path):
     assert_agrees(model, shipped(model, "c", tmp_path, rows), rows)
 
 
+# What is in front of a model in a Pipeline.
+
+
+def columns(remainder="passthrough"):
+    nested = make_pipeline(MinMaxScaler(clip=True), StandardScaler())
+    parts = [("robust", RobustScaler(), [4, 1]), ("nested", nested, [6]), ("largest", MaxAbsScaler(), slice(2, 4))]
+    return ColumnTransformer(parts, remainder=remainder)
+
+
+FRONTS = {
+    "columns": (["rbf", "linear", "laplacian"], lambda: [columns()]),
+    "some columns": (["rbf", "linear"], lambda: [StandardScaler(), columns("drop"), StandardScaler()]),
+    "all components": (["rbf"], lambda: [StandardScaler(), PCA()]),
+    "few components": (["linear", "poly", "sigmoid"], lambda: [StandardScaler(), PCA(3)]),
+    "whitened": (["poly"], lambda: [columns("drop"), PCA(3, whiten=True)]),
+    "complete rows": (["rbf"], lambda: [SimpleImputer(), "passthrough", MinMaxScaler()]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:exported models do not fill in:UserWarning")
+@pytest.mark.parametrize(
+    ("front", "kernel"), [(name, kernel) for name, (kernels, _) in FRONTS.items() for kernel in kernels]
+)
+@pytest.mark.parametrize("target", ["c", "js", "json", "onnx"])
+def test_transformers_travel_along_where_they_can(target, front, kernel, tmp_path):
+    y = (ROWS[:, 0] + ROWS[:, 1] * ROWS[:, 4] > 1).astype(int)
+    steps = FRONTS[front][1]()
+    full = make_pipeline(
+        *steps, SVC(kernel=kernel, gamma=0.3) if kernel != "laplacian" else SlimSVC(kernel=kernel, gamma=0.3)
+    )
+    small = compress(full.fit(ROWS, y), ROWS, y, budget=8, reducer="spsvm", random_state=0)
+    beyond = ROWS * 1.1
+    assert_agrees(small, shipped(small, target, tmp_path, beyond), beyond, within=1e-4)
+    np.testing.assert_allclose(runtime(small).scores(beyond), small.decision_function(beyond), atol=1e-8)
+
+
+def test_what_cannot_be_in_front_is_refused_with_what_can(tmp_path):
+    y = (ROWS[:, 0] > 0.5).astype(int)
+    refused = {
+        "all components without whitening before the rbf kernel": [PCA(2)],
+        "whitened": [PCA(whiten=True)],
+        "last transformer": [PCA(), StandardScaler()],
+        "adds indicators": [SimpleImputer(add_indicator=True)],
+        "uses a column twice": [ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", "passthrough", [1])])],
+    }
+    for words, steps in refused.items():
+        with pytest.raises(ValueError, match=words):
+            export(make_pipeline(*steps, SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(ValueError, match="before a learned metric"):
+        export(make_pipeline(PCA(), SlimSVC(4, reducer=QUICK_METRIC)).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.warns(UserWarning, match="do not fill in missing values"):
+        export(make_pipeline(SimpleImputer(), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+
+
 # What cannot be shipped.
 
 
@@ -172,8 +275,8 @@ def test_models_that_are_not_ours_are_named(tmp_path):
     y = (ROWS[:, 0] > 0.5).astype(int)
     with pytest.raises(ValueError, match="cannot export a LinearSVC"):
         export(LinearSVC().fit(ROWS, y), tmp_path / "m.c")
-    with pytest.raises(ValueError, match="Pipeline with a PCA"):
-        export(make_pipeline(PCA(2), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
+    with pytest.raises(ValueError, match="Pipeline with a PowerTransformer; there are StandardScaler"):
+        export(make_pipeline(PowerTransformer(), SlimSVC()).fit(ROWS, y), tmp_path / "m.c")
     with pytest.raises(NotFittedError):
         export(SlimSVC(), tmp_path / "m.c")
 

@@ -164,3 +164,9 @@ def test_mutated_contents_raise_value_error_or_run(seed, layout, tmp_path):
             JavaScriptExporter().render(artefact, "m")
         except ValueError as error:
             assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_whole_numbers_beyond_those_of_the_machine_are_numbers(document, tmp_path):
+    document["kernel"]["coef0"] = 10**30
+    source = CExporter("float32").render(read(document, tmp_path), "m")
+    assert b"#define COEF0 1.00000002e+30f" in b"".join(source.values())

@@ -129,6 +129,41 @@ def test_libsvm_has_the_sigmoid_of_two_classes(tmp_path):
     np.testing.assert_allclose(found[:, 1:][:, np.argsort(order)], svc.predict_proba(rows), atol=1e-4)
 
 
+def test_a_libsvm_file_brings_its_probabilities_back(tmp_path):
+    model, X = fitted("sigmoid", 2, whole=True)
+    svc, rows = model[-1], model[:-1].transform(X)
+    export(svc, tmp_path / "model.libsvm")
+    read = load(tmp_path / "model.libsvm")
+    np.testing.assert_allclose(read.predict_proba(rows), svc.predict_proba(rows), atol=1e-9)
+    np.testing.assert_array_equal(read.predict(rows), svc.predict(rows))
+    export(read, tmp_path / "again.libsvm")
+    assert (tmp_path / "again.libsvm").read_text() == (tmp_path / "model.libsvm").read_text()
+
+
+@pytest.mark.parametrize("labels", [(3, 7), (7, 3)])
+def test_probabilities_in_a_file_are_those_of_the_first_label(labels, tmp_path):
+    """LIBSVM's formula: p = 1 / (1 + exp(A f + B)) for the label that comes first in the file."""
+    head = (
+        "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0.5\nlabel {} {}\nprobA -2\nprobB 0.3\nnr_sv 1 1"
+    )
+    (tmp_path / "m").write_text(head.format(*labels) + "\nSV\n1 1:1\n-1 1:-0.5\n")
+    X = np.linspace(-2, 2, 9)[:, None]
+    first = 1 / (1 + np.exp(-2 * (1.5 * X.ravel() - 0.5) + 0.3))
+    read = load(tmp_path / "m")
+    np.testing.assert_allclose(read.predict_proba(X)[:, list(read.classes_).index(labels[0])], first, rtol=1e-12)
+
+
+@pytest.mark.parametrize("entry", ["probA x", "probA nan", "probA 1 2", "probA"])
+def test_broken_probabilities_in_a_libsvm_file_are_refused(entry, tmp_path):
+    model, _ = fitted("sigmoid", 2, whole=True)
+    export(model[-1], tmp_path / "m.libsvm")
+    text = (tmp_path / "m.libsvm").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("probA"))
+    (tmp_path / "m.libsvm").write_text(text.replace(line, entry))
+    with pytest.raises(ValueError, match="probA"):
+        load(tmp_path / "m.libsvm")
+
+
 def test_libsvm_says_what_it_leaves_out(tmp_path):
     model, _ = fitted("isotonic", 3, whole=False)
     with pytest.warns(UserWarning, match="without them"):

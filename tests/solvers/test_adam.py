@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slimsvm.limits import Deadline
-from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, adam
+from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, adam
 
 CENTRE = np.array([1.0, -2.0, 0.5])
 
@@ -24,13 +24,13 @@ def slow_adam(gradient, x, steps, rate):
 
 def test_steps_are_those_of_the_paper():
     gradient = lambda x: np.array([2.0, 0.3, 5.0]) * (x - CENTRE)  # noqa: E731
-    found = adam(gradient, np.zeros(3), AdamSettings(50, 0.1), Deadline())
+    found = adam(gradient, Moments.at(np.zeros(3)), AdamSettings(50, 0.1), Deadline())
     np.testing.assert_allclose(found, slow_adam(gradient, np.zeros(3), 50, 0.1), atol=1e-9)
 
 
 def test_noise_averages_out_as_the_rate_falls():
     rng = np.random.default_rng(0)
-    found = adam(lambda x: x - CENTRE + rng.normal(size=3), np.zeros(3), AdamSettings(3000, 0.05), Deadline())
+    found = adam(lambda x: x - CENTRE + rng.normal(size=3), Moments.at(np.zeros(3)), AdamSettings(3000, 0.05), Deadline())
     np.testing.assert_allclose(found, CENTRE, atol=0.1)
 
 
@@ -41,7 +41,7 @@ def test_vectors_stay_within_their_bounds():
         np.clip(x, -1, 1, out=x)
         seen.append(x.copy())
 
-    found = adam(lambda x: x - CENTRE, np.zeros(3), AdamSettings(300, 0.1), Deadline(), within)
+    found = adam(lambda x: x - CENTRE, Moments.at(np.zeros(3)), AdamSettings(300, 0.1), Deadline(), within)
     assert np.abs(seen).max() <= 1
     np.testing.assert_allclose(found, [1.0, -1.0, 0.5], atol=0.05)
 
@@ -53,18 +53,43 @@ def test_a_run_cut_short_ends_with_a_low_rate():
         moves.append(x.copy())
         return x - 100 * CENTRE  # far away: every step has the length of the rate
 
-    adam(gradient, np.zeros(3), AdamSettings(10**9, 0.1, seconds=0.2), Deadline())
+    adam(gradient, Moments.at(np.zeros(3)), AdamSettings(10**9, 0.1, seconds=0.2), Deadline())
     assert perf_counter() - begun < 5
     steps = np.abs(np.diff(moves, axis=0)).max(axis=1)
     assert steps[-1] < 0.05 * steps.max()
 
 
 def test_a_deadline_ends_it_at_once():
-    found = adam(lambda x: x, np.ones(3), AdamSettings(10**9, 0.1), Deadline(1e-9))
+    found = adam(lambda x: x, Moments.at(np.ones(3)), AdamSettings(10**9, 0.1), Deadline(1e-9))
     np.testing.assert_array_equal(found, np.ones(3))
 
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_no_steps_leave_the_start(steps):
-    found = adam(lambda x: x - CENTRE, np.zeros(3), AdamSettings(steps, 0.1), Deadline())
+    found = adam(lambda x: x - CENTRE, Moments.at(np.zeros(3)), AdamSettings(steps, 0.1), Deadline())
     np.testing.assert_array_equal(found, np.zeros(3))  # the rate of the last step is 0
+
+
+def pull(x):
+    return np.array([1.0, 10.0, 100.0]) * (x - CENTRE)
+
+
+def test_a_descent_goes_on_from_its_moments():
+    seen = []
+
+    def watch(now):
+        if now.steps == 7:
+            seen.append(Moments(now.x.copy(), now.mean.copy(), now.square.copy(), now.steps))
+
+    settings = AdamSettings(20, 0.1)
+    whole = adam(pull, Moments.at(np.zeros(3)), settings, Deadline(), watch=watch)
+    np.testing.assert_array_equal(adam(pull, seen[0], settings, Deadline()), whole)
+
+
+def test_arrays_of_another_library_take_the_same_steps():
+    torch = pytest.importorskip("torch")
+    settings = AdamSettings(50, 0.1)
+    there = adam(
+        lambda x: torch.from_numpy(pull(x.numpy())), Moments.at(torch.zeros(3, dtype=torch.float64)), settings, Deadline()
+    )
+    np.testing.assert_allclose(there.numpy(), adam(pull, Moments.at(np.zeros(3)), settings, Deadline()), atol=1e-12)

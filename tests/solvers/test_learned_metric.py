@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import make_kernel
+from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
@@ -77,6 +78,96 @@ def test_every_home_has_the_same_loss(device):
     expected = problem.loss()(x)
     assert value == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(gradient, expected[1], atol=1e-9)
+
+
+DEVICES = [
+    "array_api_strict",
+    "torch:cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not has_torch_device("cuda"), reason="no CUDA GPU")),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, kind, q):
+    pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
+    problem = Problem(q)
+    loss, host = (
+        problem.loss(kind, open_rows(problem.kernel, problem.X, device=device), bound=1.2),
+        problem.loss(kind, bound=1.2),
+    )
+    there, batch = loss.at_home, np.array([3, 4, 11, 39])
+    assert there is not loss
+    x = 0.5 * np.random.default_rng(1).normal(size=loss.origin.size)  # some logarithms are beyond their bounds
+    value, gradient = there(x)
+    assert value == pytest.approx(host(x)[0], rel=1e-9)
+    np.testing.assert_allclose(gradient, host(x)[1], atol=1e-9)
+    host.keep_within(x)
+    found = there.on_batch(there.sent(x), there.on.send(batch, np.int64))
+    np.testing.assert_allclose(there.fetched(found), host.on_batch(x, batch), atol=1e-9)
+    assert loss.rows.meter.evaluations == 2 * (40 + 4) * 4
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_device_keeps_logarithms_within_their_bounds(device):
+    pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
+    problem = Problem()
+    loss, host = (
+        problem.loss("scales", rows, bound=1.2) for rows in (open_rows(problem.kernel, problem.X, device=device), None)
+    )
+    x = 5.0 * np.random.default_rng(1).normal(size=host.origin.size)
+    there = loss.at_home
+    moved = there.sent(x)
+    there.keep_within(moved)
+    host.keep_within(x)
+    np.testing.assert_allclose(there.fetched(moved), x, atol=1e-12)
+
+
+def test_float32_batches_of_large_work_have_nearly_the_same_gradient(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+    problem = Problem()
+    there, host = problem.loss(rows=open_rows(problem.kernel, problem.X, device="torch:cpu")).at_home, problem.loss()
+    assert there.coarse.dtype == np.float32
+    x, batch = 0.1 * np.random.default_rng(1).normal(size=host.origin.size), np.arange(20)
+    expected = host.on_batch(x, batch)
+    found = there.fetched(there.on_batch(there.sent(x), there.on.send(batch, np.int64)))
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_host_has_float32_batches_of_large_work_too(monkeypatch):
+    problem = Problem()
+    exact, batch = problem.loss(), np.arange(20)
+    x = 0.1 * np.random.default_rng(1).normal(size=exact.origin.size)
+    expected = exact.on_batch(x, batch)
+    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+    coarse = problem.loss(rows=HostRows(problem.kernel, problem.X, error=0.0))
+    assert coarse.rows.prepared.values.dtype == np.float64
+    found = coarse.on_batch(x, batch)
+    assert (found != expected).any()
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(coarse(x)[1], exact(x)[1], atol=1e-12)  # all rows keep their precision
+    near = coarse.cheapest_near(x)
+    assert near == coarse.on_coarse_rows
+    np.testing.assert_allclose(near(x)[1], exact(x)[1], atol=1e-5)
+    assert exact.cheapest_near(x) is exact
+
+
+def test_rows_far_out_keep_their_precision_on_all_rows(monkeypatch):
+    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+    problem = Problem()
+    problem.X[::2] += 1e5
+    loss = problem.loss(rows=HostRows(problem.kernel, problem.X))
+    x = np.zeros(loss.origin.size)
+    assert loss.cheapest_near(x) is loss
+
+
+def test_kernels_other_than_rbf_have_their_loss_by_backpropagation():
+    pytest.importorskip("torch")
+    problem = Problem(kernel="laplacian")
+    loss = problem.loss(rows=open_rows(problem.kernel, problem.X, device="torch:cpu"))
+    assert loss.at_home is loss
 
 
 def test_weights_are_duplicates():

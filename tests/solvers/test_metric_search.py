@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.model import Task
-from slimsvm.rows.host import HostRows
-from slimsvm.solvers.metric_search import Effort, Learning, MetricSearch, spread, with_objective
+from slimsvm.model import Expansion, Task
+from slimsvm.rows.homes import open_rows
+from slimsvm.solvers.metric_search import Effort, Learning, MetricSearch, MiniBatches, spread, with_objective
 from slimsvm.solvers.point_search import Objective, Schedule
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
@@ -24,9 +24,9 @@ def two_rings(n=600, irrelevant=4, seed=0):
     return X, np.where((X[:, :2] ** 2).sum(axis=1) > 1.4, 1.0, -1.0)
 
 
-def search_on(X, y, kind="both", learning=QUICK, kernel=None, weights=None, **settings):
+def search_on(X, y, kind="both", learning=QUICK, kernel=None, weights=None, device="cpu", **settings):
     weights = np.ones(X.shape[0]) if weights is None else weights
-    rows = HostRows(RBF(1 / X.shape[1]) if kernel is None else kernel, X)
+    rows = open_rows(RBF(1 / X.shape[1]) if kernel is None else kernel, X, device=device)
     task = Task(rows, np.reshape(y, (X.shape[0], -1)), weights, np.random.default_rng(0), **settings)
     return MetricSearch(task, Objective("label", None, None), 0.1, Schedule(), Deadline(), learning, kind)
 
@@ -164,6 +164,32 @@ def test_the_same_seed_gives_the_same_model():
     np.testing.assert_array_equal(models[0].widths, models[1].widths)
 
 
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_device_finds_the_model_of_the_host(q):
+    """The same batches in the same order: models differ by rounding alone."""
+    pytest.importorskip("torch")
+    X, y = two_rings(300)
+    y = np.column_stack([y, -y, np.sign(X[:, 0])])[:, :q]
+    models = []
+    for device in ("cpu", "torch:cpu"):
+        search = search_on(X, y, device=device, learning=replace(QUICK, passes=5, steps=3))
+        start = Expansion(search.task.rows.kernel, X[:4].copy(), np.ones((4, q)), np.zeros(q))
+        search.adopt(start)
+        search.learn(4, last=True)
+        models.append(search.model)
+    for part in ("points", "coef", "bias", "factors", "widths"):
+        np.testing.assert_allclose(*(getattr(model, part) for model in models), atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4]), (10, 10, [10]), (3, 8, [3])])
+def test_a_pass_has_each_row_at_most_once(rows, size, sizes):
+    batches = MiniBatches(lambda rng: rng.permutation(rows), rows, size, np.random.default_rng(0))
+    for _ in range(2):
+        found = [next(batches) for _ in sizes]
+        assert [batch.size for batch in found] == sizes
+        assert np.unique(np.concatenate(found)).size == sum(sizes)
+
+
 def test_another_objective_goes_on_from_the_same_model():
     X, y = two_rings(200)
     search = search_on(X, y)
@@ -198,6 +224,7 @@ def test_spread_is_the_standard_deviation_and_0_of_constants(form):
         ({"passes": -1}, "passes must be a number of at least 0, not -1"),
         ({"rate": float("nan")}, "rate must be a number of at least 0, not nan"),
         ({"pull": "strong"}, "pull must be a number of at least 0, not 'strong'"),
+        ({"time_for_steps": 1.5}, "must be shares of at most 1, not 0.6 and 1.5"),
         ({"bound": 1.0}, r"bound must be a number above 1, not 1\.0"),
         ({"batches": 0}, "batches must be at least 1"),
         ({"smallest_batch": 9, "largest_batch": 8}, "smallest_batch a number from 1 to largest_batch"),

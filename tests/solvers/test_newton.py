@@ -7,10 +7,12 @@ from scipy.optimize import minimize, minimize_scalar
 from slimsvm._core import core
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import Precomputed
+from slimsvm.rows import curvatures as curvatures_module
+from slimsvm.rows.curvatures import RunningCurvatures
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers import curvature, newton
+from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
-from slimsvm.solvers.curvature import MANY, KeptFactors, RunningCurvature, solve_definite
+from slimsvm.solvers.curvature import MANY, KeptFactors, factor_definite
 from slimsvm.solvers.newton import RIDGE, IntervalSquares, Line, NewtonSettings, tie_ridge
 
 
@@ -142,14 +144,14 @@ def test_with_a_regulariser_the_gradient_is_zero(seed):
     assert found.loss == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("few_rows", [0, curvature.FEW_ROWS])
+@pytest.mark.parametrize("few_rows", [0, curvatures_module.FEW_ROWS])
 def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeypatch):
     """Curvatures that are carried from one fit to the next are those that a new one computes."""
-    monkeypatch.setattr(curvature, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(curvatures_module, "FEW_ROWS", few_rows)
     K, targets, margin_targets, weights, R = squared_problem(4)
     squares, rows = IntervalSquares(Demands.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
     growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
-    curvatures = [RunningCurvature() for _ in range(3)]
+    curvatures = RunningCurvatures(growing, 3)
     for size in (0, 1, 2, 5, 10):
         if size > growing.size:
             growing.append(np.arange(growing.size, size)[:, None])
@@ -211,7 +213,7 @@ def test_a_line_that_changes_nothing_keeps_its_start():
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_is_no_number_is_refused_not_waited_for(wrong):
     with pytest.raises(ValueError, match="scale the features"):
-        solve_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.ones(2))
+        factor_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.eye(2))
 
 
 def test_threads_over_outputs_change_nothing(monkeypatch):

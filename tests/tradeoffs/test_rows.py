@@ -1,11 +1,15 @@
 """The file of rows: what it refuses, and how it says so."""
 
+import csv
+import io
+
 import pytest
 from sklearn.datasets import load_iris
 
-from slimsvm.tradeoffs import open_data, read_rows, tradeoff
+from slimsvm import report
+from slimsvm.tradeoffs import open_data, read_rows, read_tradeoff, smallest_good, tradeoff
 from slimsvm.tradeoffs.datasets import DATASETS
-from slimsvm.tradeoffs.rows import last_study
+from slimsvm.tradeoffs.rows import last_study, settings_of
 
 X, Y = load_iris(return_X_y=True)
 
@@ -88,3 +92,70 @@ def test_an_unknown_name_lists_the_names(tmp_path):
 def test_a_file_is_read_by_its_ending(tmp_path):
     (tmp_path / "digits").write_text("1 1:2\n-1 1:3\n")
     assert open_data(tmp_path / "digits")[0].shape == (2, 1)
+
+
+def with_cell(file, column, cell, row=2):
+    """Write another cell into a row."""
+    lines = list(csv.reader(io.StringIO(file.read_text(), newline="")))
+    lines[row][lines[0].index(column)] = cell
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    file.write_text(text.getvalue())
+    return file
+
+
+@pytest.mark.parametrize(
+    "cell", ["/etc/passwd", "../a.slim", "a/b.slim", "..\\a.slim", "C:a.slim", "a", "\x00.slim", ".slim"]
+)
+def test_models_lie_in_the_folder_beside_the_rows(file, cell):
+    with pytest.raises(ValueError, match=r"in the column model, where the name of a \.slim file in the folder of models"):
+        read_tradeoff(with_cell(file, "model", cell))
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("size", "1_1"),
+        ("size", "-1"),
+        ("size", "٣"),
+        ("budget", "9" * 30),
+        ("seed", "1.0"),
+        ("error", "0_1"),
+        ("us", "much"),
+        ("error", "inf"),
+        ("se", "1e300"),
+        ("path", "2:0.5 4"),
+        ("path", "2:0.5 x:0.5"),
+    ],
+)
+def test_numbers_are_read_strictly(file, column, cell):
+    with pytest.raises(ValueError, match=f"row 2 has .* in the column {column}, where"):
+        read_rows(with_cell(file, column, cell))
+
+
+@pytest.mark.parametrize("column", ["error", "size", "us", "seed"])
+def test_a_finished_run_has_its_figures(file, column):
+    with pytest.raises(ValueError, match=f"row 2 has nothing in the column {column}"):
+        read_rows(with_cell(file, column, ""))
+
+
+@pytest.mark.parametrize("settings", ["[" * 100_000, '{"test_size": []}', '{"test_size": 7}', '{"test_size": "half"}'])
+def test_settings_of_a_file_may_be_anything(file, settings, tmp_path):
+    for row in (1, 2):
+        with_cell(file, "settings", settings, row)
+    found = read_tradeoff(file)
+    if settings.startswith("["):
+        assert settings_of(found.rows[0]) == {}
+    else:
+        with pytest.raises(ValueError, match=r"test_size .*, which is no share of the rows"):
+            report(found, X, Y, tmp_path / "page.html")
+
+
+def test_names_of_methods_may_be_long(file, tmp_path):
+    found = read_tradeoff(with_cell(file, "method", "9" * 400))
+    assert [path.name for path in report(found, X, Y, tmp_path / "page.html")] == ["page.html", "page.md"]
+
+
+def test_a_run_without_a_budget_is_no_choice_among_budgets(file):
+    rows = read_rows(with_cell(with_cell(file, "budget", ""), "validation_error", "0.5"))
+    assert smallest_good(rows, "nystroem") is None

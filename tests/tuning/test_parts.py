@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -7,7 +9,7 @@ from slimsvm.model import Status
 from slimsvm.tuning.folds import SMALL, make_rows
 from slimsvm.tuning.settings import Settings
 from slimsvm.tuning.space import COSTS, WIDTHS, Space, different_scalers, make_space
-from slimsvm.tuning.stages import MOST_ROWS, Clock, efforts
+from slimsvm.tuning.stages import MOST_ROWS, Clock, _ranked, efforts
 from slimsvm.tuning.trials import Effort, Trial, Trials
 
 EFFORT = Effort(100, 10, 1, 4)
@@ -134,3 +136,25 @@ def test_a_trial_that_starts_from_another_one_is_as_good():
     assert first.size == second.size == 5
     assert second.error <= first.error + 0.02
     assert first.standard_error == pytest.approx(np.sqrt(first.error * (1 - first.error) / 150))
+
+
+def test_a_metric_is_tried_next_to_good_settings_and_wins_no_tie():
+    space = Space({"none": 1.0}, (None,), metrics=("fixed", "both"))
+    guess = space.settings(1, 0)[0]
+    assert guess.metric == "fixed"
+    learned = next(near for near in space.neighbours(guess) if near.metric == "both")
+    assert (learned.gamma, learned.C) == (guess.gamma, guess.C)
+    ranked = _ranked([replace(trial(1.0), settings=each) for each in (learned, guess)])
+    assert [each.settings.metric for each in ranked] == ["fixed", "both"]
+
+
+def test_a_trial_with_a_metric_counts_its_bytes():
+    rows = rows_of(60, classes=2)
+    trials = Trials(SlimSVC(), rows, {"none": None}, 0)
+    fixed, learned = (
+        trials.run(Settings(1.0, 1.0, "none", None, metric), Effort(40, 2, 1, 3), "1 of 1", None)
+        for metric in ("fixed", "both")
+    )
+    features = rows.X.shape[1]
+    assert fixed.size == learned.size == 3
+    assert learned.nbytes == fixed.nbytes + 4 * (features + 3)

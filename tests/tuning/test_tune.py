@@ -11,10 +11,13 @@ from sklearn.preprocessing import StandardScaler
 import slimsvm.tuning.last_fit
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.reducers import Slim
+from slimsvm.solvers.metric_search import Learning
+from slimsvm.tuning.problem import constraint_of, make_problem
 from slimsvm.tuning.progress import print_tuning
 
 COLUMNS = [
-    "gamma", "C", "scaling", "size", "bytes", "rows", "error", "standard_error", "seconds", "stage", "feasible", "status",
+    *("gamma", "C", "scaling", "metric", "size", "bytes", "rows", "error", "standard_error", "seconds"),
+    *("stage", "feasible", "status"),
 ]  # fmt: skip
 
 
@@ -52,6 +55,32 @@ def test_results_make_a_table(found):
     assert (table.rows.iloc[:-1] < table.rows.iloc[-1]).all()
     assert table.feasible.all()
     assert table["bytes"].max() == 4 * (6 * 3 + 1 + 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "features", "metrics"),
+    [
+        ({}, 1000, 2, ("fixed", "both")),
+        ({"kernel": "poly"}, 1000, 2, ("fixed", "scales")),
+        ({}, 999, 2, ("fixed",)),  # few rows are no basis for a metric
+        ({}, 1000, 1001, ("fixed",)),
+        ({"reducer": Slim(metric="widths")}, 20, 2, ("widths",)),
+    ],
+    ids=str,
+)
+def test_metrics_are_tried_where_they_can_be_learned(settings, rows, features, metrics):
+    X, y = np.random.default_rng(0).random((rows, features)), np.arange(rows) % 2
+    assert make_problem(SlimSVC(**settings), X, y, None, constraint_of(4, None, None)).metrics == metrics
+    assert make_problem(SlimSVC(**settings), X, y, None, constraint_of(4, 10**5, None)).metrics == metrics[:1]
+
+
+def test_a_reducers_own_metric_is_kept():
+    learning = Learning(passes=2, steps=2, way_batches=5, way_steps=1)
+    own = Slim(metric="scales", learning=learning)
+    found = tune(*moons(), budget=2, n_trials=1, estimator=SlimSVC(reducer=own), random_state=0)
+    assert set(found.results_["metric"]) == {"scales"}
+    assert found.best_estimator_[-1].model_.metric is not None
+    assert found.best_estimator_[-1].reducer == own
 
 
 def test_the_best_error_is_the_lowest_of_the_last_stage(found):

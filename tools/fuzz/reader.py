@@ -28,3 +28,13 @@ def mutant(reader: Reader, rng: Rng, content: Any) -> Any:
     for _ in range(int(rng.integers(1, 5))):
         reader.mutate(rng, content)
     return content
+
+
+def answer(predict: Callable[[Any], Any], rows: Any) -> Any:
+    """Return the labels, or None where the rows are refused with a clear error."""
+    try:
+        return predict(rows)
+    except (ValueError, ImportError) as error:  # negative rows for chi2, a device that is not there
+        if not str(error):
+            raise
+        return None

@@ -25,18 +25,22 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from slimsvm import SlimSVC, load, save
-from slimsvm.files import container
 from slimsvm.files.datasets import read_data
 from slimsvm.metric import Metric
 from slimsvm.ship.export import export
 from slimsvm.ship.json import read_json
 from slimsvm.ship.runtime import Runtime
 
+from .checkpoints import CHECKPOINTS
+from .containers import container_bytes, container_content, mutate_container
 from .mutations import NUMBERS, TEXTS, WORDS, Rng, mutate_array, mutate_tree, mutate_words, pick, spoiled
-from .reader import Reader
+from .reader import Reader, answer
+from .rows import ROWS
 
 #: dense rows of more features than this are not made; such models get sparse rows
 MANY_FEATURES = 10_000
+#: bytes of zeros in an archive of a thousandth of that
+BALLOON = 1 << 30
 
 
 def _models() -> dict[str, Any]:
@@ -83,45 +87,11 @@ def _files_of(models: dict[str, Any], ending: str, write: Callable[[Any, Path], 
             yield path.read_bytes()
 
 
-# .slim files: the JSON header, the arrays and the table of arrays are mutated; sizes and the checksum are right.
+# .slim files.
 
 
 def _slim_seeds() -> Iterable[Any]:
-    for data in _files_of(_models(), ".slim", save):
-        header, arrays = container.unpack_file(data)
-        del header["arrays"]
-        yield {"header": header, "arrays": arrays, "table": None}
-
-
-def _mutate_slim(rng: Rng, content: Any) -> None:
-    chance = rng.random()
-    if chance < 0.45 and content["arrays"]:
-        name = pick(rng, list(content["arrays"]))
-        content["arrays"][name] = mutate_array(rng, content["arrays"][name])
-    elif chance < 0.95 or not content["arrays"]:
-        mutate_tree(rng, content["header"])
-    else:
-        content["table"] = content["table"] or _table(content["arrays"])
-        mutate_tree(rng, content["table"])
-
-
-def _table(arrays: dict[str, Any]) -> list[Any]:
-    data = b"".join(container.pack_file({}, arrays))
-    _, _, length = container.START.unpack_from(data)
-    return json.loads(data[container.PREFIX : container.PREFIX + length])["arrays"]
-
-
-def _slim_bytes(content: Any) -> bytes:
-    if content["table"] is None:
-        return b"".join(container.pack_file(content["header"], content["arrays"]))
-    plain = b"".join(container.pack_file({}, content["arrays"]))
-    _, _, length = container.START.unpack_from(plain)
-    payload = plain[container.aligned(container.PREFIX + length) :]
-    header = content["header"] if isinstance(content["header"], dict) else {}
-    text = json.dumps(header | {"arrays": content["table"]}).encode()
-    rest = text + bytes(container.aligned(container.PREFIX + len(text)) - container.PREFIX - len(text)) + payload
-    start = container.START.pack(container.MAGIC, container.FORMAT, len(text))
-    return start + container.CHECKSUM.pack(container._checksum([start, rest])) + rest
+    return map(container_content, _files_of(_models(), ".slim", save))
 
 
 def _use_model(path: Path) -> None:
@@ -132,24 +102,14 @@ def _use_model(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernel values of hostile points overflow
         repr(model)
-        labels = _answer(model.predict, rows)
+        labels = answer(model.predict, rows)
         copied = path.with_name("copy.slim")
         save(model, copied)
         if getattr(load(copied), "memory", None) is not None:
             raise AssertionError("a loaded pipeline has a memory")
-        again = _answer(load(copied).predict, rows)
+        again = answer(load(copied).predict, rows)
     if labels is not None and not np.array_equal(labels, again):
         raise AssertionError("a saved copy predicts other labels")
-
-
-def _answer(predict: Callable[[Any], Any], rows: Any) -> Any:
-    """Return the labels, or None where the rows are refused with a clear error."""
-    try:
-        return predict(rows)
-    except (ValueError, ImportError) as error:  # negative rows for chi2, a device that is not there
-        if not str(error):
-            raise
-        return None
 
 
 def _rows(features: int) -> Any:
@@ -187,9 +147,9 @@ def _use_json(path: Path) -> None:
     run = Runtime(artefact)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _answer(run, np.abs(np.random.default_rng(0).normal(size=(3, artefact.features))))
+        answer(run, np.abs(np.random.default_rng(0).normal(size=(3, artefact.features))))
         for ending in (".c", ".js", ".json"):
-            _answer(partial(export, artefact, force=True), path.with_name(f"out{ending}"))
+            answer(partial(export, artefact, force=True), path.with_name(f"out{ending}"))
 
 
 # LIBSVM's models and rows, and CSV: lines of words.
@@ -252,11 +212,11 @@ def _quote(rng: Rng, line: list[str]) -> None:
 def _use_data(path: Path) -> None:
     """Read rows and labels, train on them, and predict."""
     X, y = read_data(path)
-    _answer(partial(read_data, labels=False), path)
+    answer(partial(read_data, labels=False), path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for gamma in ("scale", 1.0):
-            _answer(partial(_train, y=y, gamma=gamma), X)
+            answer(partial(_train, y=y, gamma=gamma), X)
 
 
 def _train(X: Any, y: Any, gamma: Any) -> Any:
@@ -272,7 +232,7 @@ def _npz_seeds() -> Iterable[Any]:
     rows = csr_array(X)
     parts = {"X_data": rows.data, "X_indices": rows.indices, "X_indptr": rows.indptr, "X_shape": np.array(rows.shape)}
     for arrays in ({"X": X, "y": y}, {**parts, "y": y}, {"X_train": X, "y_train": y, "X_test": X, "y_test": y}):
-        yield {"arrays": arrays, "headers": {}, "compressed": False}
+        yield {"arrays": arrays, "headers": {}, "compressed": False, "balloon": None}
 
 
 def _mutate_npz(rng: Rng, content: Any) -> None:
@@ -290,6 +250,8 @@ def _mutate_npz(rng: Rng, content: Any) -> None:
         arrays[name] = np.full(arrays[name].shape, _Payload(), dtype=object)
     elif chance < 0.97:
         content["headers"][name] = spoiled_header(rng, arrays[name])
+    elif chance < 0.971:
+        content["balloon"] = name
     else:
         content["compressed"] = not content["compressed"]
 
@@ -325,8 +287,23 @@ def _npz_bytes(content: Any) -> bytes:
     with zipfile.ZipFile(buffer, "w", compression) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one name twice
         for name, array in content["arrays"].items():
-            archive.writestr((name or "_").replace("\x00", "0") + ".npy", _npy(array, content["headers"].get(name)))
+            member = (name or "_").replace("\x00", "0") + ".npy"
+            if name == content["balloon"]:
+                _write_balloon(archive, member)
+            else:
+                archive.writestr(member, _npy(array, content["headers"].get(name)))
     return buffer.getvalue()
+
+
+def _write_balloon(archive: zipfile.ZipFile, member: str) -> None:
+    """Add a row of zeros, a piece at a time."""
+    info = zipfile.ZipInfo(member)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    with archive.open(info, "w", force_zip64=True) as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (1, BALLOON // 8)}
+        np.lib.format.write_array_header_2_0(file, header)  # type: ignore[arg-type]
+        for _ in range(BALLOON >> 20):
+            file.write(bytes(1 << 20))
 
 
 def _npy(array: Any, header: str | None) -> bytes:
@@ -340,10 +317,12 @@ def _npy(array: Any, header: str | None) -> bytes:
 
 
 READERS: dict[str, Reader] = {
-    "slim": Reader(".slim", _slim_seeds, _mutate_slim, _slim_bytes, _use_model),
+    "slim": Reader(".slim", _slim_seeds, mutate_container, container_bytes, _use_model),
     "json": Reader(".json", _json_seeds, _mutate_json, _json_bytes, _use_json),
     "libsvm-model": Reader(".model", _libsvm_model_seeds, _mutate_text, _text_bytes, _use_model),
     "libsvm": Reader(".libsvm", _libsvm_seeds, _mutate_text, _text_bytes, _use_data),
     "csv": Reader(".csv", _csv_seeds, _mutate_csv, _text_bytes, _use_data),
     "npz": Reader(".npz", _npz_seeds, _mutate_npz, _npz_bytes, _use_data),
+    "checkpoint": CHECKPOINTS,
+    "rows": ROWS,
 }

@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -25,9 +26,11 @@ MEMORY = 1 << 30
 MOST_KEPT = 2000
 #: what no reader does: start processes, load libraries, open connections, unpickle, change folders and files
 FORBIDDEN = re.compile(
-    r"os\.(system|exec|fork|posix_spawn|spawn|startfile|symlink|mkdir|rmdir|chown|putenv)|subprocess\.|socket\.|ctypes\.|"
+    r"os\.(system|exec|fork|posix_spawn|spawn|startfile|symlink|chown|putenv)|subprocess\.|socket\.|ctypes\.|"
     r"pickle\.|marshal\.|shutil\.|urllib|webbrowser"
 )
+#: what a reader may do with folders of its own
+FOLDERS = ("os.mkdir", "os.rmdir", "shutil.rmtree")
 
 
 class BreakoutError(BaseException):
@@ -40,8 +43,8 @@ class Guard:
     def __init__(self, folder: Path) -> None:
         self.folder, self.on, self.seen = str(folder), False, ""
         # libraries are imported when they are needed, and joblib asks the system for the number of processors
-        own = str(Path(__file__).parents[2])
-        readable = (sys.prefix, sys.base_prefix, own, "/sys/fs/cgroup", "/proc/self", "/proc/cpuinfo")
+        own, libraries = str(Path(__file__).parents[2]), filter(None, sys.path)
+        readable = (sys.prefix, sys.base_prefix, own, *libraries, "/sys/fs/cgroup", "/proc/self", "/proc/cpuinfo")
         self.readable = tuple(os.path.realpath(place) for place in readable)
         sys.addaudithook(self)
 
@@ -54,9 +57,13 @@ class Guard:
     def _reason(self, event: str, given: tuple[Any, ...]) -> str | None:
         if event == "open" and isinstance(given[0], str | bytes):
             return self._opened(os.path.abspath(os.fsdecode(given[0])), given[1], given[2])
+        if event in FOLDERS:
+            return self._opened(os.path.abspath(os.fsdecode(given[0])), "w", os.O_WRONLY)
         if event == "exec":
             file = getattr(given[0], "co_filename", "")
             return None if file.endswith(".py") or file.startswith("<frozen") else f"runs code of {file}"
+        if event == "marshal.loads" and sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):
+            return None  # a module of a library, whose file was opened
         return f"{event} {given!r:.200}" if FORBIDDEN.match(event) else None
 
     def _opened(self, path: str, mode: Any, flags: int) -> str | None:
@@ -108,12 +115,14 @@ def find_reader(name: str) -> Reader:
 def work(name: str, folder: Path, seed: int, seconds: float) -> None:
     """Read mutants until the time is over; a finding is told in `finding.txt` beside the file that made it."""
     reader, rng, guard = find_reader(name), np.random.default_rng(seed), Guard(folder)
-    path, end, count, read = folder / f"mutant{reader.ending}", time.monotonic() + seconds, 0, 0
+    tempfile.tempdir = str(folder)
+    path, count, read = folder / f"mutant{reader.ending}", 0, 0
     kept = list(reader.seeds())
     for content in kept:  # imports what reading needs
         path.write_bytes(reader.to_bytes(content))
         reader.use(path)
     limit_memory()
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         content = mutant(reader, rng, kept[int(rng.integers(len(kept)))])
         path.write_bytes(reader.to_bytes(content))

@@ -27,6 +27,11 @@
                             const double *, const double *, ptrdiff_t, const double *, double *);                      \
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
+    void update_curvature_##suffix(const Squares *, const double *, unsigned char *, int, double *);                   \
+    void solve_factored_##suffix(const double *, ptrdiff_t, double *);                                                 \
+    void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t,   \
+                                double *, ptrdiff_t);                                                                  \
+    void back_line_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);        \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \
         rbf_tail_##suffix,                                                                                             \
@@ -43,7 +48,11 @@
         smo_double_##suffix,                                                                                           \
         expansion_##suffix,                                                                                            \
         line_minimum_##suffix,                                                                                         \
-        line_move_##suffix};
+        line_move_##suffix,                                                                                            \
+        update_curvature_##suffix,                                                                                     \
+        solve_factored_##suffix,                                                                                       \
+        times_columns_##suffix,                                                                                        \
+        back_line_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

@@ -40,6 +40,21 @@ typedef struct {
     double linear, quadratic;
 } Line;
 
+/* The function ssyrk of BLAS: C <- alpha A A' + beta C. */
+typedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *);
+
+/* Kernel values K of n rows in lines of m, `stride` apart, to sum up; `square`, `lines` (of `block` rows) and `changed` (of
+ * n) are work space. */
+typedef struct {
+    const float *K;
+    ptrdiff_t n, m, stride;
+    const double *weights;
+    Ssyrk syrk;
+    ptrdiff_t block;
+    float *square, *lines;
+    ptrdiff_t *changed;
+} Squares;
+
 typedef struct {
     const char *name;
     void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
@@ -67,6 +82,11 @@ typedef struct {
                       const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
+    void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *);
+    void (*solve_factored)(const double *, ptrdiff_t, double *);
+    void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
+                          ptrdiff_t);
+    void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
 } Build;
 
 const Build *best_build(void);

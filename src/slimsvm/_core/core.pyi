@@ -1,7 +1,8 @@
-from numpy import float32, float64, floating, int32, int_, intp
+from numpy import float32, float64, floating, int32, int_, intp, uint8
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
+OUTPUT_COLUMNS: tuple[int, ...]
 
 def instruction_set() -> str: ...
 def rbf_tail(
@@ -160,3 +161,19 @@ def line_moves(
     sums: NDArray[float64],
     switched: NDArray[intp],
 ) -> None: ...
+def times(K: NDArray[float32], V: NDArray[float32], out: NDArray[float64]) -> None: ...
+def back(K: NDArray[float32], W: NDArray[float64], space: NDArray[float32], out: NDArray[float64]) -> None: ...
+def knows_ssyrk(capsule: object) -> bool: ...
+def update_curvatures(
+    ssyrk: object,
+    K: NDArray[float32],
+    weights: NDArray[float64],
+    outputs: NDArray[intp],
+    residual: NDArray[float64],
+    active: NDArray[uint8],
+    known: NDArray[uint8],
+    values: NDArray[float64],
+    changed: NDArray[intp],
+    space: NDArray[float32],
+) -> None: ...
+def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...

@@ -12,6 +12,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
@@ -46,6 +47,16 @@ cdef extern from "core.h" nogil:
         const double *weights
         double linear
         double quadratic
+    ctypedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *) noexcept nogil
+    ctypedef struct Squares:
+        const float *K
+        ptrdiff_t n, m, stride
+        const double *weights
+        Ssyrk syrk
+        ptrdiff_t block
+        float *square
+        float *lines
+        ptrdiff_t *changed
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
@@ -76,12 +87,22 @@ cdef extern from "core.h" nogil:
                           const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
+        void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *) noexcept nogil
+        void (*solve_factored)(const double *, ptrdiff_t, double *) noexcept nogil
+        void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
+                              ptrdiff_t) noexcept nogil
+        void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
     const int LANES
     const Build *best_build()
 
 cdef const Build *build = best_build()
 
 SPARSE_LANES = LANES
+#: numbers of outputs that kernel values can be multiplied with at a time
+OUTPUT_COLUMNS = (8, 16)
+#: rows and points of one product of BLAS, whose sizes are C's int
+cdef enum:
+    MOST_ROWS = 1 << 24
 
 
 def instruction_set():
@@ -696,3 +717,95 @@ def line_moves(const double[:, ::1] low, const double[:, ::1] high, const double
                         linear[k], quadratic[k])
             lengths[k] = build.line_minimum(&line, n, 1.0, precision, steps)
             sums[k] = build.line_move(&line, n, lengths[k], &outputs[going[k], 0], &residual[going[k], 0], &switched[k])
+
+
+cdef bytes NUMBER = b"__pyx_t_5scipy_6linalg_11cython_blas_s *"
+cdef bytes SSYRK = b"void (char *, char *, int *, int *, %b, %b, int *, %b, %b, int *)" % (NUMBER, NUMBER, NUMBER, NUMBER)
+
+
+def knows_ssyrk(object capsule):
+    """Return whether this is a capsule of scipy.linalg.cython_blas with the ssyrk called here; its name is its signature."""
+    return bool(PyCapsule_IsValid(capsule, <const char *>SSYRK))
+
+
+cdef Ssyrk ssyrk_of(object capsule) except NULL:
+    if not knows_ssyrk(capsule):
+        raise ValueError(f"not a ssyrk of this kind: {capsule!r}")
+    return <Ssyrk>PyCapsule_GetPointer(capsule, <const char *>SSYRK)
+
+
+cdef Py_ssize_t line_stride(const float[:, :] K) except -1:
+    """How far apart the lines of kernel values are; there must be some, each in one piece."""
+    if K.shape[0] == 0 or K.shape[1] == 0 or K.strides[1] != sizeof(float) or K.strides[0] % <Py_ssize_t>sizeof(float):
+        raise ValueError(f"kernel values of {K.shape[0]} rows and {K.shape[1]} points, not in lines")
+    return K.strides[0] // <Py_ssize_t>sizeof(float)
+
+
+def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
+    """out[c, i] <- sum_j K[i, j] V[j, c], with the outputs c of V in groups of one of OUTPUT_COLUMNS: (groups, m, columns)."""
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = out.shape[0], columns = V.shape[2], stride = line_stride(K), group
+    cdef Py_ssize_t out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
+    same(V.shape[1], m)
+    same(out.shape[1], n)
+    if (columns not in OUTPUT_COLUMNS or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
+            or out.strides[0] % <Py_ssize_t>sizeof(double)):
+        raise ValueError(f"{q} outputs in {V.shape[0]} groups of {columns}, not in lines")
+    with nogil:
+        for group in range((q + columns - 1) // columns):
+            build.times_columns(&K[0, 0], n, m, stride, &V[group, 0, 0], columns, min(q - group * columns, columns),
+                                &out[group * columns, 0], out_stride)
+
+
+def back(const float[:, :] K, const double[:, :] W, float[::1] space, double[:, ::1] out):
+    """out[c, j] <- sum_i W[c, i] K[i, j], where most of W is 0; `space` holds a line of K."""
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], stride = line_stride(K), c
+    same(W.shape[1], n)
+    same(out.shape[0], W.shape[0])
+    same(out.shape[1], m)
+    same(space.shape[0], m)
+    if W.strides[1] != sizeof(double):
+        raise ValueError("weights are not in lines")
+    with nogil:
+        for c in range(W.shape[0]):
+            build.back_line(&K[0, 0], n, m, stride, &W[c, 0], &space[0], &out[c, 0])
+
+
+def update_curvatures(object ssyrk, const float[:, :] K, const double[::1] weights, const Py_ssize_t[::1] outputs,
+                      const double[:, ::1] residual, unsigned char[:, ::1] active, unsigned char[::1] known,
+                      double[:, :, ::1] values, ptrdiff_t[::1] changed, float[::1] space):
+    """Bring sums of w d d' over the rows with a residual up to date, d = (1, k_1 .. k_m), in lower triangles.
+
+    `outputs` are the numbers of the sums, each with a line of `residual`. `active` are the rows that are in the sums so far,
+    where these are `known`. `changed` and `space` are work space; `ssyrk` is a capsule of scipy.linalg.cython_blas.
+    """
+    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], stride = line_stride(K), q = active.shape[0], s = m + 1, block, k
+    cdef Squares squares
+    for size in (residual.shape[1], weights.shape[0], active.shape[1], changed.shape[0]):
+        same(size, n)
+    for size in (known.shape[0], values.shape[0]):
+        same(size, q)
+    same(residual.shape[0], outputs.shape[0])
+    same(values.shape[1], s)
+    same(values.shape[2], s)
+    if m > MOST_ROWS or space.shape[0] < s * (s + 1):
+        raise ValueError(f"work space of {space.shape[0]} numbers for {m} points")
+    for k in range(outputs.shape[0]):
+        if not 0 <= outputs[k] < q:
+            raise ValueError(f"output {outputs[k]} of {q}")
+    block = min(space.shape[0] // s - s, <Py_ssize_t>MOST_ROWS)
+    squares = Squares(&K[0, 0], n, m, stride, &weights[0], ssyrk_of(ssyrk), block, &space[0], &space[s * s], &changed[0])
+    with nogil:
+        for k in range(outputs.shape[0]):
+            build.update_curvature(&squares, &residual[k, 0], &active[outputs[k], 0], known[outputs[k]],
+                                   &values[outputs[k], 0, 0])
+            known[outputs[k]] = 1
+
+
+def solve_factored(const double[:, ::1] factor, double[::1] right):
+    """right <- (L L')^-1 right for a lower Cholesky factor L."""
+    cdef Py_ssize_t s = right.shape[0]
+    same(factor.shape[0], s)
+    same(factor.shape[1], s)
+    if s > 0:
+        with nogil:
+            build.solve_factored(&factor[0, 0], s, &right[0])

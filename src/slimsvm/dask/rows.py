@@ -16,9 +16,10 @@ from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed, d
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.base import means
+from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
 from ..rows.precision import FLOAT32_ERROR, Prepared, is_large_work, rounding_error
-from ..rows.protocol import Meter, Slopes
+from ..rows.protocol import Curvatures, Meter, Slopes
 from ..rows.threads import Crew
 from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
@@ -413,6 +414,10 @@ class DaskAgainst:
             for own, given in zip(self.rows.dealt(chosen), self.rows.dealt(weights), strict=True)
         ]
         return np.sum(self._each("curvature", arguments), axis=0)
+
+    def running_curvatures(self, count: int) -> Curvatures:
+        """Return curvatures of so many outputs."""
+        return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""

@@ -199,6 +199,7 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
+        trainer = _within_spread(trainer, selection.goal)
         # how far off kernel values may be for a solution to `tol`
         C, tol = getattr(trainer, "C", finite_cost(fitted.C)), getattr(trainer, "tol", fitted.tol)
         error = tol / (C * float(selection.weights.max()))
@@ -224,6 +225,16 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
+
+
+def _within_spread(trainer: Any, goal: Any) -> Any:
+    """Return the trainer with a tol of so many standard deviations of the targets, where these differ by less than 1.
+
+    tol is in units of the targets. Where it is large beside their differences, any solution would do.
+    """
+    if not goal.real or not goal.labelled or not hasattr(trainer, "tol"):
+        return trainer
+    return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(goal.variance))))
 
 
 def _shrinks(estimator: Any, trainer: Any) -> bool:

@@ -23,7 +23,7 @@ from scipy.sparse import issparse
 
 from ..checks import check_positive
 from ..files.container import entry_of, pack_file, unpack_file, write_whole
-from ..keeping import Keeper, State
+from ..keeping import Keeper, Saved, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
 from ..text import short
@@ -99,9 +99,11 @@ class Checkpoint:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Save all states at the end of a `with` block, whichever way it ends."""
+        """Save all states at the end of a `with` block, whichever way it ends; name the file of a state that is refused."""
         try:
             yield
+        except StateError as error:
+            raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error
         finally:
             self.write()
 
@@ -117,7 +119,7 @@ class Checkpoint:
                 raise ValueError("it is a model, no checkpoint; give another name")
             entry = entry_of(header, "checkpoint", dict)
             self._check(entry, header.get("slimsvm"))
-            self.seed = entry_of(entry, "seed", int)
+            self.seed = Saved(entry).count("seed", most=np.iinfo(np.int32).max)
             self.found = {name: _unpacked(state, arrays) for name, state in entry_of(entry, "states", dict).items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error

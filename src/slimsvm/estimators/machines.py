@@ -31,4 +31,6 @@ def machine_of(source: Imported) -> Any:
     estimator.model_, estimator.goal_, estimator.path_ = source.model, source.goal, None
     if source.goal.n_classes:
         estimator.classes_ = source.classes
+    if source.calibration is not None:
+        estimator.calibration, estimator.calibration_ = source.calibration.name, source.calibration
     return estimator

@@ -16,7 +16,7 @@ from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
 from ..scoring import Scoring
-from ..selection import Selection, names_where
+from ..selection import Baseline, Selection, names_where
 from .base import KernelMachine
 from .calibrating import keep_calibration
 from .imported import imported
@@ -62,7 +62,7 @@ class Shrinking:
         selection = self._selection(small, source, X, y)
         baseline = None
         if small.tolerance is not None and source.goal.n_classes:
-            baseline = replace(selection, goal=source.goal).judged(source.model)
+            baseline = Baseline(replace(selection, goal=source.goal).judged(source.model))
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         # a full model that is kept has its own outputs, and without targets the goal of the search is another one
         own = small.model_.size == source.model.size or not source.goal.n_classes
@@ -115,6 +115,7 @@ class Shrinking:
             scaler_bytes=self.around.scaler_bytes,
             # the outputs of pairs are no outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
+            squared=source.squared,
         )
 
 

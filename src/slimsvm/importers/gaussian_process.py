@@ -42,7 +42,7 @@ def import_gaussian_process(process: Any) -> Imported:
     deviation, mean = float(np.ravel(process._y_train_std)[0]), float(np.ravel(process._y_train_mean)[0])
     kernel = make_kernel("rbf", gamma=gamma, degree=1, coef0=0.0)
     model = Expansion(kernel, rows, dual * amplitude * deviation, np.array([mean]))
-    return Imported(model, Regression(), NO_CLASSES, rows.shape[1], params)
+    return Imported(model, Regression(), NO_CLASSES, rows.shape[1], params, squared=True)
 
 
 def _parts(kernel: Any) -> tuple[float, float, float]:

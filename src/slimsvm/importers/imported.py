@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calibration import Calibration
 from ..goals import Goal
 from ..kernels import Array
 from ..model import Expansion
@@ -25,3 +26,5 @@ class Imported:
     n_features: int
     params: dict[str, Any]  # of the estimator for the goal: SlimSVC, SlimSVR or SlimOneClassSVM
     lost: tuple[str, ...] = ()  # what a small model cannot keep, and what to do instead, in sentences
+    calibration: Calibration | None = None  # from scores to probabilities
+    squared: bool = False  # whether C = params["C"] belongs to squared errors; otherwise to absolute ones, as SVR's does

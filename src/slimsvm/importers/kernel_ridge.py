@@ -44,7 +44,7 @@ def import_kernel_ridge(ridge: Any) -> Imported:
     alpha = float(np.max(ridge.alpha))
     params |= {"C": 1.0 / alpha if alpha * LARGEST_C > 1 else LARGEST_C, "epsilon": 0.0}
     model = Expansion(kernel, _points(ridge), dual, np.zeros(1))
-    return Imported(model, Regression(), NO_CLASSES, n_features, params)
+    return Imported(model, Regression(), NO_CLASSES, n_features, params, squared=True)
 
 
 def _name(ridge: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..calibration import Sigmoid
 from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, make_kernel
 from ..kernels.spec import SPECS, check_parameters
@@ -67,7 +68,21 @@ def _imported(text: str, n_features: int | None) -> Imported:
     texts, columns = _merged([line[-1] if len(line) == labels.size else "" for line in lines], columns)
     points = _rows(texts, n_features)
     model = Expansion(make_kernel(**params), points, columns, bias)
-    return Imported(model, OneVsOne(labels.size), np.sort(labels), points.shape[1], params)
+    goal, calibration = OneVsOne(labels.size), _calibration(header, labels)
+    return Imported(model, goal, np.sort(labels), points.shape[1], params, calibration=calibration)
+
+
+def _calibration(header: dict[str, list[str]], labels: Array) -> Sigmoid | None:
+    """Return the probabilities of two classes. Those of more classes are coupled from pairs, which is no map of scores.
+
+    LIBSVM has p = 1 / (1 + exp(A f + B)) for the first label. Our score is positive for the larger label.
+    """
+    if labels.size > 2 or "probA" not in header:
+        return None
+    A, B = (_numbers(_entry(header, name), name) for name in ("probA", "probB"))
+    if A.size != 1 or B.size != 1:
+        raise ValueError(f"it has {A.size} probA and {B.size} probB, and two classes have one of each")
+    return Sigmoid(-A, -B if labels[0] > labels[1] else B)
 
 
 def _one_output(

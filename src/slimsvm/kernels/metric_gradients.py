@@ -75,17 +75,28 @@ class GaussianSums(MetricSums):
         return _product(P, A), P.T @ norms, self.xp.sum(P, axis=0), AA.T @ (P @ self.pulls)
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return the derivatives: those by logarithms are sums of P_ij times derivatives of the exponent."""
-        T, norms, totals, spread = sums
-        Z, squares, gamma = self.Z, self.factors**2, self.kernel.gamma
-        pulls, totals, norms = self.widths * self.scale, self.scale * totals, self.scale * norms
-        crossed, squared = Z * T, Z * Z
-        by_features = spread + (self.widths * totals) @ squared - 2 * (pulls @ crossed)
-        by_distance = norms + totals * (squared @ squares) - 2 * self.scale * (crossed @ squares)
-        by_points = np.multiply(T, pulls[:, None], out=crossed)  # the memory of large arrays is used again
-        by_points -= np.multiply(Z, (self.widths * totals)[:, None], out=squared)
-        by_points *= 2 * gamma * squares
-        return by_points, -2 * gamma * squares * by_features, -gamma * self.widths * by_distance
+        """Return the derivatives."""
+        return gaussian_gradient(self.kernel.gamma, self.Z, self.scale, self.factors, self.widths, sums)
+
+
+def gaussian_gradient(gamma: float, Z: Any, scale: Any, factors: Any, widths: Any, sums: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the derivatives by points, log factors and log widths from the sums of `GaussianSums`.
+
+    All are arrays of one library. Those by logarithms are sums of P_ij times derivatives of the exponent.
+    """
+    T, norms, totals, spread = sums
+    squares, pulls, totals = factors**2, widths * scale, scale * totals
+    crossed, squared = Z * T, Z * Z
+    by_features = spread + (widths * totals) @ squared - 2 * (pulls @ crossed)
+    by_distance = scale * norms + totals * (squared @ squares) - 2 * scale * (crossed @ squares)
+    by_points, reached = crossed, squared  # the memory of large arrays is used again
+    by_points[...] = T
+    by_points *= pulls[:, None]
+    reached[...] = Z
+    reached *= (widths * totals)[:, None]
+    by_points -= reached
+    by_points *= 2 * gamma * squares
+    return by_points, -2 * gamma * squares * by_features, -gamma * widths * by_distance
 
 
 class InnerSums(MetricSums):

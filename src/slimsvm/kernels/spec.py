@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+from ..text import short
+
 #: the largest degree that a model file may have: 2^1024 overflows float64
 MAX_DEGREE = 1024
 
@@ -107,7 +109,7 @@ SPECS: dict[str, KernelSpec] = {
 def spec_of(kernel: str, what: str) -> KernelSpec:
     """Return the spec of a kernel; `what` says in the error who has no such kernel."""
     if kernel not in SPECS:
-        raise ValueError(f"{what} has no {kernel!r} kernel; it has {sorted(SPECS)}")
+        raise ValueError(f"{what} has no {short(kernel)} kernel; it has {sorted(SPECS)}")
     return SPECS[kernel]
 
 
@@ -122,8 +124,9 @@ def check_parameters(kernel: str, given: Mapping[str, object]) -> None:
         raise ValueError(f"the {kernel} kernel has the parameters {names}, not {sorted(map(str, given))[:9]}")
     for parameter in known:
         if not parameter.allows(given[parameter.name]):
-            value = repr(given[parameter.name])[:80]
-            raise ValueError(f"{parameter.name}={value} of the {kernel} kernel must be {parameter.domain}")
+            raise ValueError(
+                f"{parameter.name}={short(given[parameter.name])} of the {kernel} kernel must be {parameter.domain}"
+            )
 
 
 def core_arguments(kernel: str, given: Mapping[str, float]) -> tuple[int, float, float, int]:

@@ -28,9 +28,14 @@ def better_on_neighbours(
 ) -> bool:
     """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows."""
     part = task.part(task.sample(MOST_ROWS))
-    for block in blocks_of_neighbours(part.groups):
+    for number, block in enumerate(blocks_of_neighbours(part.groups)):
         held_out = without(part, block)
-        errors = [_error(held_out, method, size, model, deadline) for method in (plain, other)]
+        errors = [
+            _error(
+                replace(held_out, keeper=task.keeper.within(f"neighbours {number}, {name}")), method, size, model, deadline
+            )
+            for name, method in (("plain", plain), ("other", other))
+        ]
         if deadline.over or not errors[1] <= errors[0]:
             return False
     return True

@@ -9,18 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..keeping import PartKeeper, Saved
+from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
-from ..model import Expansion, Status, Task
+from ..model import Expansion, Task
 from ..path import Step
 from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
-from ..solvers.metric_search import Learning, MetricSearch, with_objective
+from ..solvers.metric_search import Learning, MetricSearch
 from ..solvers.point_search import Objective, PointSearch, Schedule
+from ..text import short
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
+from .metric_path import MetricRun, ended
 
 #: the first one is preferred
 TARGETS = ("label", "slant")
@@ -137,6 +139,12 @@ class Slim(Reducer):
             return self._fixed_models(task, sizes, model, deadline)
         if self.metric == "auto":
             return self._models_of_either(task, sizes, model, deadline)
+        if not self._has_memory_for(sizes[-1], task.rows.d):
+            raise ValueError(
+                f"metric={self.metric!r} moves {sizes[-1]} points of {task.rows.d} features together, and at most "
+                f"{self.learning.most_numbers} numbers may move; give metric='fixed', a smaller budget or fewer features, "
+                "or raise Learning.most_numbers if there is memory"
+            )
         return self._learned_models(task, sizes, model, deadline, self.metric)
 
     def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
@@ -150,29 +158,17 @@ class Slim(Reducer):
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
     ) -> EndedModels:
         """Yield models with a learned metric; the smallest begin with the fixed one, which tries several initial points."""
-        objectives, schedule = self._objectives(task, model), self.schedule
-        compare_at = min(schedule.compare_at, sizes[-1]) if len(objectives) > 1 and task.n_validation else 0
-        fixed = self._search(task, max(schedule.several_starts_up_to, compare_at), objectives[0], deadline)
-        search = self._metric_search(task, objectives[0], deadline, kind)
-        for size in sizes:
-            if size <= schedule.several_starts_up_to or compare_at:
-                fixed.grow(size, self._steps(size, task.goal.outputs), all_rows=False, last=False)
-            if compare_at and size >= compare_at:
-                fixed, compare_at = fixed.best_objective(objectives, self.steps // 2), 0
-                search = with_objective(search, fixed.objective)
-            if size <= schedule.several_starts_up_to:
-                search.adopt(fixed.model)
-            search.learn(size, last=size == sizes[-1])
-            yield search.model, search.name
-            if deadline.over or search.model.size < size:
-                break
-        return Status.CLAMPED if search.clamped else ended(search.model.size, sizes, deadline)
+        run = MetricRun(self, task, sizes, self._objectives(task, model), deadline, kind)
+        yield from run.made
+        while not run.ended:
+            yield run.grow()
+        return run.status
 
     def _models_of_either(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> EndedModels:
         """Yield models of the fixed metric, then learned ones unless these are worse on rows of other times."""
-        kind, largest, name = self._possible_kind(task.rows.kernel), None, ""
+        kind, largest, name = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, ""
         for largest, name in self._fixed_models(task, sizes, model, deadline):
             yield largest, name
         size = 0 if largest is None else largest.size
@@ -184,9 +180,13 @@ class Slim(Reducer):
             return (yield from learned._learned_models(task, sizes, model, deadline, kind))
         return ended(size, sizes, deadline)
 
-    def _possible_kind(self, kernel: Kernel) -> str | None:
-        """Return the most that can be learned with a kernel."""
-        if not takes_factors(kernel.name):
+    def _has_memory_for(self, size: int, features: int) -> bool:
+        """Return whether points of that size may move together with a metric."""
+        return size * features <= self.learning.most_numbers
+
+    def _possible_kind(self, kernel: Kernel, size: int, features: int) -> str | None:
+        """Return the most that can be learned with a kernel, for so many points and features."""
+        if not takes_factors(kernel.name) or not self._has_memory_for(size, features):
             return None
         return "both" if takes_widths(kernel.name) else "scales"
 
@@ -195,7 +195,12 @@ class Slim(Reducer):
         kind = learned_kind(step)
         if kind is not None:
             learned = self._learning_from(task, step, model, kind)
-            learned.finish()
+            learned.keeper = task.keeper.within(f"finish {step.size}")
+            begun = learned.keeper.saved()
+            if begun is None:
+                learned.finish()
+            else:
+                learned.resume_finish(Saved(begun))
             return learned.model
         search = self._searching_from(task, step, step.size, model)
         keeper = task.keeper.within(f"finish {step.size}")
@@ -282,13 +287,6 @@ def learned_kind(step: Step) -> str | None:
     return step.settings.partition(", metric=")[2] or None
 
 
-def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
-    """Return how a path ended whose largest model has that size."""
-    if size >= sizes[-1]:
-        return Status.BUDGET
-    return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
-
-
 def _features(model: Expansion, task: Task) -> Array | None:
     """Return the features that the points of a small model have, if they are few of those of sparse rows."""
     if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
@@ -358,8 +356,13 @@ class _PathRun:
         search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
         self.search = self.search.under(self._objective(search))
         self.search.restore(search)
-        for each in saved.parts("made"):
+        made = saved.parts("made")
+        if len(made) > len(self.sizes):
+            raise StateError(f"{len(made)} models of {len(self.sizes)} sizes")
+        for each, size in zip(made, self.sizes, strict=False):
             points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
+            if not coef.shape[0] == points.shape[0] <= size:
+                raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
             self.made.append((model, self._objective(each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
@@ -370,4 +373,4 @@ class _PathRun:
         for objective in self.objectives:
             if objective.name == name:
                 return objective
-        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")
+        raise StateError(f"the unknown objective {short(name)}")

@@ -109,7 +109,7 @@ def _point(study: Study, point: Point) -> dict[str, Any]:
         **{name: _rounded(value) for name, value in asdict(point).items()},
         "key": key_of(point),
         "note": row["reason"],
-        "path": [[float(number) for number in step.split(":")] for step in row["path"].split()],
+        "path": [[_rounded(float(number)) for number in step.split(":")] for step in row["path"].split()],
         "confusion": None if model is None else confusion(model, study.split, study.classes),
     }
 

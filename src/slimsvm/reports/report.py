@@ -12,6 +12,7 @@ import numpy as np
 
 from ..files.container import write_together
 from ..kernels import Matrix
+from ..text import short
 from ..tradeoffs.arguments import checked_rows
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.rows import Row, finished, last_study, settings_of
@@ -24,6 +25,8 @@ from .page import render
 
 #: bytes of the page at most
 LARGEST_PAGE = 1_450_000
+#: characters of the data's and the method's names in names of files, which may have 255 of them
+LONGEST_NAME = 60
 
 
 def report(
@@ -108,9 +111,16 @@ def make_study(
             f"these are not the data of the trade-off: their fingerprint is {found}, and its rows say "
             f"{rows[-1]['fingerprint']} ({rows[-1]['data']}). Give the same rows, labels and test rows, or run it again"
         )
-    test_size = float(settings_of(rows[-1]).get("test_size", 0.25))
-    split = split_rows(X, y, test, test_size, rows[0]["seed"])
+    split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"])
     return Study(rows, result, split, _method(rows, method), title or rows[-1]["data"])
+
+
+def _test_size(row: Row) -> float:
+    """Return the share of the rows that was kept for testing."""
+    found = settings_of(row).get("test_size", 0.25)
+    if not isinstance(found, float) or not 0 < found < 1:
+        raise ValueError(f"the settings of the trade-off have the test_size {short(found)}, which is no share of the rows")
+    return found
 
 
 def _method(rows: Sequence[Row], wanted: str | None) -> str:
@@ -135,7 +145,8 @@ def with_models(study: Study) -> dict[str, Any]:
             for point in points:
                 model = models[key_of(point)]
                 if model is not None and (point.method == study.method) == mine:
-                    name = f"{data['stem']}-{re.sub('[^A-Za-z0-9]', '_', point.method)}-{point.budget or 'all'}"
+                    method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
+                    name = f"{data['stem']}-{method}-{point.budget or 'all'}"
                     hold.load(key_of(point), name, model, makers)
     return data | {"models": hold.files}
 
@@ -148,4 +159,4 @@ def _distance(study: Study, point: Any) -> float:
 
 def stem_of(title: str) -> str:
     """Return a name for files."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", Path(title).stem).strip("-") or "model"
+    return re.sub(r"[^A-Za-z0-9_]+", "-", Path(title).stem).strip("-")[:LONGEST_NAME] or "model"

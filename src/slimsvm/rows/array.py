@@ -20,11 +20,13 @@ from ..metric import Metric
 from . import precision
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
+from .array_losses import metric_losses
 from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
+from .metric_problem import MetricLosses, MetricProblem
 from .precision import Given, is_large_work, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
@@ -165,6 +167,10 @@ class ArrayRows(GivenRows):
     def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
         """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         return backpropagate(self, placed, V, metric, slopes)
+
+    def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
+        """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
+        return metric_losses(self, problem)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one after the other: a device has one queue."""

@@ -10,7 +10,9 @@ import numpy as np
 from ..kernels import Array, Matrix, stacked
 from . import precision
 from .backends import FLOAT32, FLOAT64, Held
+from .curvatures import RunningCurvatures
 from .host_against import FEW
+from .protocol import Curvatures
 
 if TYPE_CHECKING:
     from .array import ArrayRows
@@ -160,6 +162,10 @@ class ArrayAgainst:
             return A.T @ A[:, since:]
 
         return self._summed(rows.size, 2 * m, sums, (m + 1, m + 1 - since))
+
+    def running_curvatures(self, count: int) -> Curvatures:
+        """Return curvatures of so many outputs."""
+        return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""

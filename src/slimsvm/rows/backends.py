@@ -139,6 +139,15 @@ class Backend:
         """Return some rows, or columns, of a device array."""
         return self.xp.take(array, self.send(index, np.int64), axis=axis)
 
+    def permutation(self, count: int, rng: np.random.Generator) -> Any:
+        """Return the numbers below `count` in random order; a GPU draws them itself, where its library can."""
+        if not (self.is_torch and self.is_gpu):
+            return self.send(rng.permutation(count), np.int64)
+        import torch
+
+        drawn = torch.Generator(device=self.device).manual_seed(int(rng.integers(2**62)))
+        return torch.randperm(count, generator=drawn, device=self.device)
+
     # Rows.
 
     def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:

@@ -19,7 +19,7 @@ from .cache import RowCache
 from .host_against import HostAgainst
 from .host_backward import backpropagate
 from .on_demand import on_demand
-from .precision import FLOAT32_ERROR, Given, Prepared, narrow, plain_rows, prepare, value_dtype
+from .precision import FLOAT32_ERROR, Given, Prepared, copied_rows, narrow, plain_rows, prepare, value_dtype
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
@@ -36,7 +36,7 @@ class HostRows(GivenRows):
     the form of tiles, where they have it already.
     """
 
-    outputs_at_once = 16
+    outputs_at_once = 8
 
     def __init__(
         self,
@@ -85,6 +85,16 @@ class HostRows(GivenRows):
         """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
+        part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        return part
+
+    def coarse(self) -> HostRows:
+        """Return dense rows in float32, for a search whose noise is larger than its rounding; others as they are."""
+        prepared = self.prepared
+        if prepared.sparse or prepared.values.dtype == np.float32 or not isinstance(self.kernel, InnerKernel):
+            return self
+        part, dtype = copy.copy(self), np.dtype(np.float32)
+        part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
         part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
         return part
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from .._core import core
 from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
+from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
 from .precision import FLOAT32_ERROR, Prepared, float32_error, plain_rows
+from .protocol import Curvatures
 from .threads import blocks
 from .tiles import Tiles, kernel_values, make_tiles, tiles_against
 
@@ -30,6 +33,8 @@ BLOCK_VALUES, PARTS = 1 << 18, 8
 SMALL_WORK = 1 << 21
 #: the share of rows with a part in a gradient below which the others are left out of it
 FEW = 0.5
+#: the share of weights that are not 0 up to which rows are added one by one; above, BLAS multiplies all
+SPARSE = 0.3
 
 
 class HostAgainst:
@@ -135,6 +140,8 @@ class HostAgainst:
 
     def times(self, V: Array) -> Array:
         """Return K @ V, (n, q)."""
+        if self._compiled and V.shape[1] > 1:
+            return self._times_columns(V)
         products, weights = np.empty((self.rows.n, V.shape[1]), order="F"), V.astype(self._sum_dtype)
 
         def work(strip: slice) -> None:
@@ -142,6 +149,26 @@ class HostAgainst:
 
         self._run(work, self.rows.n, self.size, self._read_strip())
         return products
+
+    @property
+    def _compiled(self) -> bool:
+        """Whether there are kernel values, and sums over them are float32."""
+        return self.K.size > 0 and self.K.dtype == self._sum_dtype == np.float32
+
+    def _times_columns(self, V: Array) -> Array:
+        """Return K @ V for several outputs, which BLAS is slow at."""
+        q, lines = V.shape[1], np.empty((V.shape[1], self.rows.n))
+        columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
+        weights = np.zeros((-(-q // columns), self.size, columns), np.float32)
+        for group in range(weights.shape[0]):
+            some = V[:, group * columns : (group + 1) * columns]
+            weights[group, :, : some.shape[1]] = some
+
+        def work(strip: slice) -> None:
+            core.times(self.K[strip], weights, lines[:, strip])
+
+        self._run(work, self.rows.n, self.size * q // 4, READ_STRIP)
+        return lines.T
 
     def _read_strip(self) -> int:
         """Rows to read at a time; with `exact` a float64 copy of them is made."""
@@ -166,6 +193,8 @@ class HostAgainst:
 
     def back(self, W: Array, rows: Array | None = None) -> Array:
         """Return K[rows].T @ W, (m, q)."""
+        if self._compiled and rows is None and W.shape[1] > 1 and np.count_nonzero(W) <= SPARSE * W.size:
+            return self._back_lines(W.T)
         weights = W.astype(self._sum_dtype)
         single = weights[:, 0] if W.shape[1] == 1 else weights.T
 
@@ -174,6 +203,17 @@ class HostAgainst:
 
         shape = (self.size,) if W.shape[1] == 1 else (W.shape[1], self.size)
         return self._summed(W.shape[0], self.size, sums, shape, cost=2 * self.size).reshape(W.shape[1], self.size).T
+
+    def _back_lines(self, W: Array) -> Array:
+        """Return K.T @ W', (m, q), for lines of weights most of which are 0."""
+        lines = np.ascontiguousarray(W)
+
+        def sums(some: slice) -> Array:
+            found = np.empty((lines.shape[0], self.size))
+            core.back(self.K[some], lines[:, some], np.empty(self.size, np.float32), found)
+            return found
+
+        return self._summed(self.rows.n, 0, sums, (lines.shape[0], self.size), cost=lines.shape[0] * self.size // 4).T
 
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
         """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
@@ -197,6 +237,12 @@ class HostAgainst:
 
         total = self._summed(rows.size, m, sums, (m + 1, m + 1 - since), cost=m * (2 + m // 16))
         return total * weights[0] if alike else total
+
+    def running_curvatures(self, count: int) -> Curvatures:
+        """Return curvatures of so many outputs; those of several are summed by one call each."""
+        if self._compiled and count > 1 and ssyrk() is not None:
+            return CompiledCurvatures(self.K, count)
+        return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""

@@ -193,6 +193,16 @@ class OnDemand(Protocol):
         """Return K @ signed, (n,)."""
 
 
+class Curvatures(Protocol):
+    """Sums of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1).
+
+        `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
+        """
+
+
 class Against(Protocol):
     """K = K(rows, points), held where the rows are; all answers are on the host in float64."""
 
@@ -236,6 +246,9 @@ class Against(Protocol):
 
         `weights` has a number for each of all n rows. With `since`, only the columns from that one on.
         """
+
+    def running_curvatures(self, count: int) -> Curvatures:
+        """Return curvatures of so many outputs, for these points and points that are appended."""
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""

@@ -23,6 +23,8 @@ FREQUENT = 1 / 40
 BOXES_A_STRIP = 16
 #: features above which a dense line of points would take more memory than its tile is worth
 WIDE = 1 << 17
+#: places of features in all panels of points, 8 bytes each; more features than a quarter of that have no places at all
+MOST_PLACES = 1 << 26
 
 
 class Tiles:
@@ -208,9 +210,11 @@ def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, dtype: np.dtype | None 
         return Tiles(kernel, A, B)
     if not A.sparse:
         return InnerTiles(kernel, A, B, dtype)
-    if issparse(B.values) and A.values.shape[1] > FEW_FEATURES and A.values.dtype == np.float32:
+    features, panels = A.values.shape[1], -(-B.count // PanelTiles.shape[1])
+    in_panels = FEW_FEATURES < features <= MOST_PLACES // max(panels, 4)
+    if in_panels and issparse(B.values) and A.values.dtype == np.float32:
         return PanelTiles(kernel, A, B)
-    return (WideTiles if A.values.shape[1] > WIDE else SparseTiles)(kernel, A, B)
+    return (WideTiles if features > WIDE else SparseTiles)(kernel, A, B)
 
 
 def tiled_product(tiles: Tiles, V: Array, crew: Crew, boxes: Boxes | None = None) -> Array:
@@ -291,7 +295,7 @@ def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric |
 
 def kernel_values(tiles: Tiles, rows: slice, out: Array) -> Array:
     """Fill `out` with K(A[rows], B) and return it."""
-    if isinstance(tiles, InnerTiles) and not isinstance(tiles, SparseTiles):
+    if isinstance(tiles, InnerTiles) and not tiles.A.sparse:
         np.matmul(tiles.A.values[rows], tiles.B.values.T, out=out)
         values = tiles.tail.values(out, tiles.a[rows], tiles.b, tiles.widths)
         if values is not out:

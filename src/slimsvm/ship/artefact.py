@@ -61,7 +61,7 @@ class Artefact:
     @property
     def scores(self) -> int:
         """The number of scores: that of outputs, or one for each class where outputs are of pairs of classes."""
-        return self.classes.size if self.votes else self.outputs
+        return self.classes.size if self.by_pairs else self.outputs
 
     @property
     def decision(self) -> Decision:
@@ -69,9 +69,9 @@ class Artefact:
         return self.goal.decision
 
     @property
-    def votes(self) -> bool:
-        """Whether outputs are of pairs of classes, which vote."""
-        return self.decision in (Decision.VOTES, Decision.SCORED_VOTES)
+    def by_pairs(self) -> bool:
+        """Whether each output is of a pair of classes, of three classes or more."""
+        return self.decision in (Decision.VOTES, Decision.SCORED_VOTES, Decision.DAG)
 
     @property
     def summary(self) -> str:
@@ -116,7 +116,7 @@ class Artefact:
 
 def moderate(values: Array | float) -> bool:
     """Return whether all values are finite and the largest of them is 0 or within MODERATE."""
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = float(np.abs(np.asarray(values, dtype=np.float64)).max(initial=0.0))
     return largest == 0.0 or MODERATE[0] <= largest <= MODERATE[1]
 
 

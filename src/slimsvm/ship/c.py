@@ -98,7 +98,7 @@ class Source:
             self.tables(),
             *self.preparation(),
             *kernel,
-            self.outputs(),
+            *([self.evaluation(), self.output()] if self.interface.single else [self.outputs()]),
             *self.functions(),
         ]
         return "\n\n".join(pieces) + "\n"
@@ -184,9 +184,10 @@ class Source:
         a = self.a
         row = a.features * np.dtype(self.entry.removesuffix("_t").replace("float", "float32")).itemsize
         stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
-        stack += 4 * (a.outputs + a.classes.size) if a.votes else 0
+        stack += 4 * ((a.size if self.interface.single else a.outputs) + a.classes.size) if a.by_pairs else 0
         stack += 4 * a.classes.size if a.calibration is not None else 0
-        work = a.size * (a.features + a.outputs + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
+        needed = a.classes.size - 1 if self.interface.single else a.outputs
+        work = a.size * (a.features + needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
         return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
 
     # The pieces.
@@ -314,18 +315,47 @@ class Source:
         body = [
             f"const {_c_type(self.arrays[name])} *{short} = {name};" for name, short in (("points", "z"), ("coef", "c"))
         ]
-        body += [f"{self.entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
         body += [
+            *self.prepared(),
             "for (int k = 0; k < OUTPUTS; k++)",
             f"    out[k] = {'0' if scales else 'bias[k]'};",
             "for (int j = 0; j < POINTS; j++, z += FEATURES, c += OUTPUTS) {",
-            f"    const float v = kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read()});",
+            f"    const float v = {self.kernel_call()};",
             "    for (int k = 0; k < OUTPUTS; k++)",
             "        out[k] += v * c[k];",
             "}",
         ]
         body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
         return function(f"{name}(const float *x, float *out)", body)
+
+    def prepared(self) -> list[str]:
+        """Statements that scale the caller's row, where it is scaled."""
+        return [f"{self.entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
+
+    def kernel_call(self) -> str:
+        """The kernel of the row and the point z, which is number j."""
+        return f"kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read()})"
+
+    def evaluation(self) -> str:
+        """The kernel values of all points."""
+        body = [
+            f"const {self.entry} *z = points;",
+            *self.prepared(),
+            "for (int j = 0; j < POINTS; j++, z += FEATURES)",
+            f"    values[j] = {self.kernel_call()};",
+        ]
+        return function("static void evaluate(const float *x, float *values)", body)
+
+    def output(self) -> str:
+        """One output, from the kernel values."""
+        scales = self.small is not None
+        body = [
+            f"float sum = {'0' if scales else 'bias[k]'};",
+            "for (int j = 0; j < POINTS; j++)",
+            "    sum += values[j] * coef[j * OUTPUTS + k];",
+            f"return {'COEF_UNIT * sum + bias[k]' if scales else 'sum'};",
+        ]
+        return function("static float output(const float *values, int k)", body)
 
     def width_read(self) -> str:
         """The third argument of the kernel, where points have widths."""

@@ -19,6 +19,8 @@ class Interface:
     plain: bool
     #: the functions after that of the outputs, by the prefix of their names
     functions: Callable[[str], list[str]]
+    #: whether outputs are computed one by one, from the kernel values of all points
+    single: bool = False
 
     def prototypes(self, prefix: str, *, probabilities: bool = False) -> list[str]:
         """What the header declares."""
@@ -67,23 +69,33 @@ def _value(prefix: str) -> list[str]:
     ]
 
 
+def _counts(votes: str, output: str) -> list[str]:
+    """Return statements that sum votes of the pairs of classes, and outputs for and against each class."""
+    return [
+        "for (int i = 0; i < CLASSES; i++)",
+        f"    {votes}[i] = confidence[i] = 0;",
+        "for (int i = 0, pair = 0; i < CLASSES; i++)",
+        "    for (int j = i + 1; j < CLASSES; j++, pair++) {",
+        f"        const float f = {output};",
+        f"        {votes}[f > 0 ? i : j] += 1;",
+        "        confidence[i] += f;",
+        "        confidence[j] -= f;",
+        "    }",
+    ]
+
+
+#: adds the sums of outputs to votes, squeezed to less than half a vote
+SQUEEZED = [
+    "for (int k = 0; k < CLASSES; k++)",
+    "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
+]
+
+
 def _tally() -> str:
     """Votes of the pairs of classes, and the sum of outputs for and against each class."""
     return function(
         "static void tally(const float *x, float *votes, float *confidence)",
-        [
-            "float out[OUTPUTS];",
-            "const float *pair = out;",
-            "outputs(x, out);",
-            "for (int i = 0; i < CLASSES; i++)",
-            "    votes[i] = confidence[i] = 0;",
-            "for (int i = 0; i < CLASSES; i++)",
-            "    for (int j = i + 1; j < CLASSES; j++, pair++) {",
-            "        votes[*pair > 0 ? i : j] += 1;",
-            "        confidence[i] += *pair;",
-            "        confidence[j] -= *pair;",
-            "    }",
-        ],
+        ["float out[OUTPUTS];", "outputs(x, out);", *_counts("votes", "out[pair]")],
     )
 
 
@@ -91,12 +103,7 @@ def _voted_scores(prefix: str) -> str:
     """Votes, with ties broken by the outputs."""
     return function(
         f"void {prefix}_scores(const float *x, float *scores)",
-        [
-            "float confidence[CLASSES];",
-            "tally(x, scores, confidence);",
-            "for (int k = 0; k < CLASSES; k++)",
-            "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
-        ],
+        ["float confidence[CLASSES];", "tally(x, scores, confidence);", *SQUEEZED],
     )
 
 
@@ -110,6 +117,40 @@ def _by_scored_votes(prefix: str) -> list[str]:
     return [_tally(), _voted_scores(prefix), function(f"int {prefix}_predict(const float *x)", body)]
 
 
+def _winner() -> str:
+    """The class that is left when the first always meets the last, by the outputs of CLASSES - 1 pairs."""
+    return function(
+        "static int winner(const float *values)",
+        [
+            "int first = 0, last = CLASSES - 1;",
+            "while (first < last) {",
+            "    const int pair = first * (2 * CLASSES - first - 1) / 2 + last - first - 1;",
+            "    if (output(values, pair) > 0)",
+            "        last--;",
+            "    else",
+            "        first++;",
+            "}",
+            "return first;",
+        ],
+    )
+
+
+def _by_dag(prefix: str) -> list[str]:
+    evaluated = ["float values[POINTS];", "evaluate(x, values);"]
+    scores = [
+        "float confidence[CLASSES];",
+        *evaluated,
+        *_counts("scores", "output(values, pair)"),
+        *SQUEEZED,
+        "scores[winner(values)] += CLASSES;",
+    ]
+    return [
+        _winner(),
+        function(f"void {prefix}_scores(const float *x, float *scores)", scores),
+        function(f"int {prefix}_predict(const float *x)", [*evaluated, "return winner(values);"]),
+    ]
+
+
 _CLASS, _EACH = "the number of the class of a row", "a score for each class, the largest wins"
 
 INTERFACES: dict[Decision, Interface] = {
@@ -117,6 +158,7 @@ INTERFACES: dict[Decision, Interface] = {
     Decision.LARGEST: Interface("int", _CLASS, _EACH, True, _by_largest),
     Decision.VOTES: Interface("int", _CLASS, _EACH, False, _by_votes),
     Decision.SCORED_VOTES: Interface("int", _CLASS, _EACH, False, _by_scored_votes),
+    Decision.DAG: Interface("int", _CLASS, _EACH, False, _by_dag, single=True),
     Decision.VALUE: Interface("float", "the value of a row", None, False, _value),
     Decision.SIDE: Interface(
         "int",

@@ -36,9 +36,27 @@ function tally(out) {
   return [votes, confidence];
 }
 """
+WINNER = """\
+/** The class that is left when the first always meets the last, by the outputs of one pair less than there are classes. */
+function winner(values) {
+  let first = 0, last = classes.length - 1;
+  while (first < last) {
+    const pair = (first * (2 * classes.length - first - 1)) / 2 + last - first - 1;
+    if (output(values, pair) > 0) last--;
+    else first++;
+  }
+  return first;
+}
+"""
 PARTED = """\
   const [votes, confidence] = tally(outputs(row));
   return votes.map((count, k) => count + confidence[k] / (3 * (Math.abs(confidence[k]) + 1)));"""
+
+PARTED_BY_DAG = """\
+  const values = evaluate(row), [votes, confidence] = tally(bias.map((_, k) => output(values, k)));
+  const found = votes.map((count, k) => count + confidence[k] / (3 * (Math.abs(confidence[k]) + 1)));
+  found[winner(values)] += classes.length;
+  return found;"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,7 @@ FUNCTIONS: dict[Decision, Functions] = {
     Decision.LARGEST: Functions(_LABEL, "classes[largest(outputs(row))]", _EACH, helpers=(LARGEST,)),
     Decision.VOTES: Functions(_LABEL, "classes[largest(tally(outputs(row))[0])]", _EACH, PARTED, (LARGEST, TALLY)),
     Decision.SCORED_VOTES: Functions(_LABEL, "classes[largest(scores(row))]", _EACH, PARTED, (LARGEST, TALLY)),
+    Decision.DAG: Functions(_LABEL, "classes[winner(evaluate(row))]", _EACH, PARTED_BY_DAG, (TALLY, WINNER)),
     Decision.VALUE: Functions("the value of an array of numbers", "outputs(row)[0]", None),
     Decision.SIDE: Functions(
         "1 for an array of numbers like the training rows, -1 for a novel one",
@@ -140,11 +159,24 @@ def _kernel(a: Artefact) -> str:
 
 
 def _outputs(a: Artefact) -> str:
+    """Return the function of all outputs; for a DAG, those of the kernel values and of one output."""
     prepare = ""
     if a.scaling is not None:
         scaled = "(x - centre[i]) * scale[i]"
         clipped = f"Math.min(Math.max({scaled}, low[i]), high[i])" if a.scaling.clips else scaled
         prepare = f"  row = Float64Array.from(row, (x, i) => {clipped});\n"
+    if a.decision is Decision.DAG:
+        return f"""\
+function evaluate(row) {{
+{prepare}  const values = [];
+  for (let start = 0; start < points.length; start += features) values.push(kernel(row, start));
+  return values;
+}}
+
+function output(values, k) {{
+  return values.reduce((sum, value, j) => sum + value * coef[j * bias.length + k], bias[k]);
+}}
+"""
     return f"""\
 function outputs(row) {{
 {prepare}  const out = bias.slice();

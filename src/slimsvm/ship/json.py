@@ -6,7 +6,8 @@
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2, and has no such entry. With the goal "ovr" the class with the
-largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote. Two classes have one output,
+largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote.
+With "dag" the first class left meets the last one, and the loser is out, until one is left. Two classes have one output,
 above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
 novel rows; neither has classes. A calibration makes probabilities of scores (`slimsvm.calibration`), and the largest of
 them is predicted.
@@ -24,7 +25,7 @@ import numpy as np
 
 from ..calibration import CALIBRATIONS, restored
 from ..goals import GOALS, Goal, OneVsOne
-from ..kernels.spec import spec_of
+from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
@@ -42,7 +43,7 @@ class JSONExporter:
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
         a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
-        ties = {"break_ties": a.goal.break_ties} if isinstance(a.goal, OneVsOne) else {}
+        ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
             "format": "slimsvm",
             "version": VERSION if a.widths is not None else VERSION - 1,  # earlier readers would ignore widths
@@ -95,7 +96,9 @@ def _artefact(document: Any) -> Artefact:
     kernel = dict(_entry(document, "kernel", dict))
     name = _entry(kernel, "name", str)
     del kernel["name"]
-    spec_of(name, "slimsvm")
+    whole = {parameter.name for parameter in spec_of(name, "slimsvm").parameters if parameter.whole}
+    check_parameters(name, kernel)
+    kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may say 1 for 1.0
     classes = _classes(_entry(document, "classes", list))
     points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)

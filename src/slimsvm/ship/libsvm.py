@@ -24,6 +24,11 @@ from .pairs import Layout, layout_of
 #: our names of the kernels that LIBSVM has
 LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
 #: LIBSVM's names of the problems; pairs of classes are all others
+#: where a file decides otherwise than the model
+OTHER_DECISIONS = {
+    Decision.SCORED_VOTES: "gives a tie in votes to the first class; this model breaks ties by its outputs",
+    Decision.DAG: "this model goes by a DAG: a row in which no class wins all of its pairs may have another label",
+}
 SVM_TYPES = {Decision.VALUE: "epsilon_svr", Decision.SIDE: "one_class"}
 
 
@@ -43,10 +48,8 @@ class LIBSVMExporter:
                 "it to C, JavaScript, ONNX or JSON, or fit it with metric='scales' or 'fixed'"
             )
         a = artefact.compact()
-        if a.decision is Decision.SCORED_VOTES:
-            warnings.warn(
-                "LIBSVM gives a tie in votes to the first class, and this model breaks ties by its outputs", stacklevel=3
-            )
+        if a.decision in OTHER_DECISIONS:
+            warnings.warn(f"LIBSVM counts votes, and {OTHER_DECISIONS[a.decision]}", stacklevel=3)
         if a.calibration is not None and not _holds(a):
             warnings.warn(
                 "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "

@@ -167,7 +167,7 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
     if a.decision is Decision.SIDE:
         _side(graph, outputs)
         return
-    decisive = _votes(graph, a, outputs) if a.votes else outputs
+    decisive = _votes(graph, a, outputs) if a.by_pairs else outputs
     if a.calibration is not None:
         decisive = add_probabilities(graph, a.calibration, "scores", a.classes.size)
     number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
@@ -176,7 +176,7 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
 
 def _outputs_name(a: Artefact) -> str:
     """Return the name of the expansion's outputs, which may be a result of the model as they are."""
-    return "outputs" if a.votes else "value" if a.decision is Decision.VALUE else "scores"
+    return "outputs" if a.by_pairs else "value" if a.decision is Decision.VALUE else "scores"
 
 
 def _side(g: Graph, scores: str) -> None:
@@ -302,8 +302,26 @@ def _votes(g: Graph, a: Artefact, outputs: str) -> str:
     confidence = g.add("MatMul", outputs, by_pair)
     one, three = g.constant("one", np.array(1.0)), g.constant("three", np.array(3.0))
     squeezed = g.add("Div", confidence, g.add("Mul", g.add("Add", g.add("Abs", confidence), one), three))
+    if a.decision is Decision.DAG:
+        votes = g.add("Add", votes, _bonus(g, a.classes.size, outputs))
     scores = g.add("Add", votes, squeezed, name="scores")
     return scores if a.decision is Decision.SCORED_VOTES else votes
+
+
+def _bonus(g: Graph, k: int, outputs: str) -> str:
+    """Add k for the class that is left when the first always meets the last, and 0 for the others, (n, k)."""
+    zero = g.constant("even", np.array(0.0))
+    starts = g.constant("starts", np.array([i * (2 * k - i - 1) // 2 for i in range(k)]))  # columns of the pairs (i, i + 1)
+
+    def lost(column: str) -> str:
+        return g.add("Cast", g.add("Not", g.add("Greater", column, zero)), to=TYPES[np.int64])
+
+    first = lost(g.add("Gather", outputs, g.constant("ends", np.array([k - 2])), axis=1))  # class 0 against the last one
+    for left in range(k - 2, 0, -1):  # rows at `first` have the classes first .. first + left
+        pair = g.add("Add", g.add("Gather", starts, first), g.constant(f"beyond_{left}", np.array([left - 1])))
+        first = g.add("Add", first, lost(g.add("GatherElements", outputs, pair, axis=1)))
+    left_over = g.add("Equal", first, g.constant("numbers", np.arange(k)))
+    return g.add("Mul", g.add("Cast", left_over, to=TYPES[g.dtype]), g.constant("bonus", np.array(float(k))))
 
 
 # ONNX's own SVMs.

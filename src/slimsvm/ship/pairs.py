@@ -36,7 +36,7 @@ def layout_of(a: Artefact) -> Layout:
         sides = [np.flatnonzero(a.coef[:, 0] > 0), np.flatnonzero(a.coef[:, 0] <= 0)]
         return _grouped(np.array([1, 0]), [(place, mine, a.coef[mine]) for place, mine in enumerate(sides)], a.bias)
     signs = OneVsOne(a.classes.size).signs
-    if a.votes:
+    if a.by_pairs:
         return _grouped(np.arange(a.classes.size), _covered(a.coef, signs), a.bias)
     # f_i - f_j as the output of a pair: the class with the largest f wins all of its pairs
     used = [(c, np.flatnonzero(a.coef[:, c])) for c in range(a.classes.size)]

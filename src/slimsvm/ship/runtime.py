@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import core
+from ..goals import Decision
 from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .json import read_json
@@ -32,15 +33,18 @@ class Runtime:
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
         )
         self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
+        # kernel values of m points take as long as m outputs
+        self._single = a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
 
     def __call__(self, rows: Any) -> Any:
         """Return the prediction of a row, or the predictions of rows."""
         rows = np.asarray(rows, dtype=np.float64)
-        outputs = self._outputs(rows)
-        if self.calibration is None:
-            found = self.goal.decode(outputs)
+        if self.calibration is not None:
+            found = self.calibration(self.goal.scores(self._outputs(rows))).argmax(axis=1)
+        elif self._single:
+            found = self._walked(rows)
         else:
-            found = self.calibration(self.goal.scores(outputs)).argmax(axis=1)
+            found = self.goal.decode(self._outputs(rows))
         found = self.classes[found] if self.classes.size else found
         return found[0] if rows.ndim == 1 else found
 
@@ -59,13 +63,25 @@ class Runtime:
         return p[0] if rows.ndim == 1 else p
 
     def _outputs(self, rows: Array) -> Array:
+        return self._sums(rows, self._coef, self._bias)
+
+    def _walked(self, rows: Array) -> Array:
+        """Return the classes of rows by a DAG, from the kernel values of all points and the outputs that rows come to."""
+        size = self._coef.shape[0]
+        values = self._sums(rows, np.eye(size), np.zeros(size))
+        return self.goal.walk(  # type: ignore[attr-defined]
+            values.shape[0], lambda some, column: values[some] @ self._coef[:, column] + self._bias[column]
+        )
+
+    def _sums(self, rows: Array, coef: Array, bias: Array) -> Array:
+        """Return the sums over points of kernel values times coefficients, for a row or for rows."""
         if rows.ndim == 1:
             rows = rows[None]
         if self.scaling is not None:
             rows = self.scaling(rows)
-        out = np.empty((rows.shape[0], self._bias.size))
+        out = np.empty((rows.shape[0], bias.size))
         rows = np.ascontiguousarray(rows)
-        core.expansion(*self._form, rows, self._points, self._coef, self._bias, out, self._widths)
+        core.expansion(*self._form, rows, self._points, coef, bias, out, self._widths)
         return out
 
 

@@ -13,12 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
-from ..goals.decision import Decision
+from ..importers.fronts import in_front
 from ..importers.models import is_known
-from ..importers.scalers import NOTHING, scaling_of
-from ..kernels import Custom, Kernel, scaled
+from ..kernels import Custom, Kernel
 from ..model import Expansion
-from ..scaling import with_factors
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact
 
@@ -31,12 +29,7 @@ def artefact_of(model: Any) -> Artefact:
     if isinstance(model, Artefact):
         return model
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    function, goal, classes, features = _function(svm)
-    if goal.decision is Decision.DAG:
-        raise ValueError(
-            "cannot export a model with multiclass='dag': exported code decodes by votes or by the largest output. "
-            "Compress or train it with multiclass='ovr' or 'ovo'"
-        )
+    function, goal, classes = _function(svm)
     points = function.points
     # a model without points has one of zeros in generated code
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
@@ -44,18 +37,19 @@ def artefact_of(model: Any) -> Artefact:
             f"cannot export {points.shape[0]:,} points of {points.shape[1]:,} features, which take more than "
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
-    scaling = scaling_of([step for step in steps if step not in NOTHING], features)
     factors, widths = (None, None) if function.metric is None else (function.metric.factors, function.metric.widths)
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
+    factors = None if factors is None else np.asarray(factors, dtype=np.float64)
+    written, scaling = in_front(steps, function.kernel.name, written, factors)
     artefact = Artefact(
         function.kernel.name,
         _parameters(function.kernel),
-        scaled(written, factors),
+        written,
         np.asarray(function.coef, dtype=np.float64),
         np.asarray(function.bias, dtype=np.float64),
         goal,
         classes,
-        scaling if factors is None else with_factors(scaling, np.asarray(factors, dtype=np.float64)),
+        scaling,
         getattr(svm, "calibration_", None),
         None if widths is None else np.asarray(widths, dtype=np.float64),
     )
@@ -66,11 +60,11 @@ def artefact_of(model: Any) -> Artefact:
     return artefact
 
 
-def _function(svm: Any) -> tuple[Expansion, Goal, Array, int]:
-    """Return the function of scaled rows, the goal, the classes and the number of features of a fitted SVM."""
+def _function(svm: Any) -> tuple[Expansion, Goal, Array]:
+    """Return the function of scaled rows, the goal and the classes of a fitted SVM."""
     if isinstance(svm, KernelMachine):
         check_is_fitted(svm)
-        return svm.model_, svm.goal_, getattr(svm, "classes_", NO_CLASSES), svm.n_features_in_
+        return svm.model_, svm.goal_, getattr(svm, "classes_", NO_CLASSES)
     if not is_known(svm):
         ours = ", ".join(kind.__name__ for kind in MACHINES)
         raise ValueError(
@@ -78,7 +72,7 @@ def _function(svm: Any) -> tuple[Expansion, Goal, Array, int]:
             "Pipeline of scalers that ends in one"
         )
     source = imported(svm)
-    return source.model, source.goal, source.classes, source.n_features
+    return source.model, source.goal, source.classes
 
 
 def _parameters(kernel: Kernel) -> dict[str, float]:

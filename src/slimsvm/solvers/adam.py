@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -27,36 +29,74 @@ class AdamSettings:
     seconds: float | None = None
 
 
+@dataclass
+class Moments:
+    """A descent as it stands: the vector, the running means of the gradient and of its square, and the steps taken.
+
+    The vectors may be on a device. Then no step waits for their numbers, and the device's queue is full at all times.
+    """
+
+    x: Any
+    mean: Any
+    square: Any
+    steps: int = 0
+
+    @classmethod
+    def at(cls, x: Any) -> Moments:
+        """Return a descent that begins at a vector."""
+        return cls(x + 0.0, 0.0 * x, 0.0 * x)
+
+
 def adam(
-    gradient: Callable[[Array], Array],
-    start: Array,
+    gradient: Callable[[Any], Any],
+    start: Moments,
     settings: AdamSettings,
     deadline: Deadline,
-    within: Callable[[Array], None] | None = None,
-) -> Array:
-    """Return where a descent from `start`, a vector, ends. `within` brings a vector back into its bounds, in place."""
-    x, mean, square, work = start.copy(), np.zeros(start.size), np.zeros(start.size), np.empty(start.size)
+    within: Callable[[Any], None] | None = None,
+    watch: Callable[[Moments], None] | None = None,
+) -> Any:
+    """Return the vector at which a descent ends, which changes in place.
+
+    `within` brings a vector back into its bounds, in place. `watch` sees the descent before each step.
+    """
+    now = start
+    move = partial(_move_on_host, np.empty(now.x.shape)) if isinstance(now.x, np.ndarray) else _move_on_device
     begun = perf_counter()
-    for step in range(1, settings.steps + 1):
+    for step in range(now.steps + 1, settings.steps + 1):
         share = step / settings.steps
         if settings.seconds is not None:
             share = max(share, (perf_counter() - begun) / settings.seconds)
         if share > 1 or deadline.over:
             break
-        slope = gradient(x)
-        # in place: fresh memory for vectors of this length would take longer than the numbers in it
-        mean *= MEAN
-        mean += np.multiply(1 - MEAN, slope, out=work)
-        square *= SQUARE
-        np.multiply(slope, slope, out=work)
-        work *= 1 - SQUARE
-        square += work
-        np.sqrt(square, out=work)
-        work += TINY
-        np.divide(mean, work, out=work)
-        work *= np.sqrt(1 - SQUARE**step)
-        work *= settings.rate * 0.5 * (1 + np.cos(np.pi * share)) / (1 - MEAN**step)
-        x -= work
+        if watch is not None:
+            watch(now)
+        rate = settings.rate * 0.5 * (1 + np.cos(np.pi * share)) * np.sqrt(1 - SQUARE**step) / (1 - MEAN**step)
+        move(now.x, now.mean, now.square, gradient(now.x), float(rate))
         if within is not None:
-            within(x)
-    return x
+            within(now.x)
+        now.steps = step
+    return now.x
+
+
+def _move_on_host(work: Array, x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
+    """Take a step in place: fresh memory for vectors of this length would take longer than the numbers in it."""
+    mean *= MEAN
+    mean += np.multiply(1 - MEAN, slope, out=work)
+    square *= SQUARE
+    np.multiply(slope, slope, out=work)
+    work *= 1 - SQUARE
+    square += work
+    np.sqrt(square, out=work)
+    work += TINY
+    np.divide(mean, work, out=work)
+    work *= rate
+    x -= work
+
+
+def _move_on_device(x: Any, mean: Any, square: Any, slope: Any, rate: float) -> None:
+    """Take the same step with arrays of any library."""
+    mean *= MEAN
+    mean += (1 - MEAN) * slope
+    square *= SQUARE
+    square += (1 - SQUARE) * (slope * slope)
+    x -= rate * (mean / (square**0.5 + TINY))

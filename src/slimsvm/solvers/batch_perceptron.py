@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..keeping import Saved, restore_rng, rng_state
+from ..keeping import Saved, StateError, restore_rng, rng_state
 from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
@@ -82,7 +82,10 @@ class DrawOrder:
 
     def restore(self, saved: Saved) -> None:
         """Go on in the order that a keeper has."""
-        self.order, self.at = saved.places("order", self.rows.size), int(saved.number("at"))
+        size = self.rows.size
+        self.order, self.at = saved.places("order", size), saved.count("at", most=max(size - 1, 0))
+        if not np.array_equal(np.sort(self.order), np.arange(size)):
+            raise StateError("an order that does not have each row once")
 
     def shares(self, places: Array, wet: Array) -> Array:
         """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
@@ -209,15 +212,20 @@ class BatchPerceptron:
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has, with the same draws as the run that left it."""
         n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
-        self.t, self.drawn = int(saved.number("t")), int(saved.number("drawn"))
-        self.responses.rows.spent = int(saved.number("spent"))
+        self.t, self.drawn = saved.count("t"), saved.count("drawn")
+        self.responses.rows.spent = saved.count("spent")
         restore_rng(self.rng, saved.part("rng"))
-        for basin, order in zip(self.basins, saved.parts("orders"), strict=True):
+        orders = saved.parts("orders")
+        if len(orders) != len(self.basins):
+            raise StateError(f"{len(orders)} orders for {len(self.basins)} groups of rows")
+        for basin, order in zip(self.basins, orders, strict=True):
             basin.restore(order)
         self.responses.values, self.sums = saved.array("responses", n, 1), saved.array("sums", 2, n)
         heights = np.split(saved.array("heights", sum(sizes)), np.cumsum(sizes)[:-1])
-        levels = tuple(saved.array("levels", len(sizes)).tolist())
-        surface = WaterSurface(levels, Covered(*saved.array("covered", 2).tolist()))
+        levels = tuple(saved.array("levels", len(sizes), finite=False).tolist())
+        if self.root and not all((h <= level).any() for h, level in zip(heights, levels, strict=True)):
+            raise StateError("a group of rows none of which is under water")
+        surface = WaterSurface(levels, Covered(*saved.array("covered", 2, finite=False).tolist()))
         self.last = Iterate(saved.array("coef", n), self.values, heights, surface)
 
     @property

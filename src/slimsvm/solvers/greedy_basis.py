@@ -14,10 +14,11 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Expansion, Task
+from ..rows.curvatures import RunningCurvatures
+from ..rows.protocol import Curvatures
 from ..rows.threads import one_blas_thread
 from .basis import EXACT, squared_loss
 from .cholesky import GrowingCholesky
-from .curvature import RunningCurvature
 from .newton import Line, NewtonSettings
 
 #: numbers in the curvatures of all outputs that are kept from one fit to the next
@@ -66,8 +67,8 @@ class GreedyBasis:
         if self.theta.size * self.theta.shape[0] > self.kept_curvatures:
             self.curvatures = self._new_curvatures()
 
-    def _new_curvatures(self) -> list[RunningCurvature]:
-        return [RunningCurvature() for _ in range(self.theta.shape[1])]
+    def _new_curvatures(self) -> Curvatures:
+        return RunningCurvatures(self.against, self.theta.shape[1])
 
     def grow(self, count: int) -> bool:
         """Add the best of `count` random candidates with its own best coefficient; False if none lowers the objective."""

@@ -9,18 +9,27 @@ instead. `pull` keeps factors and widths near 1 where rows do not say otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ..goals.demands import Demands
+from ..keeping import Saved
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
+from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
+from ..rows.precision import is_large_work
 from ..rows.protocol import Rows
+from .whitening import Whitening
 
 #: what is learned besides points and coefficients: whether factors, whether widths
 KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
+#: rows on which float32 is compared with their own precision, and the share of the loss by which it may differ
+COMPARED, HARDLY = 8192, 1e-4
+#: rows at least and at most by which curvature is estimated: four for each point. More: better directions, more time
+CURVATURE_ROWS = 4096, 16384
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,17 @@ class Parameters:
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """The parts, in the order of a vector."""
         return self.points, self.theta, self.log_factors, self.log_widths
+
+    def state(self) -> dict[str, Array]:
+        """Return the parts as a keeper takes them."""
+        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
+
+    @classmethod
+    def restored(cls, saved: Saved, d: int, q: int) -> Parameters:
+        """Return a model from a state, for so many features and outputs."""
+        points = saved.array("points", None, d)
+        m = points.shape[0]
+        return cls(points, saved.array("theta", m + 1, q), saved.array("log_factors", d), saved.array("log_widths", m))
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,8 @@ class MetricLoss:
     `decay` and `pull` are already divided by the sum of all weights, so that the loss on some rows estimates that on all.
     """
 
+    least_batch = 1
+
     def __init__(
         self,
         rows: Rows,
@@ -81,6 +103,7 @@ class MetricLoss:
         pull: float,
         bound: float,
     ) -> None:
+        start = _without_unlearned(start, units.learned)
         self.rows, self.demands, self.weights, self.start = rows, demands, weights, start
         self.units, self.decay, self.pull, self.outputs = units.of(start), decay, pull, units.outputs
         self.learned = units.learned
@@ -88,6 +111,41 @@ class MetricLoss:
         self.ends = np.cumsum([part.size for part in start.arrays])
         self.origin = np.concatenate([part.ravel() for part in start.arrays])
         self.limit = float(np.log(bound))
+        pays = is_large_work(rows.n, *start.points.shape) and isinstance(rows, HasCoarseRows)
+        self.coarse: Rows = rows.coarse() if pays else rows  # type: ignore[attr-defined]
+        self.at_home = self._at_home()
+
+    def _at_home(self) -> MetricLosses:
+        """Return the same loss where the rows are, if their home computes it; otherwise this one."""
+        (m, d), q = self.start.points.shape, self.start.theta.shape[1]
+        if not isinstance(self.rows, HasMetricLosses):
+            return self
+        problem = MetricProblem(
+            (m, d, q),
+            self.origin,
+            self.units,
+            self.demands.low,
+            self.demands.high,
+            self.weights,
+            self.total,
+            self.outputs,
+            self.decay,
+            self.pull,
+            self.limit,
+        )
+        return self.rows.metric_losses(problem) or self
+
+    def sent(self, x: Array) -> Array:
+        """Return a vector of the host in the home of this loss, the host."""
+        return x
+
+    def shuffled(self, rng: np.random.Generator) -> Array:
+        """Return the numbers of all rows in random order."""
+        return rng.permutation(self.rows.n)
+
+    def fetched(self, x: Array) -> Array:
+        """Return a vector on the host."""
+        return x
 
     def at(self, x: Array) -> Parameters:
         """Return the model of a vector, with logarithms within their bounds."""
@@ -115,12 +173,41 @@ class MetricLoss:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Return the loss and its gradient on all rows."""
+        if self.at_home is not self:
+            return self.at_home(x)
         return self._on(x, self.rows, self.demands, self.weights, self.total)
 
     def on_batch(self, x: Array, batch: Array) -> Array:
         """Return the gradient on some of the rows, which estimates that on all of them."""
-        total = self.total * batch.size / self.rows.n
-        return self._on(x, self.rows.subset(batch), self.demands[batch], self.weights[batch], total)[1]
+        return self._on_some(x, self.coarse, batch)[1]
+
+    def on_coarse_rows(self, x: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient on all rows in float32."""
+        return self._on(x, self.coarse, self.demands, self.weights, self.total)
+
+    def cheapest_near(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
+        """Return the loss on all rows in float32 where that hardly differs at x, otherwise in their own precision."""
+        if self.at_home is not self or self.coarse is self.rows:
+            return self
+        some = np.arange(0, self.rows.n, -(-self.rows.n // COMPARED))
+        exact, coarse = (self._on_some(x, rows, some)[0] for rows in (self.rows, self.coarse))
+        return self.on_coarse_rows if abs(coarse - exact) <= HARDLY * exact else self
+
+    def whitened(self, x: Array) -> Whitening:
+        """Return variables for a descent from x in which the curvature by coefficients is about 1, by a sample of rows."""
+        model = self.at(x)
+        count = int(np.clip(4 * model.points.shape[0], *CURVATURE_ROWS))
+        some = np.arange(0, self.rows.n, -(-self.rows.n // count))
+        rows, weights = self.rows.subset(some), self.weights[some]
+        K = rows.product(rows.outward(model.points), np.eye(model.points.shape[0]), self.metric(model))
+        D = np.hstack([np.ones((some.size, 1)), K])
+        unmet = float(np.mean(self.demands[some].residual(D @ model.theta) != 0))
+        curvature = (2 * unmet / max(float(weights.sum()), 1e-300)) * (D.T @ (weights[:, None] * D))
+        return Whitening.of(x, slice(int(self.ends[0]), int(self.ends[1])), curvature + 2 * self.decay * np.eye(D.shape[1]))
+
+    def _on_some(self, x: Array, rows: Rows, some: Array) -> tuple[float, Array]:
+        total = self.total * some.size / self.rows.n
+        return self._on(x, rows.subset(some), self.demands[some], self.weights[some], total)
 
     def _on(self, x: Array, rows: Rows, demands: Demands, weights: Array, total: float) -> tuple[float, Array]:
         model, unit = self.at(x), total * self.outputs**2
@@ -153,6 +240,12 @@ class MetricLoss:
         outside = self.origin[logs] + self.units[logs] * x[logs]
         gradient[logs][np.abs(outside) > self.limit] = 0.0
         return gradient
+
+
+def _without_unlearned(model: Parameters, learned: tuple[bool, bool]) -> Parameters:
+    """Return a model whose metric has ones in the parts that are not learned, as `metric_of` has."""
+    scales, widths = learned
+    return replace(model, log_factors=scales * model.log_factors, log_widths=widths * model.log_widths)
 
 
 def metric_of(model: Parameters, learned: tuple[bool, bool]) -> Metric:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_at_least_zero
+from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
+from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
-from .adam import AdamSettings, adam
+from .adam import AdamSettings, Moments, adam
 from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
+
+#: the share of the time left that a model on the way would get if it had the size asked for, and the least share of that.
+#: More: better models on the way, less time for the last one
+WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
+#: the state of a descent that has not begun
+NOTHING = Saved(None)
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Learning:
         The first rate of Adam, in standard deviations of each feature. It falls to 0 as half a cosine.
     steps : int
         Steps of L-BFGS on all rows after the mini-batches.
+    time_for_batches, time_for_steps : float
+        With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
         Mini-batches and steps of L-BFGS for sizes on the way to the one asked for, on a subsample of the rows.
     finish : float
@@ -43,6 +54,9 @@ class Learning:
         How strongly logarithms of factors and widths are drawn towards 0, in units of the squared error of one row.
     bound : float
         Factors and widths are kept between 1 / bound and bound.
+    most_numbers : int
+        Numbers in points (size times features) that may move together with a metric. More: more memory, about 250 bytes a
+        number.
     """
 
     passes: int = 100
@@ -51,15 +65,23 @@ class Learning:
     largest_batch: int = 8192
     rate: float = 0.05
     steps: int = 100
+    time_for_batches: float = 0.6
+    time_for_steps: float = 0.6
     way_batches: int = 1000
     way_steps: int = 30
     finish: float = 0.25
     pull: float = 1.0
     bound: float = 1000.0
+    most_numbers: int = 1 << 24
 
     def __post_init__(self) -> None:
         for setting in fields(self):
             check_at_least_zero(setting.name, getattr(self, setting.name))
+        if max(self.time_for_batches, self.time_for_steps) > 1:
+            raise ValueError(
+                "time_for_batches and time_for_steps must be shares of at most 1, not "
+                f"{self.time_for_batches!r} and {self.time_for_steps!r}"
+            )
         if not self.bound > 1:
             raise ValueError(f"bound must be a number above 1, not {self.bound!r}")
         if not 1 <= self.smallest_batch <= self.largest_batch or self.batches < 1:
@@ -110,6 +132,29 @@ class MetricSearch(PointSearch):
         metric = metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
+    def state(self) -> dict[str, Any]:
+        """Return all that the next size depends on, as a keeper takes it."""
+        return {
+            "objective": self.objective.name,
+            "model": self.parameters.state(),
+            "clamped": self.clamped,
+            "subsample": self.subsample,
+            "rng": rng_state(self.rng),
+            "task_rng": rng_state(self.task.rng),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state that a keeper has."""
+        self.parameters = self._read_parameters(saved.part("model"))
+        self.clamped = saved.value("clamped", bool)
+        self.subsample = saved.places("subsample", self.task.rows.n)
+        self.units = replace(self.units, spread=spread(self.task.rows.take(self.subsample)))
+        restore_rng(self.rng, saved.part("rng"))
+        restore_rng(self.task.rng, saved.part("task_rng"))
+
+    def _read_parameters(self, saved: Saved) -> Parameters:
+        return Parameters.restored(saved, self.task.rows.d, self.demands.shape[1])
+
     def adopt(self, model: Expansion) -> None:
         """Go on from a model, with the metric that it has."""
         points = self.task.rows.inward(model.points)
@@ -117,19 +162,32 @@ class MetricSearch(PointSearch):
         logs = (np.clip(np.log(part), -limit, limit) for part in (model.factors, model.widths))
         self.parameters = Parameters(points, np.vstack([model.bias, model.coef]), *logs)
 
-    def learn(self, size: int, *, last: bool) -> None:
-        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way."""
+    def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
+        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way.
+
+        `share` is the size as a share of the last one. Models on the way get time in proportion.
+        """
         missing = size - self.parameters.points.shape[0]
         if missing > 0:
             self.parameters = grown(self.parameters, self._new_points(missing, self.model.on(self.task.rows)))
         rows = np.arange(self.task.rows.n) if last else self._enough_rows(self.parameters.points.size)
-        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort())
+        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share))
+
+    def resume_last(self, saved: Saved) -> None:
+        """Go on with the last size from the state of its descent that a keeper has."""
+        self._resume(saved, self._last_effort(self.task.rows.n))
 
     def finish(self) -> None:
         """Go on with all rows for some passes at a lower rate."""
-        whole, share = self._last_effort(self.task.rows.n), self.learning.finish
-        effort = Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
-        self._descend_in_metric(np.arange(self.task.rows.n), effort)
+        self._descend_in_metric(np.arange(self.task.rows.n), self._finish_effort())
+
+    def resume_finish(self, saved: Saved) -> None:
+        """Go on with the finish from the state of its descent that a keeper has."""
+        self._resume(saved, self._finish_effort())
+
+    def _resume(self, saved: Saved, effort: Effort) -> None:
+        self.parameters = self._read_parameters(saved.part("model"))
+        self._descend_in_metric(np.arange(self.task.rows.n), effort, saved)
 
     def _batch_rows(self, rows: int) -> int:
         """Return the rows of a mini-batch."""
@@ -138,15 +196,26 @@ class MetricSearch(PointSearch):
 
     def _last_effort(self, rows: int) -> Effort:
         batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
-        return Effort(batches, self.learning.rate, self.learning.steps, (0.6, 0.6))
+        shares = self.learning.time_for_batches, self.learning.time_for_steps
+        return Effort(batches, self.learning.rate, self.learning.steps, shares)
 
-    def _way_effort(self) -> Effort:
-        return Effort(self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.03, 0.02))
+    def _finish_effort(self) -> Effort:
+        whole, share = self._last_effort(self.task.rows.n), self.learning.finish
+        return Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
+
+    def _way_effort(self, share: float) -> Effort:
+        seconds = WAY_SECONDS * max(share, LEAST_SHARE)
+        return Effort(
+            self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.6 * seconds, 0.4 * seconds)
+        )
 
     # Descent.
 
-    def _descend_in_metric(self, rows: Array, effort: Effort) -> None:
-        """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's."""
+    def _descend_in_metric(self, rows: Array, effort: Effort, saved: Saved = NOTHING) -> None:
+        """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
+
+        `saved` is the state of a descent from the same start that goes on here.
+        """
         part, learning = self.task.part(rows), self.learning
         total = max(float(self.task.weights.sum()), 1e-300)
         decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
@@ -160,44 +229,101 @@ class MetricSearch(PointSearch):
             learning.pull / total,
             learning.bound,
         )
-        start = np.zeros(loss.origin.size)
-        batches, seconds = self._batches(rows.size), self._seconds(effort.shares[0])
-        with one_blas_thread():
-            settings = AdamSettings(effort.batches, effort.rate, seconds)
-            x = adam(lambda x: loss.on_batch(x, next(batches)), start, settings, self.deadline, loss.keep_within)
-        seen = _Lowest(loss, start)
-        self._polish(seen, x, effort)
+        x = self._by_batches(loss, effort, saved)
+        self.keeper.keep({"model": loss.start.state(), "batches_ended": x})
+        seen = _Lowest(loss.cheapest_near(x), np.zeros(x.size))
+        self._polish(loss, seen, x, effort)
         self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
 
-    def _polish(self, seen: _Lowest, x: Array, effort: Effort) -> None:
-        """Follow L-BFGS from the better of the start and the end of the mini-batches."""
+    def _by_batches(self, loss: MetricLoss, effort: Effort, saved: Saved) -> Array:
+        """Return where mini-batches lead, with the vector in the home of the rows."""
+        if "batches_ended" in saved.state:
+            return saved.array("batches_ended", loss.origin.size)
+        there, settings = loss.at_home, AdamSettings(effort.batches, effort.rate, self._seconds(effort.shares[0]))
+        size = max(self._batch_rows(loss.rows.n), there.least_batch)
+        batches = MiniBatches(there.shuffled, loss.rows.n, size, self.rng)
+        now = Moments.at(there.sent(np.zeros(loss.origin.size)))
+        if "batches" in saved.state:
+            batches.restore(saved.part("batches"))
+            now = _read_moments(saved.part("descent"), there, loss.origin.size)
+
+        def offered(now: Moments) -> dict[str, Any]:
+            descent = {name: there.fetched(getattr(now, name)).copy() for name in ("x", "mean", "square")}
+            return {"model": loss.start.state(), "batches": batches.state(), "descent": descent | {"steps": now.steps}}
+
+        with one_blas_thread():
+            x = adam(
+                lambda x: there.on_batch(x, next(batches)),
+                now,
+                settings,
+                self.deadline,
+                there.keep_within,
+                lambda now: self.keeper.offer(lambda: offered(now)),
+            )
+        return there.fetched(x)
+
+    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: Effort) -> None:
+        """Follow L-BFGS from the better of the start and the end of the mini-batches, with whitened coefficients."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
-        if effort.steps:
-            settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
-            descend(seen, seen.x, settings, deadline)
+        if not effort.steps:
+            return
+        variables = loss.whitened(seen.x)
+
+        def value_and_gradient(u: Array) -> tuple[float, Array]:
+            value, gradient = seen(variables.at(u))
+            return value, variables.carried(gradient)
+
+        settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
+        descend(value_and_gradient, np.zeros(x.size), settings, deadline)
 
     def _seconds(self, share: float) -> float | None:
         """Return a share of the time left; None without a deadline."""
         left = self.deadline.left
         return None if left is None else share * left
 
-    def _batches(self, rows: int) -> Iterator[Array]:
-        """Yield the numbers of rows for mini-batches, each row once in a pass."""
-        size = self._batch_rows(rows)
-        while True:
-            order = self.rng.permutation(rows)
-            if rows <= size:
-                yield order
-            for first in range(0, rows - size + 1, size):
-                yield order[first : first + size]
+
+class MiniBatches:
+    """The numbers of rows for mini-batches, each row at most once in a pass; `shuffled` orders all rows anew."""
+
+    def __init__(
+        self, shuffled: Callable[[np.random.Generator], Any], rows: int, size: int, rng: np.random.Generator
+    ) -> None:
+        self.shuffled, self.rows, self.size, self.rng = shuffled, rows, min(size, rows), rng
+        self._begin()
+
+    def _begin(self, place: int = 0) -> None:
+        """Begin a pass, at a place in the order of its rows."""
+        self.before, self.place = rng_state(self.rng), place
+        self.order = self.shuffled(self.rng)
+
+    def __next__(self) -> Any:
+        """Return the next batch."""
+        if self.place + self.size > self.rows:
+            self._begin()
+        self.place += self.size
+        return self.order[self.place - self.size : self.place]
+
+    def state(self) -> dict[str, Any]:
+        """Return what the next batches depend on."""
+        return {"rng": self.before, "place": self.place}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a state."""
+        restore_rng(self.rng, saved.part("rng"))
+        self._begin(saved.count("place"))
+
+
+def _read_moments(saved: Saved, there: MetricLosses, size: int) -> Moments:
+    x, mean, square = (there.sent(saved.array(name, size)) for name in ("x", "mean", "square"))
+    return Moments(x, mean, square, saved.count("steps"))
 
 
 class _Lowest:
     """A loss that remembers the vector with its lowest value: L-BFGS may step to where the loss is infinite."""
 
-    def __init__(self, loss: MetricLoss, start: Array) -> None:
+    def __init__(self, loss: Callable[[Array], tuple[float, Array]], start: Array) -> None:
         self.loss, self.x, self.value = loss, start, np.inf
         self(start)
 

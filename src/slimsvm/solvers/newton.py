@@ -21,9 +21,9 @@ from .._core import core
 from ..goals.demands import Demands
 from ..keeping import Saved
 from ..kernels import Array
-from ..rows.protocol import Against
+from ..rows.protocol import Against, Curvatures
 from ..rows.threads import blocks, one_blas_thread
-from .curvature import MANY, KeptFactors, RunningCurvature, factor_definite, solve_factored
+from .curvature import MANY, KeptFactors, factor_definite, solve_factored
 
 #: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
 RIDGE = 1e-7
@@ -99,24 +99,24 @@ class IntervalSquares:
         *,
         start: Array | None = None,
         outputs: Array | None = None,
-        curvatures: list[RunningCurvature] | None = None,
+        curvatures: Curvatures | None = None,
         factors: KeptFactors | None = None,
     ) -> Fitted:
         """Return the best coefficients from `start` on (0 by default), whose outputs are K @ coef + bias.
 
-        `curvatures`, one for each output, carry their sums from one call to the next where points only grow in number.
+        `curvatures` of all outputs carry their sums from one call to the next where points only grow in number.
         `factors` carry the factors of curvatures to the next call, whose points have moved a little.
         Outputs are fitted a few at a time, side by side in threads, and the same few for any number of threads.
         """
         q = self.low.shape[0]
         theta = np.zeros((R.shape[0], q)) if start is None else start.copy()
-        curvatures = curvatures or [RunningCurvature() for _ in range(q)]
+        curvatures = curvatures or against.running_curvatures(q)
         factors = factors or KeptFactors()
         with one_blas_thread():  # many small products
             outputs = against.times(theta[1:]) + theta[0] if outputs is None else outputs
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
-                _Run(self, some, against, R, theta[:, some], lines[some], curvatures[some], factors)
+                _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
                 for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # as even as can be
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
@@ -125,7 +125,11 @@ class IntervalSquares:
 
     def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
-        return -2 * self.weights[:, None] * self.demands.residual(outputs)
+        lines = outputs.T  # as low and high lie in memory
+        slopes = np.clip(lines, self.low, self.high)
+        slopes -= lines
+        slopes *= -2 * self.weights
+        return slopes.T
 
 
 class _Run:
@@ -139,7 +143,7 @@ class _Run:
         R: Array,
         theta: Array,
         outputs: Array,
-        curvatures: list[RunningCurvature],
+        curvatures: Curvatures,
         factors: KeptFactors,
     ) -> None:
         self.first, self.factors = some.start, factors
@@ -161,17 +165,21 @@ class _Run:
 
     def _steps(self, going: Array, number: int) -> Array:
         """Return the Newton step of each of some outputs, (m + 1, k); `number` have gone before."""
-        missing = self.weights * self.residual[going]
+        residual = self.residual if going.size == self.losses.size else self.residual[going]
+        factors = self._factors_for(going, residual, number)
+        missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.stack([self._solve(c, number, g) for c, g in zip(going, gradient.T, strict=True)], axis=1)
+        return solve_factored(factors, gradient.T).T
 
-    def _solve(self, c: int, number: int, gradient: Array) -> Array:
-        """Return the step of one output."""
-        factor = self.factors.get(self.first + c, self.R.shape[0], number)
-        if factor is None:
-            factor = factor_definite(self._curvature(c))
-            self.factors.keep(self.first + c, factor)
-        return solve_factored(factor, gradient)
+    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Array]:
+        """Return the Cholesky factor of each output's curvature: a kept one, or one for the rows that fall short now."""
+        wanted, size = self.first + going, self.R.shape[0]
+        found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
+        new = np.array([c not in found for c in wanted])
+        for c, sums in zip(wanted[new], self.curvatures.at(wanted[new], residual[new], self.weights), strict=True):
+            found[c] = factor_definite(sums, self.R)
+            self.factors.keep(c, found[c])
+        return [found[c] for c in wanted]
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
@@ -180,18 +188,14 @@ class _Run:
         short = [np.flatnonzero(each) for each in missing]
         return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
 
-    def _curvature(self, c: int) -> Array:
-        """Return the curvature of an output on the rows that fall short now."""
-        active = self.residual[c] != 0
-        return self.curvatures[c].at(self.against, active, np.flatnonzero(active), self.weights) + self.R
-
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
         """Take each output's step as far as the loss falls; return about how much the next step can gain.
 
         That is no more than this step gained. Where no row went into its interval or came out of it, the step has led to
         the least value, and what is left to gain is rounding, unless the curvature was a kept one.
         """
-        change = np.ascontiguousarray((self.against.times(steps[1:]) + steps[0]).T)
+        change = np.ascontiguousarray(self.against.times(steps[1:]).T)
+        change += steps[0][:, None]
         pull = self.R @ steps
         before, (lengths, sums) = self.losses[going], np.empty((2, going.size))
         switched = np.empty(going.size, np.intp)

@@ -21,6 +21,8 @@ from .smo import Rounds, SmoState
 WORKING_SET = 512
 #: rows by which the outlying ones are told at the start; more: a better start that takes longer to find
 LANDMARKS = 64
+#: how far the boundary is moved outwards, as a share of the scores; more: rows are inside that are clearly outside it
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class OneClassState(SmoState):
         self.alpha = alpha
         support = np.flatnonzero(alpha)
         self.responses.add_rows(support, alpha[support, None])
+
+    def bias(self) -> float:
+        """Return -rho, with room for rounding: rows on the boundary, all free support vectors among them, are inside."""
+        return super().bias() + ROUNDING * self.total
 
     def _outlying_first(self) -> Array:
         """Return the rows in the order of their mean kernel value with a few rows: support vectors have small ones."""

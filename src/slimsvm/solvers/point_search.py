@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_at_least_zero
-from ..keeping import Keeper, Saved, restore_rng, rng_state
+from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Task
@@ -187,10 +187,9 @@ class PointSearch:
 
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has."""
-        n, q = self.demands.shape
         self._restore_span(saved)
-        self.points, self.found = saved.array("points", None, self.rows.d), Fitted.restored(saved.part("found"), n, q)
-        self.subsample = saved.places("subsample", n)
+        self.points, self.found = self._restored_fit(saved)
+        self.subsample = saved.places("subsample", self.demands.shape[0])
         self.subsample_loss = self._loss_on_subsample(self.subsample)
         restore_rng(self.rng, saved.part("rng"))
         restore_rng(self.task.rng, saved.part("task_rng"))
@@ -206,11 +205,17 @@ class PointSearch:
     def resume_rounds(self, saved: Saved) -> None:
         """Go on with rounds on all rows from the state of one that a keeper has."""
         self._restore_span(saved)
-        points = saved.array("points", None, self.rows.d)
+        points, found = self._restored_fit(saved)
         self._set_decay(points.shape[0])
-        found = Fitted.restored(saved.part("found"), *self.demands.shape)
-        self.points, self.found = self._rounds(points, found, int(saved.number("steps")))
+        self.points, self.found = self._rounds(points, found, saved.count("steps"))
         self._widen()
+
+    def _restored_fit(self, saved: Saved) -> tuple[Array, Fitted]:
+        """Return the points of a state and their coefficients."""
+        points, found = saved.array("points", None, self.rows.d), Fitted.restored(saved.part("found"), *self.demands.shape)
+        if found.coef.shape[0] != points.shape[0]:
+            raise StateError(f"{points.shape[0]} points and coefficients of {found.coef.shape[0]}")
+        return points, found
 
     @property
     def model(self) -> Expansion:
@@ -393,7 +398,7 @@ class PointSearch:
         if self.span is not None:
             self.points = self.points[:0, :0]
             self._move_in(self.span.on_basis(saved.array("basis", self.home.d, None)))
-            self.widened = int(saved.number("widened"))
+            self.widened = saved.count("widened")
 
     # Initial points.
 

@@ -71,7 +71,8 @@ class ProjectedLoss:
     def _fit(self, points: Array, settings: NewtonSettings, factors: KeptFactors | None) -> tuple[Fitted, Array]:
         """Return the best coefficients for the points, and K(points, points)."""
         theta = _resized(self.theta, points.shape[0] + 1)
-        outputs = self.against.move(points, theta[1:]) + theta[0]
+        outputs = self.against.move(points, theta[1:])
+        outputs += theta[0]
         among = self.rows.among(points, placed=True)
         R = self._regulariser(among)
         found = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)

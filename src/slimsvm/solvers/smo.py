@@ -17,7 +17,7 @@ import numpy as np
 
 from .._core import core
 from ..clock import Deadline
-from ..keeping import Keeper, PartKeeper, Saved
+from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress, no_progress, not_recorded
@@ -71,10 +71,10 @@ class RoundCount:
     @classmethod
     def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
         """Return the count that a keeper has, of a problem of n rows."""
-        progress = GapProgress(tol, saved.number("largest"), int(saved.number("rounds")))
-        counts = int(saved.number("idle")), saved.value("fresh", bool)
+        progress = GapProgress(tol, saved.number("largest", finite=True), saved.count("rounds"))
+        counts = saved.count("idle", -1, PATIENCE), saved.value("fresh", bool)
         inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
-        return cls(saved.number("limit"), saved.number("best"), progress, *counts, *inner)
+        return cls(saved.number("limit"), saved.number("best", finite=True), progress, *counts, *inner)
 
 
 class SmoState:
@@ -156,6 +156,7 @@ class SmoState:
             limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
         restored, self.rounds = self.rounds, None
         rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
+        rounds.limit = min(rounds.limit, limit)
         if rounds.active is not None:
             self.solve_active(rounds.active, rounds.limit, rounds, report)
         while self.status is not Status.TIME_LIMIT:
@@ -200,8 +201,10 @@ class SmoState:
         """Go on from a state that a keeper has; `solve` then takes the same steps as the run that left it."""
         n = self.rows.n
         self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
-        self.working, self.steps = saved.places("working", n), int(saved.number("steps"))
-        self.rows.spent = int(saved.number("spent"))
+        if not ((self.alpha >= 0) & (self.alpha <= self.cap)).all():
+            raise StateError("coefficients outside of their bounds")
+        self.working, self.steps = saved.places("working", n), saved.count("steps")
+        self.rows.spent = saved.count("spent")
         self.rounds = RoundCount.restored(saved, self.tol, n)
 
     def active(self, grow: Array, shrink: Array) -> Array | None:

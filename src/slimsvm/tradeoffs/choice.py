@@ -16,7 +16,7 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
     """
     by_budget: dict[int, list[Row]] = {}
     for row in finished(rows):
-        if row["method"] == method and row["validation_error"] is not None:
+        if row["method"] == method and row["budget"] is not None and row["validation_error"] is not None:
             by_budget.setdefault(row["budget"], []).append(row)
     if not by_budget:
         return None

@@ -6,17 +6,55 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..files.numbers import is_plain, strict_number
+from ..text import short
+
 Row = dict[str, Any]
 
+
+def _whole(cell: str) -> int:
+    """Return a count or a seed."""
+    number = int(cell) if is_plain(cell) else -1
+    if not 0 <= number <= MOST:
+        raise ValueError
+    return number
+
+
+def _real(cell: str) -> float:
+    """Return a time or an error; NaN stands for one that is not known."""
+    number = strict_number(cell)
+    if number is None or abs(number) > MOST:
+        raise ValueError
+    return number
+
+
+def _path(cell: str) -> str:
+    """Return the sizes and validation errors of a path, as they are: "2:0.5 4:0.25"."""
+    for step in cell.split():
+        size, _, error = step.partition(":")
+        _whole(size), _real(error)
+    return cell
+
+
+def _file_name(cell: str) -> str:
+    """Return the name of a model, which lies in the folder beside the rows and nowhere else."""
+    if cell and not re.fullmatch(r"[^/\\:\x00-\x1f]{1,255}\.slim", cell):
+        raise ValueError
+    return cell
+
+
+#: the largest count that a row may have
+MOST = 2**62
 #: raised when columns change their meaning
 FORMAT = 1
 #: the columns and how their cells are read; an empty cell is None
 COLUMNS: dict[str, Callable[[str], Any]] = {
-    "format": int,
+    "format": _whole,
     "data": str,
     "test": str,
     "target": str,
@@ -24,37 +62,47 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "fingerprint": str,
     "settings": str,
     "method": str,
-    "budget": int,
-    "seed": int,
+    "budget": _whole,
+    "seed": _whole,
     "status": str,
     "reason": str,
-    "size": int,
-    "bytes": int,
-    "multiply_adds": int,
-    "us": float,
-    "error": float,
-    "se": float,
-    "n_train": int,
-    "n_test": int,
-    "validation_error": float,
-    "validation_se": float,
-    "n_validation": int,
-    "seconds": float,
-    "kernel_evals": int,
+    "size": _whole,
+    "bytes": _whole,
+    "multiply_adds": _whole,
+    "us": _real,
+    "error": _real,
+    "se": _real,
+    "n_train": _whole,
+    "n_test": _whole,
+    "validation_error": _real,
+    "validation_se": _real,
+    "n_validation": _whole,
+    "seconds": _real,
+    "kernel_evals": _whole,
     "ended": str,
-    "path": str,
-    "model": str,
+    "path": _path,
+    "model": _file_name,
     "slimsvm": str,
     "python": str,
     "numpy": str,
     "scikit_learn": str,
-    "threads": int,
+    "threads": _whole,
     "machine": str,
 }
 #: two rows with these in common are the same run
 KEY = ("fingerprint", "settings", "method", "budget", "seed")
 #: how a run can end
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+#: the columns that every run with a model fills
+FIGURES = ("size", "bytes", "us", "error", "se", "seconds", "kernel_evals")
+#: readers of cells that may be empty, and what each reader expects, in words
+TEXTS = (str, _path, _file_name)
+EXPECTED: dict[Any, str] = {
+    _whole: "a whole number",
+    _real: "a number",
+    _path: "a list such as 2:0.5 4:0.25",
+    _file_name: "the name of a .slim file in the folder of models",
+}
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
@@ -71,7 +119,7 @@ def settings_of(row: Row) -> dict[str, Any]:
     """Return the settings that all runs of a study have in common; empty where they are not JSON."""
     try:
         values = json.JSONDecoder().raw_decode(row["settings"])[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 
@@ -123,9 +171,13 @@ def _typed(cells: dict[str, str], number: int) -> Row:
     for name, kind in COLUMNS.items():
         cell = cells[name] or ""
         try:
-            row[name] = cell if kind is str else None if cell == "" else kind(cell)
+            row[name] = kind(cell) if cell or kind in TEXTS else None
         except ValueError:
-            raise ValueError(f"row {number} has {cell!r} in the column {name}, where a number is expected") from None
+            wanted = EXPECTED[kind]
+            raise ValueError(f"row {number} has {short(cell)} in the column {name}, where {wanted} is expected") from None
+    missing = [name for name in FIGURES if row["status"] == OK and row[name] is None] + ["seed"] * (row["seed"] is None)
+    if missing:
+        raise ValueError(f"row {number} has nothing in the column {missing[0]}, which every finished run fills")
     return row
 
 

@@ -22,7 +22,7 @@ from .arguments import check_budgets, check_seeds, check_settings, checked_rows
 from .machine import machine
 from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods
-from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, Row, key_of
+from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, TEXTS, Row, key_of
 from .split import Split, fingerprint, resolve_scale, split_rows
 from .store import MemoryStore, store_of
 from .value import Tradeoff
@@ -190,7 +190,7 @@ class _Study:
     def _blank(self, run: Run) -> Row:
         """Return the row of a run that has not been made."""
         own = {"method": run.method.name, "budget": run.budget, "seed": run.seed, "settings": self._words(run.method)}
-        empty = {name: "" if kind is str else None for name, kind in COLUMNS.items()}
+        empty = {name: "" if kind in TEXTS else None for name, kind in COLUMNS.items()}
         return empty | self.common | own
 
     def _words(self, method: Method) -> str:

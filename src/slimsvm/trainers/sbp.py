@@ -155,8 +155,8 @@ class Monitor:
     def restore(self, saved: Saved) -> None:
         """Go on from a state that a keeper has."""
         self.run.restore(saved.part("run"))
-        self.next_check = int(saved.number("next_check"))
-        self.objectives, self.errors = (saved.array(name, None).tolist() for name in ("objectives", "errors"))
+        self.next_check = saved.count("next_check")
+        self.objectives, self.errors = (saved.array(name, None, finite=False).tolist() for name in ("objectives", "errors"))
 
     def validation_error(self, iterate: Iterate) -> float:
         """Return the weighted share of misclassified validation rows."""

@@ -16,6 +16,10 @@ from .result import Constraint, TuningResult, columns
 from .stages import Halving
 from .trials import Trial, bytes_of
 
+#: mini-batches for the sizes on the way to the last one, where a metric is learned; more: better smaller models, which are
+#: not what was asked for, and less time for the last one
+WAY_BATCHES = 200
+
 
 def fit_best(
     problem: Problem, X: Any, y: Any, sample_weight: Any, best: Trial, search: Halving, constraint: Constraint
@@ -23,7 +27,8 @@ def fit_best(
     """Return the result with the best settings fitted to all rows; after Ctrl-C, `Interrupted` has it as its `best`."""
     template, began = problem.template, perf_counter()
     given = Slim() if isinstance(template.reducer, str) else template.reducer
-    reducer = replace(given, time_limit=search.clock.left)
+    learning = replace(given.learning, way_batches=min(given.learning.way_batches, WAY_BATCHES))
+    reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric, learning=learning)
     estimator = best.settings.estimator(template, best.effort.size, reducer, search.trials.seed)
     pipeline = best.settings.pipeline(estimator, sparse=problem.sparse)
     interrupted = False
@@ -31,7 +36,8 @@ def fit_best(
         pipeline.fit(X, y, **_fit_parameters(pipeline, sample_weight))
     except Interrupted:
         interrupted = True
-    estimator.set_params(reducer=template.reducer)
+    own = best.settings.metric == given.metric
+    estimator.set_params(reducer=template.reducer if own else replace(given, metric=best.settings.metric))
     last = _as_trial(best, estimator, problem, perf_counter() - began)
     result = TuningResult(
         pipeline,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 from ..checks import is_count
 from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 from ..kernels import Array, Matrix, make_kernel
+from ..metric import takes_factors, takes_widths
 from ..reducers import Slim
 from .result import Constraint
 from .trials import table_bytes
@@ -22,6 +23,9 @@ from .trials import table_bytes
 LEAST_ROWS = 10
 #: support vectors at most where only the error is limited
 LARGEST = 256
+#: features up to which a metric is learned, and rows from which on; wide rows would take most of the time, and few rows
+#: are no basis for a metric
+MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
     "of SlimOneClassSVM by what is known of the rows"
@@ -37,6 +41,7 @@ class Problem:
     y: Array
     weights: Array
     size: int
+    metrics: tuple[str, ...] = ("fixed",)  # what slim may learn of the metric
 
     @property
     def real(self) -> bool:
@@ -55,7 +60,21 @@ def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint:
     X, y, weights = checked_rows(template, X, y, sample_weight)
     classes = 2 if isinstance(template, SlimSVR) else np.unique(y).size
     size = largest_size(constraint, X.shape[1], 1 if classes == 2 else classes)
-    return Problem(template, X, y, weights, min(size, y.size // 2))
+    return Problem(template, X, y, weights, min(size, y.size // 2), _metrics(template, X, constraint))
+
+
+def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...]:
+    """Return the metrics to try: a reducer's own, or the fixed one and the most that can be learned with the kernel.
+
+    A metric takes bytes, which a limit on bytes leaves to support vectors, and time for each feature.
+    """
+    if isinstance(template.reducer, Slim):
+        return (template.reducer.metric,)
+    kernel = make_kernel(template.kernel, gamma=1.0, degree=template.degree, coef0=template.coef0)
+    n, d = X.shape
+    if constraint.nbytes is not None or d > MOST_FEATURES or n < LEAST_FOR_METRIC or not takes_factors(kernel.name):
+        return ("fixed",)
+    return "fixed", "both" if takes_widths(kernel.name) else "scales"
 
 
 def template_for(estimator: Any, y: Any) -> Any:

@@ -40,12 +40,12 @@ class TuningResult:
     best_estimator_ : Pipeline
         The chosen scaler, if any, and a SlimSVC or SlimSVR, fitted to all rows.
     best_params_ : dict
-        The settings chosen: gamma, C, scaling, budget, and epsilon for a regression.
+        The settings chosen: gamma, C, scaling, metric, budget, and epsilon for a regression.
     best_error_ : float
         The error of these settings on validation rows in the last stage. It is the lowest of several, and for that reason
         a little too low.
     results_ : dict
-        The trials in the order in which they were made, a list for each column: gamma, C, scaling (and epsilon), size,
+        The trials in the order in which they were made, a list for each column: gamma, C, scaling, (epsilon,) metric, size,
         bytes, rows, error, standard_error, seconds, stage, feasible, status. `pandas.DataFrame(result.results_)` is the
         table. The last row is the last fit, with the error on its own validation rows.
     feasible_ : bool

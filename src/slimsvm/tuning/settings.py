@@ -1,4 +1,4 @@
-"""One choice of what tuning decides: kernel width, C, scaling, and the tube of a regression."""
+"""One choice of what tuning decides: kernel width, C, scaling, the tube of a regression, and the metric slim learns."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Settings:
     C: float
     scaling: str
     epsilon: float | None = None
+    metric: str = "fixed"
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The settings by name, without those that the estimator does not have."""
-        values = {"gamma": self.gamma, "C": self.C, "scaling": self.scaling, "epsilon": self.epsilon}
+        values = {"gamma": self.gamma, "C": self.C, "scaling": self.scaling, "epsilon": self.epsilon, "metric": self.metric}
         return {name: value for name, value in values.items() if value is not None}
 
     def estimator(self, template: Any, size: int, reducer: Any, seed: int) -> Any:
-        """Return an estimator with these settings that fits a model of at most `size` support vectors to the labels."""
-        tuned = {name: value for name, value in self.parameters.items() if name != "scaling"}
+        """Return an estimator for a model of at most `size` support vectors; the metric is that of the reducer."""
+        tuned = {name: value for name, value in self.parameters.items() if name not in ("scaling", "metric")}
         return clone(template).set_params(
             budget=size, tolerance=None, trainer=None, reducer=reducer, random_state=seed, **tuned
         )

@@ -31,28 +31,34 @@ SHIFT_FREE = ("rbf", "laplacian")
 
 @dataclass(frozen=True)
 class Space:
-    """Ranges of the settings: a unit of gamma for each scaling, and the radii of the tube for a regression."""
+    """Ranges of the settings: a unit of gamma for each scaling, the radii of the tube for a regression, and metrics.
+
+    The first metric is that of the first stage. The others join with the neighbours: they take longer, and a good width and
+    C for the one are good for the others.
+    """
 
     units: dict[str, float]
     tubes: tuple[float | None, ...]
     #: whether the kernel has a gamma
     has_width: bool = True
+    metrics: tuple[str, ...] = ("fixed",)
 
     def settings(self, n: int, seed: int) -> list[Settings]:
         """Return n settings: a guess for each scaling, then a spread over all ranges."""
         guesses = [
-            Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0])
+            Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0], self.metrics[0])
             for scaling, unit in self.units.items()
         ]
         spread = qmc.Halton(4, rng=np.random.default_rng(seed)).random(max(n - len(guesses), 0))
         return [*guesses, *(self._at(place) for place in spread)][:n]
 
     def neighbours(self, of: Settings) -> list[Settings]:
-        """Return the settings one step away in gamma or C, within the ranges."""
+        """Return the settings with another metric, and those one step away in gamma or C, within the ranges."""
         low, high = (self.units[of.scaling] * end for end in WIDTHS)
         widths = [of.gamma * WIDTH_STEP, of.gamma / WIDTH_STEP] if self.has_width else []
         costs = [of.C * COST_STEP, of.C / COST_STEP]
         return [
+            *(replace(of, metric=metric) for metric in self.metrics if metric != of.metric),
             *(replace(of, gamma=gamma) for gamma in widths if low <= gamma <= high),
             *(replace(of, C=C) for C in costs if COSTS[0] <= C <= COSTS[1]),
         ]
@@ -61,14 +67,22 @@ class Space:
         """Return the settings at a place in the unit cube."""
         scaling = _pick(tuple(self.units), place[0])
         width = _between(WIDTHS, place[1]) if self.has_width else 1.0
-        return Settings(self.units[scaling] * width, _between(COSTS, place[2]), scaling, _pick(self.tubes, place[3]))
+        cost, tube = _between(COSTS, place[2]), _pick(self.tubes, place[3])
+        return Settings(self.units[scaling] * width, cost, scaling, tube, self.metrics[0])
 
 
-def make_space(kernel: Any, X: Matrix, values: Array | None, scalers: dict[str, Any], rng: np.random.Generator) -> Space:
+def make_space(
+    kernel: Any,
+    X: Matrix,
+    values: Array | None,
+    scalers: dict[str, Any],
+    rng: np.random.Generator,
+    metrics: tuple[str, ...] = ("fixed",),
+) -> Space:
     """Return the ranges for rows with fitted scalers before the kernel; `values` are the targets of a regression."""
     units = {name: _unit_of_gamma(kernel, X, scaler, rng) for name, scaler in scalers.items()}
     tubes = (None,) if values is None else tuple(share * float(np.std(values)) for share in TUBES)
-    return Space(units, tubes, has_width=kernel != "linear")
+    return Space(units, tubes, has_width=kernel != "linear", metrics=metrics)
 
 
 def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]:

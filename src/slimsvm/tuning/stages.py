@@ -31,6 +31,8 @@ LEAST_KEPT = 3
 #: the stage in which neighbours of the best settings join, counted from 0, and how many of the best have neighbours
 WIDEN_AT = 1
 CENTRES = 3
+#: the same for the last stage, where rows and steps are as many as in the last fit: a metric needs them to show its worth
+LAST_CENTRES = 1
 #: the share of the time for the search that is over at the end of each stage
 SHARES = (0.35, 0.65, 0.85, 1.0)
 #: the time of the last fit, in trials with its steps on as many rows: smaller models come first, validation rows last
@@ -70,6 +72,10 @@ class Clock:
     def left(self) -> float | None:
         """Seconds until the limit, above 0; None without one."""
         return None if self.limit is None else max(self.limit - self.gone, 1e-3)
+
+    def spare(self, last_fit: float) -> float | None:
+        """Return the seconds until the last fit must begin, above 0; None without a limit."""
+        return None if self.left is None else max(self.left - self.reserved(last_fit), 1e-3)
 
     def add(self, trial: Trial) -> None:
         """Learn from a trial how long work takes; the last ones count most, since rows and models grow."""
@@ -111,7 +117,8 @@ class Halving:
         best: list[Trial] = []
         entrants = list(settings)
         starts: dict[Settings, Trial] = {}
-        shares, widen_at = SHARES[-len(planned) :], min(WIDEN_AT, len(planned) - 1)
+        shares, last = SHARES[-len(planned) :], len(planned) - 1
+        centres = {last: LAST_CENTRES} | {min(WIDEN_AT, last): CENTRES}
         for number, effort in enumerate(planned):
             self.planned = sum(
                 each.work * max(len(entrants) // KEEP ** (later + 1), LEAST_KEPT)
@@ -119,10 +126,9 @@ class Halving:
             )
             stage = f"{number + 1} of {len(planned)}"
             found = self.stage(entrants, effort, stage, shares[number], starts)
-            if number == widen_at and found:
-                parents = {
-                    near: each for each in reversed(found[:CENTRES]) for near in self.space.neighbours(each.settings)
-                }
+            if number in centres and found:
+                chosen = reversed(found[: centres[number]])
+                parents = {near: each for each in chosen for near in self.space.neighbours(each.settings)}
                 new = [near for near in parents if near not in set(entrants)]
                 starts.update({near: parents[near] for near in new})
                 found = _ranked([*found, *self.stage(new, effort, stage, shares[number], starts)])
@@ -149,7 +155,7 @@ class Halving:
                     break
                 start = starts.get(settings)
                 points = start.points if start is not None and start.effort.size == effort.size else ()
-                trial = self.trials.run(settings, effort, stage, self.clock.left, points)
+                trial = self.trials.run(settings, effort, stage, self.clock.spare(self.last_fit), points)
                 self.clock.add(trial)
                 self.store.keep(trial)
                 self._check_time(trial)
@@ -176,5 +182,5 @@ class Halving:
 
 
 def _ranked(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the trials by error, the lowest first; equal ones in the order in which they were tried."""
-    return sorted(trials, key=lambda trial: trial.error)
+    """Return the trials by error, the lowest first; of equal ones the fixed metric first, then as they were tried."""
+    return sorted(trials, key=lambda trial: (trial.error, trial.settings.metric != "fixed"))

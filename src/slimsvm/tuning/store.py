@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 
 from ..kernels import Array, Matrix
 from ..model import Status
+from ..reducers.slim import METRICS
 from .problem import Problem
 from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
 from .trials import Effort, Trial
@@ -157,6 +158,7 @@ def _distributions(settings: Settings) -> dict[str, Any]:
         "C": FloatDistribution(1e-300, 1e300, log=True),
         "scaling": CategoricalDistribution(sorted({*DENSE_SCALERS, *SPARSE_SCALERS})),
         "epsilon": FloatDistribution(0.0, 1e300),
+        "metric": CategoricalDistribution(sorted(METRICS)),
     }
     return {name: ranges[name] for name in settings.parameters}
 

@@ -16,6 +16,7 @@ from ..limits import Deadline
 from ..model import Expansion, Status, Task
 from ..path import Step
 from ..reducers import Slim
+from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from .folds import Rows
 from .settings import Settings
@@ -24,6 +25,8 @@ from .settings import Settings
 SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
 #: share of a trial's rows on which SlimSVC compares models; a trial has one model only, so this is as small as may be
 VALIDATION = 0.02
+#: passes over the rows by which a metric is learned, for each L-BFGS step of an effort; the reducer's own are 2
+PASSES_PER_STEP = 2
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,15 @@ class Trials:
     def _fitted(self, settings: Settings, effort: Effort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
         """Return the estimator with these settings, fitted to some rows."""
         rows = np.sort(rows)
-        reducer = OneSize(steps=effort.steps, schedule=SCHEDULE, time_limit=deadline.left, start=start)
+        learning = Learning(passes=PASSES_PER_STEP * effort.steps, steps=effort.steps)
+        reducer = OneSize(
+            steps=effort.steps,
+            schedule=SCHEDULE,
+            time_limit=deadline.left,
+            start=start if settings.metric == "fixed" else None,  # points alone are no start with another metric
+            metric=settings.metric,
+            learning=learning,
+        )
         estimator = settings.estimator(self.template, effort.size, reducer, self.seed)
         estimator.set_params(validation_fraction=VALIDATION)
         if not self.rows.real:

@@ -1,4 +1,4 @@
-"""tune: kernel width, C and scaling of a small model, found by cross-validation within a time limit."""
+"""tune: kernel width, C, scaling and metric of a small model, found by cross-validation within a time limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tune(
     callback: Callable[[TuningProgress], None] | None = None,
     random_state: Any = None,
 ) -> TuningResult:
-    """Choose kernel width, C and scaling of a small model, and fit it to all rows.
+    """Choose kernel width, C, scaling and metric of a small model, and fit it to all rows.
 
     Small models with many settings are fitted to a few rows; the best third goes on with twice as many rows, and so on
     (successive halving). Settings next to the best ones join on the way. The last few are compared with all rows, and the
@@ -69,7 +69,8 @@ def tune(
     n_trials : int, default=36
         Settings that are tried in the first stage.
     estimator : SlimSVC or SlimSVR, default=None
-        Its other settings (kernel, class_weight, device and so on) are kept. None is a SlimSVC for labels and a SlimSVR for
+        Its other settings (kernel, class_weight, device and so on) are kept, and so is the metric of a Slim(...) as its
+        reducer. None is a SlimSVC for labels and a SlimSVR for
         values that are not whole numbers; give SlimSVR() for a regression of whole numbers.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, in training and in the error. A row of weight 0 counts as absent.
@@ -134,7 +135,7 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
     kernel = problem.template.kernel
     scalers = different_scalers(kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
-    space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed))
+    space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed), problem.metrics)
     last_fit = LAST_FIT_TRIALS * Effort(rows.n, STEPS[-1], 1, problem.size).work
     trials = Trials(problem.template, rows, scalers, seed)
     return Halving(trials, space, clock, problem.size, last_fit, tell, store)

@@ -11,13 +11,14 @@ import numpy as np
 
 from ...clock import Deadline
 from ...goals import Goal, OneVsRest
-from ...keeping import Keeper, Saved
+from ...keeping import Keeper, Saved, StateError
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
 from ...pairs import PairCoefficients, PairDual, PairTargets
 from ...progress import not_recorded
 from ...rows.protocol import Rows
 from ...solvers.class_pairs import OneAgainst
+from ...text import short
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ class Solution:
     @classmethod
     def restored(cls, saved: Saved, n: int) -> Solution:
         """Return the solution of n rows that a keeper has."""
-        numbers = int(saved.number("steps")), saved.number("gap"), Status[saved.value("status", str)]
-        return cls(saved.array("dual", n), saved.number("bias"), *numbers)
+        name = saved.value("status", str)
+        if name not in Status.__members__:
+            raise StateError(f"the unknown status {short(name)}")
+        numbers = saved.count("steps"), saved.number("gap"), Status[name]
+        return cls(saved.array("dual", n), saved.number("bias", finite=True), *numbers)
 
 
 class BinaryTrainer:

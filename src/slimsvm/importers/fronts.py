@@ -1,0 +1,163 @@
+"""The transformers in front of a model in a Pipeline, as one scaling of raw rows and points that fit it.
+
+Scalers, choices of columns and imputers become a scaling. A PCA is a matrix, which the tables of an exported model have no
+place for. It goes into the points where that is exact: as the last transformer, with a kernel of inner products, or with a
+distance that it keeps.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernels import Array
+from ..kernels.spec import INNER, SPECS, SQUARES
+from ..scaling import Scaling
+from .scalers import NOTHING, SCALERS
+
+
+@dataclass(frozen=True)
+class Front:
+    """Features that are scaled columns of rows with `given` features."""
+
+    columns: Array  # the column of each feature
+    scaling: Scaling
+    given: int
+
+    @classmethod
+    def same(cls, n: int) -> Front:
+        """Return the front that leaves rows as they are."""
+        return cls(np.arange(n), Scaling.affine(np.zeros(n), np.ones(n)), n)
+
+    def then(self, after: Front) -> Front:
+        """Return this front followed by another one."""
+        return Front(self.columns[after.columns], self.scaling.part(after.columns).then(after.scaling), given=self.given)
+
+    def on_rows(self, points: Array) -> tuple[Array, Scaling]:
+        """Return points of the features as points of the rows, and the scaling of the rows.
+
+        A column that is no feature is clipped to 0 in rows, and is 0 in points, so that it adds nothing to a kernel.
+        """
+        if np.unique(self.columns).size < self.columns.size:
+            raise ValueError("cannot export a ColumnTransformer that uses a column twice; give each column once")
+        written = np.zeros((points.shape[0], self.given))
+        written[:, self.columns] = points
+        unused = np.setdiff1d(np.arange(self.given), self.columns)
+        parts = [np.zeros(self.given), np.ones(self.given), np.full(self.given, -np.inf), np.full(self.given, np.inf)]
+        for part, own in zip(parts, self.scaling.parts, strict=True):
+            part[self.columns] = own
+        parts[2][unused] = parts[3][unused] = 0.0
+        return written, Scaling(*parts)
+
+
+def in_front(transformers: list[Any], kernel: str, points: Array, factors: Array | None) -> tuple[Array, Scaling | None]:
+    """Return points for raw rows, and the scaling of these; ValueError for transformers that cannot be folded in.
+
+    `factors` are those of a metric: what multiplies the features of rows and points before the kernel.
+    """
+    steps = [step for step in transformers if step not in NOTHING]
+    if not steps and factors is None:
+        return points, None
+    n = _first(steps).n_features_in_ if steps else points.shape[1]
+    if steps and isinstance(steps[-1], PCA):
+        centred, points = _rotated(steps[-1], kernel, points, factors)
+        return _chain(steps[:-1], n).then(centred).on_rows(points)
+    whole = _chain(steps, n)
+    if factors is None:
+        return whole.on_rows(points)
+    size = factors.size
+    return whole.then(Front(np.arange(size), Scaling.affine(np.zeros(size), factors), size)).on_rows(points * factors)
+
+
+def _first(steps: list[Any]) -> Any:
+    """Return the first transformer, fitted."""
+    check_is_fitted(steps[0])
+    return steps[0]
+
+
+def _chain(steps: list[Any], n: int) -> Front:
+    """Return the front of transformers one after the other."""
+    whole = Front.same(n)
+    for step in steps:
+        whole = whole.then(_front(step, whole.columns.size))
+    return whole
+
+
+def _front(step: Any, n: int) -> Front:
+    """Return the front of one transformer of n features."""
+    if step in NOTHING or (isinstance(step, FunctionTransformer) and step.func is None):  # "passthrough", once fitted
+        return Front.same(n)
+    check_is_fitted(step)
+    if isinstance(step, Pipeline):
+        return _chain([each for _, each in step.steps], n)
+    if isinstance(step, ColumnTransformer):
+        return _columns(step, n)
+    if isinstance(step, SimpleImputer):
+        return _complete(step, n)
+    if type(step) not in SCALERS:
+        known = ", ".join(kind.__name__ for kind in SCALERS)
+        last = " (one that is the last transformer can be)" if isinstance(step, PCA) else ""
+        raise ValueError(
+            f"cannot export a Pipeline with a {type(step).__name__}{last}; there are {known}, SimpleImputer, "
+            "ColumnTransformer of these, and PCA. Transform the rows before, or convert the whole Pipeline by skl2onnx "
+            "(slimsvm.ship.converter.register)"
+        )
+    return Front(np.arange(n), SCALERS[type(step)].scaling(step, n), n)
+
+
+def _columns(step: ColumnTransformer, n: int) -> Front:
+    """Return the front of a ColumnTransformer: its parts in the order of their outputs."""
+    parts = []
+    for name, transformer, _ in step.transformers_:
+        chosen = np.asarray(step._transformer_to_input_indices[name], dtype=np.intp)
+        if transformer == "drop" or not chosen.size:
+            continue
+        inside = _front(transformer, chosen.size)
+        parts.append((step.output_indices_[name].start, chosen[inside.columns], inside.scaling))
+    parts.sort(key=lambda part: part[0])
+    scaling = Scaling(*(np.concatenate(each) for each in zip(*(part[2].parts for part in parts), strict=True)))
+    return Front(np.concatenate([part[1] for part in parts]), scaling, n)
+
+
+def _complete(step: SimpleImputer, n: int) -> Front:
+    """Return the front of an imputer for rows without missing values, with a warning that others are not filled in."""
+    if step.add_indicator or (not step.keep_empty_features and _missing(step.statistics_).any()):
+        raise ValueError(
+            "cannot export a SimpleImputer that adds indicators or leaves empty columns out; fill in rows before the model"
+        )
+    warnings.warn("exported models do not fill in missing values; give them complete rows", UserWarning, stacklevel=2)
+    return Front.same(n)
+
+
+def _missing(statistics: Array) -> Array:
+    return np.isnan(np.asarray(statistics, dtype=np.float64))
+
+
+def _rotated(pca: PCA, kernel: str, points: Array, factors: Array | None) -> tuple[Front, Array]:
+    """Return the front that subtracts the mean of a PCA, and points before its rotation.
+
+    Inner products <W (x - mean), z> are <x - mean, W'z>. Distances are those to W'z where W is orthogonal.
+    """
+    check_is_fitted(pca)
+    size, n = pca.components_.shape
+    total = SPECS[kernel].total if kernel in SPECS else None
+    if factors is not None:
+        raise ValueError("cannot export a PCA before a learned metric; transform the rows before, or give metric='widths'")
+    if total is not INNER and not (total is SQUARES and size == n and not pca.whiten):
+        raise ValueError(
+            f"cannot export a PCA before the {kernel} kernel: distances in {size} of {n} components"
+            f"{', whitened,' if pca.whiten else ''} are none between raw rows and points. Possible are a PCA of all "
+            "components without whitening before the rbf kernel, and any before the linear, poly and sigmoid kernels; or "
+            "transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
+        )
+    rotation = pca.components_ / np.sqrt(pca.explained_variance_)[:, None] if pca.whiten else pca.components_
+    return Front(np.arange(n), Scaling.affine(np.asarray(pca.mean_), np.ones(n)), n), points @ rotation

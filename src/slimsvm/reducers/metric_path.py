@@ -1,0 +1,138 @@
+"""One path of slim with a learned metric: the searches, the models made so far, and the state to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..keeping import PartKeeper, Saved
+from ..limits import Deadline
+from ..metric import Metric
+from ..model import Expansion, Status, Task
+from ..solvers.metric_search import with_objective
+from ..solvers.point_search import Objective
+
+if TYPE_CHECKING:
+    from .slim import Slim
+
+#: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
+#: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
+FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
+
+
+class MetricRun:
+    """A model grows with its metric. The smallest sizes begin with the fixed metric, which tries several initial points."""
+
+    def __init__(
+        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline, kind: str
+    ) -> None:
+        self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
+        schedule = slim.schedule
+        compares = len(objectives) > 1 and task.n_validation > 0
+        self.compare_at = min(schedule.compare_at, sizes[-1]) if compares else 0  # 0: the target is known
+        largest = max(schedule.several_starts_up_to, self.compare_at)
+        self.fixed = slim._search(task, largest, objectives[0], deadline.share(FIRST_SECONDS))
+        self.search = slim._metric_search(task, objectives[0], deadline, kind)
+        self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
+        self.made: list[tuple[Expansion, str]] = []
+        self.tried = 0  # sizes that were made or left out
+        self.inside = Saved(None)  # the state of the descent of the last size
+        saved = self.keeper.saved()
+        if saved is not None:
+            self._restore(Saved(saved))
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is no further size to make, or no time for it."""
+        smaller = self.tried > 0 and self.search.model.size < self.sizes[self.tried - 1]  # no point could be added
+        return self.tried == len(self.sizes) or smaller or (self.tried > 0 and self.deadline.over)
+
+    @property
+    def status(self) -> Status:
+        """How the path ended."""
+        return Status.CLAMPED if self.search.clamped else ended(self.search.model.size, self.sizes, self.deadline)
+
+    def grow(self) -> tuple[Expansion, str]:
+        """Return the model of the next size; some sizes are left out where the time is short."""
+        late = self.deadline.used > MOST_ON_THE_WAY
+        self.tried = len(self.sizes) if late else self.tried + 1
+        size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
+        if self.inside.state:
+            self.search.keeper = self._keeper_of_last()
+            self.search.resume_last(self.inside)
+            self.inside = Saved(None)
+        else:
+            self._grow_fixed(size)
+            self.search.keeper = self._keeper_of_last() if last else self.search.keeper
+            self.search.learn(size, last=last, share=size / self.sizes[-1])
+        self.made.append((self.search.model, self.search.name))
+        if not self.deadline.over:  # a search that was cut short is made again by a run with more time
+            self.keeper.keep(self._state())
+        return self.made[-1]
+
+    def _grow_fixed(self, size: int) -> None:
+        """Find the model of the fixed metric where a size begins with it, or targets are to be compared."""
+        schedule, slim = self.slim.schedule, self.slim
+        if size <= schedule.several_starts_up_to or self.compare_at:
+            self.fixed.grow(size, slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+        if self.compare_at and size >= self.compare_at:
+            self.fixed, self.compare_at = self.fixed.best_objective(self.objectives, slim.steps // 2), 0
+            self.search = with_objective(self.search, self.fixed.objective)
+        if size <= schedule.several_starts_up_to:
+            self.search.adopt(self.fixed.model)
+
+    def _keeper_of_last(self) -> PartKeeper:
+        """Return where the descent of the last size leaves its states: with what was before that size."""
+        before = self._state() | {"tried": len(self.sizes) - 1}
+        return PartKeeper(self.keeper, lambda inside: before | {"inside": inside})
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "made": [_written(model) | {"name": name} for model, name in self.made],
+            "tried": self.tried,
+            "compare_at": self.compare_at,
+            "fixed": self.fixed.state(),
+            "search": self.search.state(),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        fixed, search = saved.part("fixed"), saved.part("search")
+        self.fixed = self.fixed.under(self._objective(fixed))
+        self.search = with_objective(self.search, self._objective(search))
+        self.fixed.restore(fixed)
+        self.search.restore(search)
+        kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]
+        self.made = [(_read(each, kernel, d, q), each.value("name", str)) for each in saved.parts("made")]
+        self.tried, self.compare_at = saved.count("tried"), saved.count("compare_at")
+        self.inside = Saved(saved.state.get("inside"))
+
+    def _objective(self, saved: Saved) -> Objective:
+        name = saved.value("objective", str)
+        for objective in self.objectives:
+            if objective.name == name:
+                return objective
+        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")
+
+
+def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
+    """Return how a path ended whose largest model has that size."""
+    if size >= sizes[-1]:
+        return Status.BUDGET
+    return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
+
+
+def _written(model: Expansion) -> dict[str, Any]:
+    """Return a model as a keeper takes it; parts of the metric that it does not have are empty."""
+    metric = model.metric or Metric()
+    parts = {"factors": metric.factors, "widths": metric.widths}
+    learned = {name: np.zeros(0) if part is None else part for name, part in parts.items()}
+    return {"points": model.points, "coef": model.coef, "bias": model.bias} | learned
+
+
+def _read(saved: Saved, kernel: Any, d: int, q: int) -> Expansion:
+    """Return the model that `_written` made a state of."""
+    points, coef, bias = saved.array("points", None, d), saved.array("coef", None, q), saved.array("bias", q)
+    parts = (saved.array(name, None) for name in ("factors", "widths"))
+    return Expansion(kernel, points, coef, bias, Metric(*(part if part.size else None for part in parts)))

@@ -1,0 +1,85 @@
+"""Curvatures of squared losses that follow the rows: the sum of w d d' over those that fall short, d = (1, k_1 .. k_m)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._core import core
+from ..kernels import Array
+
+if TYPE_CHECKING:
+    from .protocol import Against
+
+#: rows that fall short below which a curvature is summed anew; above, only the rows that changed are added or taken away
+FEW_ROWS = 512
+#: numbers in the lines that one product of BLAS sums up: what fits the second-level cache
+LINE_VALUES = 1 << 17
+
+
+class RunningCurvatures:
+    """The sums of several outputs for the points of a handle, which may grow in number. Few rows come and go in a step."""
+
+    def __init__(self, against: Against, count: int) -> None:
+        self.each = [_RunningCurvature(against) for _ in range(count)]
+
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
+        return [self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
+
+
+class _RunningCurvature:
+    """The sum of one output."""
+
+    def __init__(self, against: Against) -> None:
+        self.against = against
+        self.active: Array | None = None
+        self.values = np.zeros((0, 0))
+
+    def at(self, active: Array, weights: Array) -> Array:
+        rows = np.flatnonzero(active)
+        changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
+        if 2 * changed.size >= rows.size:
+            self.values = self.against.curvature(rows, weights)
+        else:
+            self._widen(weights)
+            came, went = changed[active[changed]], changed[~active[changed]]
+            self.values = self.values + self.against.curvature(came, weights) - self.against.curvature(went, weights)
+        self.active = active
+        return self.values
+
+    def _widen(self, weights: Array) -> None:
+        """Add the points that are new since the last time."""
+        old, size = self.values.shape[0], self.against.size + 1
+        if size > old and self.active is not None:
+            border = self.against.curvature(np.flatnonzero(self.active), weights, since=old)
+            self.values = np.block([[self.values, border[:old]], [border.T]])
+
+
+class CompiledCurvatures:
+    """The sums of several outputs for float32 kernel values that stay, by one call that leaves other threads to work."""
+
+    def __init__(self, K: Array, count: int) -> None:
+        (n, m), self.K = K.shape, K
+        self.active, self.known = np.zeros((count, n), np.uint8), np.zeros(count, np.uint8)
+        self.values = np.empty((count, m + 1, m + 1))
+
+    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
+        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
+        n, m = self.K.shape
+        space = np.empty((m + 1) ** 2 + max(LINE_VALUES, m + 1), np.float32)
+        core.update_curvatures(
+            ssyrk(), self.K, weights, outputs, residual, self.active, self.known, self.values, np.empty(n, np.intp), space
+        )
+        return [self.values[c] for c in outputs]
+
+
+@cache
+def ssyrk() -> Any:
+    """Return the capsule of BLAS's product of a matrix with itself, which comes with SciPy; None if it is another kind."""
+    from scipy.linalg import cython_blas
+
+    capsule = cython_blas.__pyx_capi__.get("ssyrk")
+    return capsule if capsule is not None and core.knows_ssyrk(capsule) else None

@@ -1,0 +1,108 @@
+"""Files of some kilobytes that claim or unpack to gigabytes are refused before the memory is asked for."""
+
+import resource
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_iris
+
+from slimsvm import SlimSVC, load, save
+from slimsvm.files import container, datasets
+from slimsvm.files.datasets import read_data
+from slimsvm.kernels import RBF
+from slimsvm.rows.precision import Prepared
+from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
+
+X, y = load_iris(return_X_y=True)
+
+
+def write_zeros(path, n_bytes, method=zipfile.ZIP_DEFLATED):
+    """An .npz archive with a row of that many bytes of zeros, written a piece at a time."""
+    with zipfile.ZipFile(path, "w") as archive:
+        np.lib.format.write_array(archive.open("y.npy", "w"), np.zeros(1))
+        info = zipfile.ZipInfo("X.npy")
+        info.compress_type = method
+        with archive.open(info, "w", force_zip64=True) as file:
+            header = {"descr": "<f8", "fortran_order": False, "shape": (1, n_bytes // 8)}
+            np.lib.format.write_array_header_2_0(file, header)
+            for _ in range(n_bytes >> 20):
+                file.write(bytes(1 << 20))
+    return path
+
+
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["zip", "bzip2", "lzma"]
+)
+def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, monkeypatch, method):
+    monkeypatch.setattr(datasets, "LARGE_ARCHIVE", 1 << 23)
+    path = write_zeros(tmp_path / "zeros.npz", 1 << 24, method)
+    assert path.stat().st_size < 1 << 15
+    with pytest.raises(ValueError, match=r"bytes unpack to 16,777,4\d\d; where that is meant, save it by np.savez"):
+        read_data(path)
+
+
+def test_archives_as_people_write_them_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "LARGE_ARCHIVE", 1 << 16)
+    words = (np.random.default_rng(0).random((500, 200)) < 0.02).astype(float)
+    np.savez_compressed(tmp_path / "words.npz", X=words, y=np.arange(500))
+    np.testing.assert_array_equal(read_data(tmp_path / "words.npz")[0], words)
+
+
+def test_a_balloon_takes_no_memory(tmp_path):
+    path = write_zeros(tmp_path / "zeros.npz", 1 << 29)
+    code = f"from slimsvm.files.datasets import read_data\ntry: read_data({str(path)!r})\nexcept ValueError as e: print(e)"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert "unpack to 536,8" in run.stdout, run.stderr
+
+
+def claiming(data, factor):
+    """A container whose first array claims so many times its rows, with a right checksum."""
+    header, arrays = container.unpack_file(data)
+    old = b"".join(container.pack_file({}, arrays))
+    payload = old[container.aligned(container.PREFIX + container.START.unpack_from(old)[2]) :]
+    header["arrays"][0]["shape"][0] *= factor
+    text = container.json.dumps(header).encode()
+    rest = text + bytes(container.aligned(container.PREFIX + len(text)) - container.PREFIX - len(text)) + payload
+    start = container.START.pack(container.MAGIC, container.FORMAT, len(text))
+    return start + container.CHECKSUM.pack(container._checksum([start, rest])) + rest
+
+
+@pytest.mark.parametrize("factor", [2, 1000, 1 << 30])
+def test_models_and_checkpoints_hold_the_arrays_that_they_claim(tmp_path, factor):
+    save(SlimSVC(C=3.0).fit(X, y), tmp_path / "model.slim")
+    (tmp_path / "model.slim").write_bytes(claiming((tmp_path / "model.slim").read_bytes(), factor))
+    with pytest.raises(ValueError, match=r"model.slim.*not where the sizes of the arrays put it"):
+        load(tmp_path / "model.slim")
+    state = b"".join(container.pack_file({"slimsvm": "0", "checkpoint": {}}, {"0": np.zeros(9)}))
+    (tmp_path / "state").write_bytes(claiming(state, factor))
+    with pytest.raises(ValueError, match=r"checkpoint .*state'.*not where the sizes of the arrays put it"):
+        SlimSVC(checkpoint=tmp_path / "state").fit(X, y)
+
+
+def test_points_of_billions_of_features_take_no_place_for_each():
+    features = 2**31 - 1
+    X = csr_array((np.ones(4, np.float32), ([0, 1, 2, 2], [0, 5, 7, features - 1])), shape=(3, features))
+    model = SlimSVC(gamma=1.0).fit(X, [0, 1, 1])
+    few = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]], np.float32)
+    expected = SlimSVC(gamma=1.0).fit(few, [0, 1, 1]).decision_function(few)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("features", "kind"), [(10**4, PanelTiles), (MOST_PLACES // 4, PanelTiles), (2**25, WideTiles)])
+def test_the_places_of_features_are_limited(features, kind):
+    X = csr_array(
+        (np.ones(3, np.float32), np.array([0, 5, 9], np.int32), np.arange(4, dtype=np.int32)), shape=(3, features)
+    )
+    rows = Prepared(X, np.ones(3), None)
+    tiles = make_tiles(RBF(1.0), rows, rows)
+    assert type(tiles) is kind
+    expected = np.where(np.eye(3), 1.0, np.exp(-2.0))
+    np.testing.assert_allclose(tiles.values(slice(0, 3), slice(0, 3)), expected, rtol=1e-5)
