@@ -379,9 +379,9 @@ def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_pat
 
 
 def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch):
+    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
     monkeypatch.setattr(smo, "MOST_STEPS", 1)
     monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
-    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
     with pytest.warns(match="SMO stopped at max_iter"):
         found = estimator.fit(rows, labels)
     assert found.status_ is Status.MAX_ITER

@@ -173,7 +173,7 @@ def test_lines_between_two_numbers_are_refused():
     """Offsets of lines are counted in whole numbers; those of a view of records need not be such."""
     records = np.zeros((4, 3), np.dtype([("number", "f8"), ("more", "i4")]))
     lines = np.lib.stride_tricks.as_strided(records["number"], (4, 1), (12, 8))[::-1]
-    with pytest.raises(ValueError, match="4 outputs of 16, not in lines"):
+    with pytest.raises(ValueError, match="4 outputs in 1 groups of 16, not in lines"):
         core.times(np.ones((1, 2), np.float32), np.ones((1, 2, 16), np.float32), lines)
 
 
@@ -253,21 +253,20 @@ def test_no_sum_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("factors", "right"),
+    ("factor", "right"),
     [
-        (np.ones((2, 3, 3)), np.ones((1, 3))),
-        (np.ones((1, 3, 2)), np.ones((1, 3))),
-        (np.ones((1, 2, 3)), np.ones((1, 3))),
-        (np.ones((1, 3, 3), np.float32), np.ones((1, 3))),
-        (None, np.ones((1, 3))),
-        (np.ones((1, 3, 3)), None),
+        (np.ones((2, 2)), np.ones(3)),
+        (np.ones((3, 2)), np.ones(3)),
+        (np.ones((2, 3)), np.ones(3)),
+        (np.ones((3, 3), np.float32), np.ones(3)),
+        (None, np.ones(3)),
+        (np.ones((3, 3)), None),
     ],
 )
-def test_factors_that_do_not_fit_are_refused(factors, right):
+def test_factors_that_do_not_fit_are_refused(factor, right):
     with pytest.raises(ValueError, match=r"."):
-        core.solve_factored(factors, right)
+        core.solve_factored(factor, right)
 
 
-def test_systems_of_no_size_and_no_systems_are_solved():
-    core.solve_factored(np.ones((2, 0, 0)), np.ones((2, 0)))
-    core.solve_factored(np.ones((0, 3, 3)), np.ones((0, 3)))
+def test_a_system_of_no_size_is_solved():
+    core.solve_factored(np.ones((0, 0)), np.ones(0))

@@ -301,7 +301,7 @@ def _write_balloon(archive: zipfile.ZipFile, member: str) -> None:
     info.compress_type = zipfile.ZIP_DEFLATED
     with archive.open(info, "w", force_zip64=True) as file:
         header = {"descr": "<f8", "fortran_order": False, "shape": (1, BALLOON // 8)}
-        np.lib.format.write_array_header_2_0(file, header)  # type: ignore[arg-type]
+        np.lib.format.write_array_header_2_0(file, header)
         for _ in range(BALLOON >> 20):
             file.write(bytes(1 << 20))
 

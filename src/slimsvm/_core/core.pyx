@@ -747,7 +747,7 @@ def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
     cdef Py_ssize_t out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
     same(V.shape[1], m)
     same(out.shape[1], n)
-    if (columns not in OUTPUT_COLUMNS or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
+    if ((columns != 8 and columns != 16) or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
             or out.strides[0] % <Py_ssize_t>sizeof(double)):
         raise ValueError(f"{q} outputs in {V.shape[0]} groups of {columns}, not in lines")
     with nogil:
