@@ -185,6 +185,24 @@ def test_a_class_of_one_partition_and_an_empty_partition():
     assert (found.predict(rows).compute() == y[order]).mean() > 0.85
 
 
+def test_parts_are_grouped_by_worker_and_thread():
+    class Part:
+        def __init__(self, key):
+            self.key = key
+
+    class Client:
+        def who_has(self, parts):
+            holders = {"a": ("one",), "b": ("two",), "c": ("two", "one"), "d": ("two",), "e": (), "f": ("gone",)}
+            return {part.key: holders[part.key] for part in parts}
+
+        def nthreads(self):
+            return {"one": 1, "two": 2}
+
+    rows = object.__new__(Partitions)
+    rows.client = Client()
+    assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1, 3], [2], [4], [5]]
+
+
 @pytest.mark.usefixtures("cluster")
 def test_rows_that_cannot_be_used():
     rows = da.from_array(X, chunks=CHUNKS)

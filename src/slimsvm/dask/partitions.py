@@ -107,8 +107,32 @@ class Partitions:
         return [self.client.submit(work, part, *arguments, pure=False) for part in held]
 
     def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return work(part, *arguments) for each part."""
-        return self.client.gather(self.submitted(held, work, *arguments))
+        """Return work(part, *arguments) for each part; the arguments travel once for each group of parts."""
+        groups, found = self.grouped(held), [None] * len(held)
+        futures = [
+            self.client.submit(parts.for_each, [held[k] for k in group], work, *arguments, pure=False) for group in groups
+        ]
+        for group, answers in zip(groups, self.client.gather(futures), strict=True):
+            for number, answer in zip(group, answers, strict=True):
+                found[number] = answer
+        return found
+
+    def grouped(self, held: Sequence[Any]) -> list[list[int]]:
+        """Return the numbers of parts that are worked on together: as many groups on a worker as it has threads.
+
+        A part that no worker has, since it is being computed or was lost, is a group of its own.
+        """
+        holders, threads = self.client.who_has(held), self.client.nthreads()
+        on: dict[str, list[int]] = {}
+        alone = []
+        for number, part in enumerate(held):
+            worker = next((each for each in holders.get(part.key, ()) if each in threads), None)
+            if worker is None:
+                alone.append([number])
+            else:
+                on.setdefault(worker, []).append(number)
+        shared = [numbers[k :: threads[worker]] for worker, numbers in on.items() for k in range(threads[worker])]
+        return [group for group in shared if group] + alone
 
     def each(self, held: Sequence[Any], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return work(part, *its own arguments) for each part."""

@@ -8,6 +8,7 @@ mapPartitions on a cached RDD in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,11 @@ class PartSummary:
     finite: bool
     total: Array  # (d,), the sum of the rows
     fingerprint: str
+
+
+def for_each(several: list[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Return work(part, *arguments) for each of several parts."""
+    return [work(part, *arguments) for part in several]
 
 
 def summary(part: Any) -> PartSummary:
