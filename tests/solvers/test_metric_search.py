@@ -181,6 +181,18 @@ def test_a_device_finds_the_model_of_the_host(q):
         np.testing.assert_allclose(*(getattr(model, part) for model in models), atol=1e-6)
 
 
+@pytest.mark.parametrize("most", [0, 1024])
+def test_steps_of_lbfgs_lower_the_loss_with_whitened_coefficients_and_without(most, monkeypatch):
+    monkeypatch.setattr("slimsvm.solvers.metric_search.MOST_WHITENED", most)
+    X, y = two_rings(300)
+    errors = []
+    for steps in (0, 60):
+        search = search_on(X, y, learning=replace(QUICK, passes=1, steps=steps))
+        search.learn(6, last=True)
+        errors.append(np.mean(np.maximum(0, 1 - y * search.model(X)[:, 0]) ** 2))
+    assert errors[1] < 0.8 * errors[0]
+
+
 @pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4]), (10, 10, [10]), (3, 8, [3])])
 def test_a_pass_has_each_row_at_most_once(rows, size, sizes):
     batches = MiniBatches(lambda rng: rng.permutation(rows), rows, size, np.random.default_rng(0))

@@ -24,6 +24,8 @@ from .point_search import Objective, PointSearch, Schedule
 #: the share of the time left that a model on the way would get if it had the size asked for, and the least share of that.
 #: More: better models on the way, less time for the last one
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
+#: points up to which L-BFGS has whitened coefficients; with more, the curvature of all of them takes too long
+MOST_WHITENED = 1024
 #: the state of a descent that has not begun
 NOTHING = Saved(None)
 
@@ -263,11 +265,15 @@ class MetricSearch(PointSearch):
         return there.fetched(x)
 
     def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: Effort) -> None:
-        """Follow L-BFGS from the better of the start and the end of the mini-batches, with whitened coefficients."""
+        """Follow L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
+        settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
         if not effort.steps:
+            return
+        if self.parameters.points.shape[0] > MOST_WHITENED:
+            descend(seen, seen.x, settings, deadline)
             return
         variables = loss.whitened(seen.x)
 
@@ -275,7 +281,6 @@ class MetricSearch(PointSearch):
             value, gradient = seen(variables.at(u))
             return value, variables.carried(gradient)
 
-        settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
         descend(value_and_gradient, np.zeros(x.size), settings, deadline)
 
     def _seconds(self, share: float) -> float | None:
