@@ -74,7 +74,7 @@ def test_predict_writes_the_labels_that_python_predicts(files, tmp_path, capsys)
     np.testing.assert_array_equal(np.loadtxt(out, dtype=int), loaded.predict(X_test))
     assert cli.run(["predict", str(model), str(files / "both.npz"), "--scores"]) == 0
     scores = np.array(capsys.readouterr().out.split(), dtype=float)
-    np.testing.assert_array_equal(scores, loaded.decision_function(X_test))
+    np.testing.assert_allclose(scores, loaded.decision_function(X_test), rtol=1e-9, atol=1e-12)
 
 
 def test_compress_shrinks_a_slim_file_and_a_trusted_pickle(files, tmp_path, capsys):
