@@ -111,6 +111,10 @@ def claims(rows: list[Row]) -> list[Claim]:
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         return all(a <= b + margin for a, b in known) if len(known) == len(MULTIPLES) else None
 
+    def lacking(data: str, *labels: str) -> str:
+        without = [label for label in labels if any((data, label, m) not in error for m in MULTIPLES)]
+        return f"no rows yet of {'; '.join(without)}"
+
     def slower(data: str) -> bool | None:
         smo, sbp = (error.get((data, label, MULTIPLES[0])) for label in ("smo, one pair", "sbp, paper"))
         return None if smo is None or sbp is None else smo > sbp
@@ -123,6 +127,7 @@ def claims(rows: list[Row]) -> list[Claim]:
                 f"{name}: the SBP outperforms Pegasos and SDCA (known nu, n evaluations a step, no bias).",
                 None if None in both else all(both),
                 listed(data, "sbp, paper", "pegasos, paper", "sdca"),
+                lacking(data, "sbp, paper", "pegasos, paper", "sdca"),
             )
         )
         out.append(
@@ -130,6 +135,7 @@ def claims(rows: list[Row]) -> list[Claim]:
                 f"{name}: SMO makes relatively little progress until a critical point.",
                 slower(data),
                 listed(data, "smo, one pair"),
+                lacking(data, "smo, one pair", "sbp, paper"),
             )
         )
         out.append(
@@ -138,6 +144,7 @@ def claims(rows: list[Row]) -> list[Claim]:
                 "with the nu of the optimum (within half a point).",
                 wins(data, "sbp", "sbp, paper", 0.5),
                 listed(data, "sbp", "sbp, paper"),
+                lacking(data, "sbp", "sbp, paper"),
             )
         )
     late = [error.get(("a9a", "perceptron", m), np.nan) for m in (MULTIPLES[-1], *LATE)]

@@ -25,10 +25,10 @@ class Claim:
     figures: str
 
     @classmethod
-    def of(cls, words: str, holds: bool | None, figures: str) -> Claim:
-        """Return a claim with the verdict of a comparison; None where rows are missing."""
+    def of(cls, words: str, holds: bool | None, figures: str, reason: str = "") -> Claim:
+        """Return a claim with the verdict of a comparison; None where rows are missing, for a reason."""
         verdict = NOT_RUN if holds is None else REPRODUCED if holds else NOT_REPRODUCED
-        return cls(words, verdict, figures if holds is not None else "")
+        return cls(words, verdict, figures if holds is not None else reason)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
     for data, name in names.items():
         rivals = [method for method in RIVALS[:-1] if any(key[:2] == (data, method) for key in found)]
         sizes = [size for size in SIZES if (data, "aggressive", size) in found]
-        complete = bool(rivals and sizes)
+        run = {tuple(row[key] for key in ("method", "eta", "eps")) for row in rows if row["data"] == data}
+        settings = sum(1 for _ in cells_of((data,)))
         behind, figures = [], []
         for size in sizes:
             ours = found[data, "aggressive", size]
@@ -120,7 +121,12 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
         )
         holds = any(behind) if except_adult else sum(behind) <= len(behind) // 4
         out.append(
-            Claim.of(words, holds if complete else None, f"% test error, ours / best other, by size: {'; '.join(figures)}")
+            Claim.of(
+                words,
+                holds if len(run) == settings else None,
+                f"% test error, ours / best other, by size: {'; '.join(figures)}",
+                f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s",
+            )
         )
     return out
 

@@ -6,9 +6,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.problems import problem
 from benchmarks.reproduce.__main__ import EXPERIMENTS
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
-from benchmarks.reproduce.compressed_vectors import TOY
+from benchmarks.reproduce.compressed_vectors import SIZES, TOY
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
 from benchmarks.reproduce.optimally_sparse import chosen
 from benchmarks.reproduce.page import write_page
@@ -98,3 +99,31 @@ def test_the_toy_problem_is_the_papers(tmp_path):
     sizes = {row["method"]: int(row["support_vectors"]) for row in TOY.rows(tmp_path)}
     assert sizes["CVM"] == sizes["LARS-SVM"] == 8
     assert Path(TOY.file(tmp_path)).exists()
+
+
+def test_a_missing_folder_of_data_says_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIMSVM_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(SystemExit) as stop:
+        problem("a8a")
+    for words in ("a8a.npz", str(tmp_path / "nowhere"), "SLIMSVM_DATA", "LIBSVM's data page", "X_train"):
+        assert words in str(stop.value)
+
+
+def test_a_claim_that_was_not_run_says_what_is_missing():
+    reasons = {claim.words.partition(":")[0]: claim.figures for claim in EXPERIMENTS["batch_perceptron"].claims([])}
+    assert reasons["MNIST"].startswith("no rows yet of")
+    (claim,) = EXPERIMENTS["optimally_sparse_covtype"].claims([])
+    assert claim.figures.startswith("0 of 48 settings have rows")
+
+
+def test_claims_on_some_of_the_data_say_which():
+    experiment = EXPERIMENTS["compressed_vectors"]
+    scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", "Reduced-SVM": "0.6"}
+    rows = [
+        {"data": "magic", "method": method, "size": size, "accuracy": accuracy}
+        for method, score in scores.items()
+        for size, accuracy in (score if method == "full" else [(str(size), score) for size in SIZES])
+    ]
+    first, second = experiment.claims(rows)
+    assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
+    assert "pageblocks and letter and mnist have not been run" in first.figures

@@ -5,10 +5,17 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import slimsvm
+from slimsvm import SlimSVC
 
+#: modules of Python and our own that help and version import; NumPy alone would bring 140 more
+MOST_MODULES = 200
 RUN = "import sys; from slimsvm.cli import main; main()"
 
 #: sends SIGINT to the process itself when a module is first imported
@@ -54,6 +61,25 @@ atexit.register(lambda: print(*sorted({{"numpy", "scipy", "sklearn"}} & set(sys.
     done = python("-c", code, *words)
     assert done.returncode == (2 if words == ["nonsense"] else 0)
     assert done.stderr.endswith("|" if words != ["nonsense"] else "\n|")
+    modules = python("-X", "importtime", "-c", RUN, *words).stderr.count("import time:")
+    assert modules < MOST_MODULES
+
+
+def test_a_small_prediction_needs_numpy_only(tmp_path):
+    """scikit-learn and scipy take a second to import; `slimsvm.runtime` reads a .slim file without them, too."""
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SlimSVC(6, reducer="spsvm", random_state=0)).fit(X, y)
+    slimsvm.save(model, tmp_path / "m.slim")
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",")
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys(["scipy", "sklearn", "joblib", "rich", "pandas"]))
+{RUN}
+"""
+    done = python("-c", code, "predict", "m.slim", "rows.csv", cwd=tmp_path)
+    right = int((model.predict(X) == y).sum())
+    assert (done.returncode, done.stderr) == (0, f"accuracy {right / 1.5:.2f} % ({right} of 150)\n")
+    assert [int(line) for line in done.stdout.split()] == model.predict(X).tolist()
 
 
 def interrupted_at(module, folder, handler):
@@ -66,7 +92,7 @@ def interrupted_at(module, folder, handler):
     return python(*words, cwd=folder, preexec_fn=inherit)
 
 
-@pytest.mark.parametrize("module", ["slimsvm.cli.commands", "typer", "numpy", "scipy.sparse", "sklearn.base"])
+@pytest.mark.parametrize("module", ["slimsvm.cli.commands", "argparse", "numpy", "scipy.sparse", "sklearn.base"])
 def test_ctrl_c_while_modules_are_imported_is_one_line_and_130(module, tmp_path):
     done = interrupted_at(module, tmp_path, signal.SIG_DFL)
     assert done.returncode == 130

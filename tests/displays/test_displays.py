@@ -161,3 +161,46 @@ def test_the_front_agrees_with_its_definition():
         beaten = feasible & (x <= x[i]) & (errors <= errors[i]) & ((x < x[i]) | (errors < errors[i]))
         assert any(x[i] == x[j] and errors[i] == errors[j] for j in front) == (not beaten.any())
     assert feasible[front].all()
+
+
+def naive_bins(proba, classes, y, n_bins):
+    rows = sorted(range(len(y)), key=lambda i: max(proba[i]))
+    size, more = divmod(len(y), n_bins)
+    out, at = [], 0
+    for k in range(n_bins):
+        part, at = rows[at : at + size + (k < more)], at + size + (k < more)
+        hits = [classes[list(proba[i]).index(max(proba[i]))] == y[i] for i in part]
+        out.append((sum(max(proba[i]) for i in part) / len(part), sum(hits) / len(part), len(part)))
+    return out
+
+
+def test_calibration_draws_right_predictions_against_their_probability(plt):
+    model = SlimSVC(8, reducer="spsvm", calibration="sigmoid", random_state=0).fit(X[::2], Y[::2])
+    ax = plt.subplots()[1]
+    display = displays.CalibrationDisplay.from_estimator(model, X[1::2], Y[1::2], n_bins=4, ax=ax)
+    predicted, right, counts = zip(*naive_bins(model.predict_proba(X[1::2]), model.classes_, Y[1::2], 4), strict=True)
+    np.testing.assert_allclose(display.line_.get_xdata(), predicted)
+    np.testing.assert_allclose(display.line_.get_ydata(), right)
+    assert display.counts.tolist() == list(counts)
+    assert display.error == pytest.approx(
+        sum(c * abs(p - r) for p, r, c in zip(predicted, right, counts, strict=True)) / 75
+    )
+    assert display.ax_ is ax
+    assert "SlimSVC" in display.line_.get_label()
+
+
+@pytest.mark.usefixtures("plt")
+def test_calibration_of_fewer_rows_than_bins():
+    display = displays.CalibrationDisplay.from_predictions(["a", "b"], [[0.9, 0.1], [0.6, 0.4]], ["a", "b"])
+    np.testing.assert_allclose(display.predicted, [0.6, 0.9])
+    assert display.right.tolist() == [0.0, 1.0]
+
+
+def test_calibration_needs_probabilities_of_the_right_shape():
+    model = SlimSVC(4, reducer="spsvm", random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="calibration='sigmoid'"):
+        displays.CalibrationDisplay.from_estimator(model, X, Y)
+    with pytest.raises(ValueError, match="do not fit"):
+        displays.CalibrationDisplay.from_predictions([], np.empty((0, 2)), [0, 1])
+    with pytest.raises(ValueError, match="n_bins"):
+        displays.CalibrationDisplay.from_predictions([0], [[0.5, 0.5]], [0, 1], n_bins=0)

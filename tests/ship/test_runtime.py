@@ -75,7 +75,7 @@ def test_a_json_file_runs_without_scikit_learn(layout, tmp_path):
     export(model, tmp_path / "m.json")
     code = f"""
     import sys
-    for name in ("sklearn", "scipy", "joblib", "threadpoolctl", "typer"):
+    for name in ("sklearn", "scipy", "joblib", "threadpoolctl"):
         sys.modules[name] = None
     import slimsvm
     print(slimsvm.runtime({str(tmp_path / "m.json")!r})({ROWS[0].tolist()}))

@@ -70,6 +70,23 @@ def test_one_row_at_a_time_gets_there_too(make_task):
     assert primal(K, y, cap, SBP(1.0, batch=1, max_iter=4000).fit(make_task(RBF(0.1), X, y))) <= 1.05 * exact
 
 
+def test_the_cost_counts_more_during_the_first_draws_only(make_task):
+    X, y = DATA["noise"]()
+    task = make_task(RBF(0.1), X, y)
+    settings = {"validation": np.array([], dtype=int), "bias": True, "batch": 8, "C": 2.0}
+    weights = np.ones(y.size)
+    run = BatchPerceptron(task.rows, y, weights, np.random.default_rng(0), root=False, nu=None, **settings)
+    costs = []
+    while run.drawn < 2 * y.size:
+        costs.append(run.amount.C)
+        run.round()
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] == 2.0 * y.size**2
+    assert run.amount.C == 2.0
+    paper = BatchPerceptron(task.rows, y, weights, np.random.default_rng(0), root=True, nu=None, **settings)
+    assert paper.amount.C == 2.0
+
+
 def test_weights_are_costs(make_task):
     X, y = DATA["noise"]()
     weights = np.random.default_rng(0).uniform(0.2, 3.0, y.size)

@@ -11,10 +11,8 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from .. import __version__
 from . import names
+from .arguments import Option, ParameterError, UsageError, parse
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     LARGEST_DEGREE,
@@ -62,6 +60,7 @@ from .parse import (
     trainer_names,
     whole,
 )
+from .predictor import open_predictor
 from .render import (
     as_ours,
     fail,
@@ -74,57 +73,45 @@ from .render import (
     show_result,
     show_warning,
 )
-from .seeing import register as register_seeing
+from .seeing import report, tradeoff
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import TASKS, make_estimator, own_settings, quality, task_of
-from .tuning import register as register_tuning
-
-app = typer.Typer(
-    help="Kernel SVMs that are small enough to ship.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+from .tuning import tune
 
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code."""
-    command = typer.main.get_command(app)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = show_warning
         try:
-            code = int(command.main(arguments or ["--help"], prog_name="slimsvm", standalone_mode=False) or 0)
-            return fail(INTERRUPTED, code) if code == 130 else code  # typer makes an exit code of Ctrl-C
+            work = parse(COMMANDS, arguments, "Kernel SVMs that are small enough to ship.", _version)
+            if work is not None:
+                work()
+        except UsageError as error:
+            return fail(str(error), 2)
         except KeyboardInterrupt:
             return fail(INTERRUPTED, 130)
         except StoppedEarly as stop:
             return fail(str(stop), 130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: end in silence
-            return 0
         except (ValueError, OSError, ImportError, MemoryError, ArithmeticError, RecursionError) as error:
             return fail(message_of(error), 1)
-        except Exception as error:
-            return _usage_error(error)
+    return 0
 
 
-def _usage_error(error: Exception) -> int:
-    """Return exit code 2, after one line, for what typer refuses; anything else is a bug and keeps its traceback."""
-    if hasattr(error, "format_message"):
-        return fail(error.format_message(), getattr(error, "exit_code", 2))
-    if type(error).__name__ == "Abort":
-        return fail(INTERRUPTED, 130)
-    raise error
+def _version() -> str:
+    from .. import __version__
+
+    return f"slimsvm {__version__}"
 
 
-@app.command()
 def demo(
     output: Output = Path("digits.slim"),
     budget: Annotated[
         int,
-        typer.Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
+        Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
     ] = 100,
     force: Force = False,
 ) -> None:
@@ -141,12 +128,11 @@ def demo(
         print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
 
 
-@app.command()
 def train(
     data: DataFile,
     task: Annotated[
         str,
-        typer.Option(
+        Option(
             "--task",
             parser=one_of(lambda: TASKS),
             metavar="NAME",
@@ -158,15 +144,15 @@ def train(
     tolerance: Tolerance = None,
     kernel: Kernel = "rbf",
     gamma: Annotated[
-        Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
+        Any, Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
     ] = "scale",
     C: Annotated[
         float | None,
-        typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.", show_default="1.0"),
+        Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.", show_default="1.0"),
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--epsilon",
             parser=at_least_zero,
             metavar="FLOAT",
@@ -176,7 +162,7 @@ def train(
     ] = None,
     nu: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--nu",
             parser=share_of_rows,
             metavar="FLOAT",
@@ -185,14 +171,14 @@ def train(
         ),
     ] = None,
     degree: Annotated[
-        int, typer.Option("--degree", parser=whole(0, LARGEST_DEGREE), metavar="INTEGER", help="Of the poly kernel.")
+        int, Option("--degree", parser=whole(0, LARGEST_DEGREE), metavar="INTEGER", help="Of the poly kernel.")
     ] = 3,
     coef0: Annotated[
-        float, typer.Option("--coef0", parser=finite, metavar="FLOAT", help="Of the poly and sigmoid kernels.")
+        float, Option("--coef0", parser=finite, metavar="FLOAT", help="Of the poly and sigmoid kernels.")
     ] = 0.0,
     scale: Annotated[
         str,
-        typer.Option(
+        Option(
             "--scale",
             parser=one_of(lambda: SCALERS),
             metavar="NAME",
@@ -201,7 +187,7 @@ def train(
     ] = "none",
     trainer: Annotated[
         str,
-        typer.Option(
+        Option(
             "--trainer",
             parser=one_of(trainer_names),
             metavar="NAME",
@@ -215,22 +201,22 @@ def train(
     checkpoint: Checkpoint = None,
     checkpoint_seconds: CheckpointSeconds = 60.0,
     tol: Annotated[
-        float, typer.Option("--tol", parser=positive, metavar="FLOAT", help="Stop at this violation of optimality.")
+        float, Option("--tol", parser=positive, metavar="FLOAT", help="Stop at this violation of optimality.")
     ] = 1e-3,
     max_iter: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-iter",
             parser=whole(-1, LARGEST_INT),
             metavar="INTEGER",
             help="Steps of the trainer at most; -1 for no limit.",
         ),
     ] = -1,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    balanced: Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")] = False,
     calibration: Calibration = None,
     multiclass: Multiclass = None,
     cache_mb: Annotated[
-        float, typer.Option("--cache-mb", parser=positive, metavar="FLOAT", help="Memory for kernel rows, in MiB.")
+        float, Option("--cache-mb", parser=positive, metavar="FLOAT", help="Memory for kernel rows, in MiB.")
     ] = 512,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -298,7 +284,6 @@ def train(
     _write_model(model, output, X, y, tests, interrupted, *trained)
 
 
-@app.command()
 def compress(
     model: ModelFile,
     data: DataFile,
@@ -322,7 +307,7 @@ def compress(
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
     check_output(output, force)
     if budget is None and tolerance is None:
-        raise typer.BadParameter(
+        raise ParameterError(
             "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
             "within half a point of the full one's error",
             param_hint="--budget",
@@ -354,15 +339,12 @@ def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupt
         show_result(output, model, full, X, y, tests)
 
 
-@app.command()
 def predict(
     model: ModelFile,
     data: DataFile,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Decision values instead of labels.")] = False,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Probabilities of the classes; their order goes to stderr.")
-    ] = False,
+    output: Annotated[Path | None, Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
+    scores: Annotated[bool, Option("--scores", help="Decision values instead of labels.")] = False,
+    proba: Annotated[bool, Option("--proba", help="Probabilities of the classes; their order goes to stderr.")] = False,
     label: Label = None,
     split: Split = "test",
     trust: Trust = False,
@@ -373,11 +355,12 @@ def predict(
         check_output(output, force)
     from ..files.container import write_whole
 
-    loaded, X, y = read_model_and_rows(model, data, trust, labels=False, target=label, split=split)
-    check_predictions(loaded, scores=scores, proba=proba)
-    predicted = loaded.predict(X)
-    if scores or proba:
-        values = (loaded.decision_function if scores else loaded.predict_proba)(X).reshape(X.shape[0], -1)
+    predictor, X, y = open_predictor(model, data, trust, label, split)
+    check_predictions(predictor, scores=scores, proba=proba)
+    predicted = predictor.predict(X)
+    wanted = predictor.scores if scores else predictor.proba if proba else None
+    if wanted is not None:
+        values = wanted(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
         lines = [str(found) for found in predicted]
@@ -387,18 +370,17 @@ def predict(
     else:
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
     if proba:
-        print("classes", *(plain(str(name)) for name in loaded.classes_), file=sys.stderr)
-    known = quality(task_of(loaded), predicted, y)
+        print("classes", *(plain(str(name)) for name in predictor.classes), file=sys.stderr)
+    known = quality(predictor.task, predicted, y)
     if known is not None:
         print(*known, file=sys.stderr)
 
 
-@app.command()
 def export(
     model: ModelFile,
     kind: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--format",
             "-f",
             parser=one_of(export_names),
@@ -407,21 +389,17 @@ def export(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
+        Path | None, Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")
-    ] = None,
+    precision: Annotated[str | None, Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")] = None,
     limit: Annotated[
         float | None,
-        typer.Option(
-            "--limit", parser=positive, metavar="FLOAT", help="C, integers: features are within this, after scaling."
-        ),
+        Option("--limit", parser=positive, metavar="FLOAT", help="C, integers: features are within this, after scaling."),
     ] = None,
     rows: Annotated[
-        Path | None, typer.Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
+        Path | None, Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
     ] = None,
-    flavor: Annotated[str | None, typer.Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
+    flavor: Annotated[str | None, Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
     force: Force = False,
     trust: Trust = False,
 ) -> None:
@@ -445,22 +423,12 @@ def export(
             files = export_model(loaded, output, target, force=force, **settings)
             show_files(files)
     except FileExistsError as error:  # an export of several files, and another one than `output` exists
-        raise typer.BadParameter(message_of(error), param_hint="--output") from error
+        raise ParameterError(message_of(error), param_hint="--output") from error
 
 
-@app.command()
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
 
 
-register_seeing(app)
-register_tuning(app)
-
-
-@app.callback(invoke_without_command=True)
-def version(show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Kernel SVMs that are small enough to ship."""
-    if show_version:
-        print(f"slimsvm {__version__}")
-        raise typer.Exit
+COMMANDS = (demo, train, compress, predict, export, info, tradeoff, report, tune)

@@ -14,10 +14,9 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Annotated, Any
 
-import typer
-
 from ..files.numbers import strict_number
 from . import names
+from .arguments import Argument, Option, ParameterError
 from .tasks import check_able, check_classes, labels_of, task_of
 
 SCALERS = ("none", "standard", "minmax", "maxabs")
@@ -89,7 +88,7 @@ def one_of(table: Callable[[], Iterable[str]]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         known = list(table())
         if text not in known:
-            raise typer.BadParameter(f"{short(text)} is not one of {', '.join(known)}")
+            raise ParameterError(f"{short(text)} is not one of {', '.join(known)}")
         return text
 
     return parse
@@ -105,7 +104,7 @@ def budget_of(text: str) -> int | float:
         return int(text)
     if number is not None and 0 < number < 1:
         return number
-    raise typer.BadParameter(f"{short(text)} is not a number of support vectors (1, 2, ...) or a fraction between 0 and 1")
+    raise ParameterError(f"{short(text)} is not a number of support vectors (1, 2, ...) or a fraction between 0 and 1")
 
 
 def gamma_of(text: str) -> str | float:
@@ -115,7 +114,7 @@ def gamma_of(text: str) -> str | float:
         return text
     if number is not None and 0 < number < math.inf:
         return number
-    raise typer.BadParameter(f"{short(text)} is not 'scale', 'auto' or a number above 0")
+    raise ParameterError(f"{short(text)} is not 'scale', 'auto' or a number above 0")
 
 
 def positive(text: str | float) -> float:
@@ -123,7 +122,7 @@ def positive(text: str | float) -> float:
     number = strict_number(str(text))
     if number is not None and 0 < number < math.inf:
         return number
-    raise typer.BadParameter(f"{short(text)} is not a number above 0")
+    raise ParameterError(f"{short(text)} is not a number above 0")
 
 
 def finite(text: str | float) -> float:
@@ -131,7 +130,7 @@ def finite(text: str | float) -> float:
     number = strict_number(str(text))
     if number is not None and math.isfinite(number):
         return number
-    raise typer.BadParameter(f"{short(text)} is not a finite number")
+    raise ParameterError(f"{short(text)} is not a finite number")
 
 
 def at_least_zero(text: str | float) -> float:
@@ -139,7 +138,7 @@ def at_least_zero(text: str | float) -> float:
     number = strict_number(str(text))
     if number is not None and 0 <= number < math.inf:
         return number
-    raise typer.BadParameter(f"{short(text)} is not a number of 0 or more")
+    raise ParameterError(f"{short(text)} is not a number of 0 or more")
 
 
 def share_of_rows(text: str | float) -> float:
@@ -147,7 +146,7 @@ def share_of_rows(text: str | float) -> float:
     number = strict_number(str(text))
     if number is not None and 0 < number <= 1:
         return number
-    raise typer.BadParameter(f"{short(text)} is not a share of the rows above 0 and up to 1, such as 0.05")
+    raise ParameterError(f"{short(text)} is not a share of the rows above 0 and up to 1, such as 0.05")
 
 
 def share_of_errors(text: str | float) -> float:
@@ -155,7 +154,7 @@ def share_of_errors(text: str | float) -> float:
     number = strict_number(str(text))
     if number is not None and 0 <= number < 1:
         return number
-    raise typer.BadParameter(f"{short(text)} is not a share of errors from 0 up to 1, such as 0.005")
+    raise ParameterError(f"{short(text)} is not a share of errors from 0 up to 1, such as 0.005")
 
 
 def device_of(text: str) -> str:
@@ -166,7 +165,7 @@ def device_of(text: str) -> str:
         device = resolve_device(text)
         HOMES[device.partition(":")[0]](device)
     except (ValueError, ImportError) as error:
-        raise typer.BadParameter(str(error)) from error
+        raise ParameterError(str(error)) from error
     return text
 
 
@@ -177,7 +176,7 @@ def whole(least: int, most: int) -> Callable[[str | int], int]:
         word = str(text).strip()
         number = strict_number(word)
         if number is None or not word.lstrip("+-").isdecimal() or not least <= number <= most:
-            raise typer.BadParameter(f"{short(text)} is not a whole number from {least} to {most}")
+            raise ParameterError(f"{short(text)} is not a whole number from {least} to {most}")
         return int(word)
 
     return parse
@@ -186,18 +185,18 @@ def whole(least: int, most: int) -> Callable[[str | int], int]:
 # Options that several commands share
 
 DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz; - reads from a pipe.")
+    Path, Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz; - reads from a pipe.")
 ]
 ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A .slim or LIBSVM model, or a pickled scikit-learn model with --trust.")
+    Path, Argument(metavar="MODEL", help="A .slim or LIBSVM model, or a pickled scikit-learn model with --trust.")
 ]
-Trust = Annotated[bool, typer.Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")]
-Keep = Annotated[bool, typer.Option("--keep", help="After Ctrl-C, write the best small model found so far.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Trust = Annotated[bool, Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
+Output = Annotated[Path, Option("--output", "-o", help="Where to write the model.")]
+Keep = Annotated[bool, Option("--keep", help="After Ctrl-C, write the best small model found so far.")]
+Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
 Budget = Annotated[
     Any,
-    typer.Option(
+    Option(
         "--budget",
         "-b",
         parser=budget_of,
@@ -207,7 +206,7 @@ Budget = Annotated[
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--tolerance",
         "-t",
         parser=share_of_errors,
@@ -217,7 +216,7 @@ Tolerance = Annotated[
 ]
 Reducer = Annotated[
     str,
-    typer.Option(
+    Option(
         "--reducer",
         parser=one_of(reducer_names),
         metavar="NAME",
@@ -226,7 +225,7 @@ Reducer = Annotated[
 ]
 MetricName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--metric",
         parser=one_of(metric_names),
         metavar="NAME",
@@ -235,7 +234,7 @@ MetricName = Annotated[
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--time-limit",
         parser=positive,
         metavar="SECONDS",
@@ -244,21 +243,21 @@ TimeLimit = Annotated[
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--checkpoint",
         help="Save the state of a long fit here; the same command goes on from it by itself.",
     ),
 ]
 CheckpointSeconds = Annotated[
     float,
-    typer.Option("--checkpoint-seconds", parser=positive, metavar="SECONDS", help="Seconds between two saves."),
+    Option("--checkpoint-seconds", parser=positive, metavar="SECONDS", help="Seconds between two saves."),
 ]
 Device = Annotated[
-    str, typer.Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
+    str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
 ]
 Seed = Annotated[
     int,
-    typer.Option(
+    Option(
         "--seed",
         parser=whole(0, LARGEST_SEED),
         metavar="INTEGER",
@@ -267,11 +266,11 @@ Seed = Annotated[
 ]
 Kernel = Annotated[
     str,
-    typer.Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help=names.one_of(names.KERNELS)),
+    Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help=names.one_of(names.KERNELS)),
 ]
 Label = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--label",
         metavar="COLUMN",
         help="CSV: the column of the labels, by name or number from 0; else the one named label, target, class or y, or "
@@ -280,7 +279,7 @@ Label = Annotated[
 ]
 Calibration = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--calibration",
         parser=one_of(calibration_names),
         metavar="NAME",
@@ -289,7 +288,7 @@ Calibration = Annotated[
 ]
 Multiclass = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--multiclass",
         parser=one_of(multiclass_names),
         metavar="NAME",
@@ -299,11 +298,9 @@ Multiclass = Annotated[
 ]
 Split = Annotated[
     str,
-    typer.Option(
-        "--split", parser=one_of(lambda: SPLITS), metavar="NAME", help="npz with X_train and X_test: train or test."
-    ),
+    Option("--split", parser=one_of(lambda: SPLITS), metavar="NAME", help="npz with X_train and X_test: train or test."),
 ]
-TestFile = Annotated[Path | None, typer.Option("--test", help="Rows to measure the model on.")]
+TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the model on.")]
 
 
 # Combinations of options
@@ -322,7 +319,7 @@ def check_methods(
         _check_no_trainer(reducer, budget, tolerance)
     budgeted = trainer != "none" and "budget" in {field.name for field in fields(TRAINERS[trainer])}
     if budgeted and (not isinstance(budget, int) or budget < 2):
-        raise typer.BadParameter(
+        raise ParameterError(
             f"--trainer {trainer} keeps to a budget while it learns; give a number of support vectors from 2 on, such as "
             "--budget 100",
             param_hint="--trainer",
@@ -331,7 +328,7 @@ def check_methods(
     shrinks = tolerance is not None or (budget is not None and not budgeted)
     if shrinks and not REDUCERS[reducer].takes(values):
         able = ", ".join(name for name, kind in REDUCERS.items() if kind.takes(values))
-        raise typer.BadParameter(
+        raise ParameterError(
             f"{reducer} does not work with --kernel {kernel}; the reducers that do are {able}", param_hint="--reducer"
         )
 
@@ -342,30 +339,30 @@ def _check_no_trainer(reducer: str, budget: int | float | None, tolerance: float
 
     if REDUCERS[reducer].needs_model:
         able = ", ".join(name for name, kind in REDUCERS.items() if not kind.needs_model)
-        raise typer.BadParameter(
+        raise ParameterError(
             f"--trainer none trains no full model for {reducer} to shrink; the reducers that need none are {able}",
             param_hint="--reducer",
         )
     if tolerance is not None:
-        raise typer.BadParameter(
+        raise ParameterError(
             "--trainer none trains no full model to compare the error with; give --budget alone", param_hint="--tolerance"
         )
     if not isinstance(budget, int):
-        raise typer.BadParameter(
+        raise ParameterError(
             "--trainer none trains no full model to take a fraction of; give a number of support vectors, such as "
             "--budget 16",
             param_hint="--trainer",
         )
 
 
-def check_predictions(model: Any, *, scores: bool, proba: bool) -> None:
+def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
     """Refuse scores or probabilities of a model that has none."""
     if scores and proba:
-        raise typer.BadParameter("give --scores or --proba, not both", param_hint="--proba")
-    if scores and not hasattr(model, "decision_function"):
-        raise typer.BadParameter("a regressor has no scores but the values that it predicts", param_hint="--scores")
-    if proba and not hasattr(model, "predict_proba"):
-        raise typer.BadParameter(
+        raise ParameterError("give --scores or --proba, not both", param_hint="--proba")
+    if scores and predictor.scores is None:
+        raise ParameterError("a regressor has no scores but the values that it predicts", param_hint="--scores")
+    if proba and predictor.proba is None:
+        raise ParameterError(
             "this model has no probabilities; train or compress a classifier with --calibration sigmoid",
             param_hint="--proba",
         )
@@ -378,7 +375,7 @@ def make_reducer(name: str, seconds: float | None, metric: str | None = None) ->
     kind = REDUCERS[name]
     if metric is not None and "metric" not in {field.name for field in fields(kind)}:
         able = ", ".join(other for other in REDUCERS if "metric" in {field.name for field in fields(REDUCERS[other])})
-        raise typer.BadParameter(f"{name} has no metric to learn; the reducers that have are {able}", param_hint="--metric")
+        raise ParameterError(f"{name} has no metric to learn; the reducers that have are {able}", param_hint="--metric")
     given = {"time_limit": seconds, "metric": metric}
     settings: dict[str, Any] = {setting: value for setting, value in given.items() if value is not None}
     return kind(**settings) if settings else name
@@ -391,7 +388,7 @@ def make_scaler(name: str, sparse: bool) -> Any:
     try:
         return scalers.make_scaler(name, sparse)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--scale") from error
+        raise ParameterError(str(error), param_hint="--scale") from error
 
 
 def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> str:
@@ -401,11 +398,11 @@ def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> s
     try:
         target = target_of(path, target)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--format") from error
+        raise ParameterError(str(error), param_hint="--format") from error
     try:
         make_exporter(target, settings)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise ParameterError(str(error)) from error
     return target
 
 
@@ -420,17 +417,13 @@ def given(**options: Any) -> dict[str, Any]:
 def check_output(path: Path, force: bool) -> None:
     """Refuse a path that cannot be written, or that is taken, before hours of work."""
     if path.exists() and not path.is_file():
-        raise typer.BadParameter(
-            f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output"
-        )
+        raise ParameterError(f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise typer.BadParameter(
+        raise ParameterError(
             f"cannot write {path}: there is no folder {path.parent} that can be written to", param_hint="--output"
         )
     if path.exists() and not force:
-        raise typer.BadParameter(
-            f"{path} exists already; give another name, or --force to replace it", param_hint="--output"
-        )
+        raise ParameterError(f"{path} exists already; give another name, or --force to replace it", param_hint="--output")
 
 
 def read_model(path: Path, trust: bool) -> Any:
@@ -440,7 +433,7 @@ def read_model(path: Path, trust: bool) -> Any:
 
         return load(path)
     if not trust:
-        raise typer.BadParameter(
+        raise ParameterError(
             f"{path} is a pickle, which can run any code when loaded; pass --trust if you made it yourself",
             param_hint="MODEL",
         )
@@ -477,10 +470,10 @@ def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> 
         if X.shape[1] > width:
             return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
     X, y = read_data(data, n_features=width, **options)
-    return model, _as_scalers_take(model, X), labels_of(task, y)
+    return model, as_scalers_take(model, X), labels_of(task, y)
 
 
-def _as_scalers_take(model: Any, X: Any) -> Any:
+def as_scalers_take(model: Any, X: Any) -> Any:
     """Return rows in the form that the scalers of a Pipeline take: those that move zeros take dense rows only."""
     from sklearn.preprocessing import MinMaxScaler
 

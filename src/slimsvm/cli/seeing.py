@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from .arguments import Argument, Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     LARGEST_INT,
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
 ROWS = Path("tradeoff.csv")
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="Rows and labels (LIBSVM format, .csv or .npz), or digits, iris, wine, ...")
+    str, Argument(metavar="DATA", help="Rows and labels (LIBSVM format, .csv or .npz), or digits, iris, wine, ...")
 ]
-TestData = Annotated[Path | None, typer.Option("--test", help="Test rows; else a quarter of DATA.")]
+TestData = Annotated[Path | None, Option("--test", help="Test rows; else a quarter of DATA.")]
 
 
 def names_of(text: str) -> list[str]:
     """Return the words of a list with commas."""
     words = [word.strip() for word in str(text).split(",") if word.strip()]
     if not words:
-        raise typer.BadParameter("give one name at least, or several with commas")
+        raise ParameterError("give one name at least, or several with commas")
     return words
 
 
@@ -54,7 +53,7 @@ def methods_of(text: str) -> list[str]:
     try:
         return [method_of(word).name for word in names_of(text)]
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise ParameterError(str(error)) from error
 
 
 def budgets_of(text: str) -> list[int]:
@@ -64,27 +63,25 @@ def budgets_of(text: str) -> list[int]:
 
 def tradeoff(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Rows; runs that are there are not made again.")] = ROWS,
+    output: Annotated[Path, Option("--output", "-o", help="Rows; runs that are there are not made again.")] = ROWS,
     methods: Annotated[
         Any,
-        typer.Option(
-            "--methods", "-m", parser=methods_of, metavar="NAMES", help="With commas: slim,spsvm,bsgd,lp+slim ..."
-        ),
+        Option("--methods", "-m", parser=methods_of, metavar="NAMES", help="With commas: slim,spsvm,bsgd,lp+slim ..."),
     ] = None,
     budgets: Annotated[
-        Any, typer.Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
+        Any, Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", parser=whole(1, 1000), metavar="INTEGER", help="Runs of each, with other test rows.")
+        int, Option("--seeds", parser=whole(1, 1000), metavar="INTEGER", help="Runs of each, with other test rows.")
     ] = 1,
     kernel: Kernel = "rbf",
     gamma: Annotated[
-        Any, typer.Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
+        Any, Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
     ] = "scale",
-    C: Annotated[float, typer.Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
+    C: Annotated[float, Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
     scale: Annotated[
         str,
-        typer.Option(
+        Option(
             "--scale",
             parser=one_of(lambda: ("auto", *SCALERS)),
             metavar="NAME",
@@ -92,7 +89,7 @@ def tradeoff(
         ),
     ] = "auto",
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", parser=positive, metavar="SECONDS", help="For shrinking, in each run.")
+        float | None, Option("--time-limit", parser=positive, metavar="SECONDS", help="For shrinking, in each run.")
     ] = None,
     label: Label = None,
     split: Split = "train",
@@ -133,14 +130,14 @@ def tradeoff(
 
 
 def report(
-    rows: Annotated[Path, typer.Argument(metavar="ROWS", help="The CSV file of slimsvm tradeoff.")] = ROWS,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page; a model card is written beside it.")] = Path(
+    rows: Annotated[Path, Argument(metavar="ROWS", help="The CSV file of slimsvm tradeoff.")] = ROWS,
+    output: Annotated[Path, Option("--output", "-o", help="The page; a model card is written beside it.")] = Path(
         "report.html"
     ),
-    method: Annotated[str | None, typer.Option("--method", "-m", help="The method that the page opens with.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="The title; else the name of the data.")] = None,
-    data: Annotated[str | None, typer.Option("--data", help="The data, where they have been moved.")] = None,
-    test: Annotated[Path | None, typer.Option("--test", help="The test rows, where they have been moved.")] = None,
+    method: Annotated[str | None, Option("--method", "-m", help="The method that the page opens with.")] = None,
+    title: Annotated[str | None, Option("--title", help="The title; else the name of the data.")] = None,
+    data: Annotated[str | None, Option("--data", help="The data, where they have been moved.")] = None,
+    test: Annotated[Path | None, Option("--test", help="The test rows, where they have been moved.")] = None,
     force: Force = False,
 ) -> None:
     """Write a trade-off as one HTML page with the models in it, and a model card."""
@@ -158,14 +155,8 @@ def report(
     try:
         files = write(found, X, y, output, test=test_rows, method=method, title=title, force=force)
     except FileExistsError as error:  # the card exists
-        raise typer.BadParameter(message_of(error), param_hint="--output") from error
+        raise ParameterError(message_of(error), param_hint="--output") from error
     show_files(files)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (tradeoff, report):
-        app.command()(command)
 
 
 def _line_by_line() -> Callable[[Progress], None]:

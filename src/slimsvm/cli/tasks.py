@@ -8,9 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import typer
-
 from ..files.numbers import strict_number
+from .arguments import ParameterError
 
 #: more classes than this, with fewer rows each than that, are more likely values than classes
 MANY_CLASSES, FEW_ROWS = 20, 10
@@ -35,7 +34,7 @@ def own_settings(task: str, **settings: Any) -> dict[str, Any]:
     for name in given:
         option, tasks = OPTIONS[name]
         if task not in tasks:
-            raise typer.BadParameter(f"{option} is for --task {' or '.join(tasks)}, and this is {task}", param_hint=option)
+            raise ParameterError(f"{option} is for --task {' or '.join(tasks)}, and this is {task}", param_hint=option)
     return given
 
 
@@ -47,7 +46,7 @@ def check_able(task: str, trainer: str, reducer: str, shrinks: bool) -> None:
     if task == "classify":
         return
     if task == "novelty" and trainer == "none":
-        raise typer.BadParameter(
+        raise ParameterError(
             "--trainer none fits a small model to labels, and novelty detection has none; leave it out",
             param_hint="--trainer",
         )
@@ -56,9 +55,7 @@ def check_able(task: str, trainer: str, reducer: str, shrinks: bool) -> None:
     for option, (name, table) in chosen.items():
         if not getattr(table[name], "real_valued", False):
             able = ", ".join(key for key, kind in table.items() if getattr(kind, "real_valued", False))
-            raise typer.BadParameter(
-                f"{name} is a method for classes; for --task {task} there are {able}", param_hint=option
-            )
+            raise ParameterError(f"{name} is a method for classes; for --task {task} there are {able}", param_hint=option)
 
 
 def make_estimator(task: str, **settings: Any) -> Any:
@@ -86,7 +83,7 @@ def labels_of(task: str, y: Any) -> Any:
 
     numbers = [strict_number(text) for text in y.tolist()]  # a file with numbers beyond 2^53 has them as text
     if None in numbers:
-        raise typer.BadParameter(
+        raise ParameterError(
             f"the target {str(y[numbers.index(None)])!r} is not a number; regression needs numbers: name their column by "
             "--label, or classify",
             param_hint="DATA",
@@ -101,7 +98,7 @@ def check_classes(y: Any) -> None:
     where = "name the column of the labels by --label, or give --task regress if they are values"
     if y.dtype.kind == "f" and (y != np.rint(y)).any():
         value = float(y[y != np.rint(y)][0])
-        raise typer.BadParameter(
+        raise ParameterError(
             f"{value:g} is no class: classes are words or whole numbers. In a CSV file, {where}", param_hint="DATA"
         )
     count = np.unique(y).size

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from .arguments import Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     LARGEST_INT,
@@ -43,42 +42,36 @@ def tune(
     data: DataFile,
     task: Annotated[
         str,
-        typer.Option(
-            "--task", parser=one_of(lambda: TASKS), metavar="NAME", help="classify, or regress: labels are numbers."
-        ),
+        Option("--task", parser=one_of(lambda: TASKS), metavar="NAME", help="classify, or regress: labels are numbers."),
     ] = "classify",
     output: Output = Path("model.slim"),
     budget: Annotated[
         int | None,
-        typer.Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
+        Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
     ] = None,
     budget_bytes: Annotated[
         int | None,
-        typer.Option(
-            "--budget-bytes", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Bytes of float32 tables at most."
-        ),
+        Option("--budget-bytes", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Bytes of float32 tables at most."),
     ] = None,
     max_error: Annotated[
         float | None,
-        typer.Option(
-            "--max-error", parser=share_of_errors, metavar="FLOAT", help="The smallest model within this error (0.05)."
-        ),
+        Option("--max-error", parser=share_of_errors, metavar="FLOAT", help="The smallest model within this error (0.05)."),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", parser=positive, metavar="SECONDS", help="Seconds in all, the last fit included."),
+        Option("--time-limit", parser=positive, metavar="SECONDS", help="Seconds in all, the last fit included."),
     ] = None,
     trials: Annotated[
         int,
-        typer.Option("--trials", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Settings to try on a few rows."),
+        Option("--trials", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Settings to try on a few rows."),
     ] = 36,
     kernel: Kernel = "rbf",
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by their rarity.")] = False,
-    table: Annotated[Path | None, typer.Option("--table", help="Write all trials to this CSV file.")] = None,
+    balanced: Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
     study: Annotated[
-        str | None, typer.Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")
+        str | None, Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")
     ] = None,
-    storage: Annotated[str | None, typer.Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
+    storage: Annotated[str | None, Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
     device: Device = "cpu",
     seed: Seed = 0,
     label: Label = None,
@@ -92,15 +85,13 @@ def tune(
         if path is not None:
             check_output(path, force)
     if budget is None and budget_bytes is None and max_error is None:
-        raise typer.BadParameter(
+        raise ParameterError(
             "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "
             "--max-error 0.05 for the smallest model within this error",
             param_hint="--budget",
         )
     if task == "novelty":
-        raise typer.BadParameter(
-            "novelty detection has no labels to count errors on, which tuning needs", param_hint="--task"
-        )
+        raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
     own = own_settings(task, class_weight="balanced" if balanced else None)
     from ..tuning import tune as run
 
@@ -168,8 +159,3 @@ def _csv(columns: dict[str, list[Any]]) -> bytes:
 
 def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(tune)

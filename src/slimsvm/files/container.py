@@ -24,7 +24,6 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -74,7 +73,7 @@ def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
     _, format_version, length = START.unpack_from(data)
     if format_version > FORMAT:
         raise ValueError(
-            f"it is of format {format_version}, and slimsvm {version('slimsvm')} reads up to format {FORMAT}; "
+            f"it is of format {format_version}, and slimsvm {version()} reads up to format {FORMAT}; "
             "install a newer slimsvm"
         )
     (checksum,) = CHECKSUM.unpack_from(data, START.size)
@@ -229,6 +228,13 @@ def entry_of(entry: Any, name: str, kind: type) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"its header has {short(value)} for {name!r}, which should be of type {kind.__name__}")
     return value
+
+
+def version() -> str:
+    """Return the version of slimsvm."""
+    from importlib import metadata  # takes longer to import than a small model to read
+
+    return metadata.version("slimsvm")
 
 
 def _dtype(text: str) -> np.dtype:

@@ -1,4 +1,7 @@
-"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input."""
+"""Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input.
+
+scipy and scikit-learn are imported by the readers that need them: dense rows of CSV and .npz files need NumPy only.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,16 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as short
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
-from sklearn.datasets import load_svmlight_file
 
-from ..kernels import Array, Matrix
-from .arrays import checked_csr
-from .mapped import CsrFile, open_npy, open_parquet
 from .numbers import is_plain, strict_number
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from ..kernels import Array, Matrix
 
 SEPARATORS = ("\t", ";", ",")
 #: names in the header line of a CSV file by which the column of the labels is known, whatever its place
@@ -61,7 +64,7 @@ DAMAGED = (
     zlib.error,
 )
 
-Data = tuple[Matrix, Any]  # rows, and their labels as an array or None
+Data = tuple[Any, Any]  # rows, dense or sparse, and their labels as an array or None
 
 
 def read_data(
@@ -103,8 +106,7 @@ def read_data(
         if source.ending in (".csv", ".tsv"):
             X, y = _read_csv(source, labels, target, n_features)
         elif source.ending in (".npy", ".parquet"):
-            X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target)
-            y = None if y is None else _as_labels(y)
+            X, y = _open_mapped(source, labels, target)
         elif target is not None:
             raise ValueError(f"target={target!r} names a column of a CSV file, and this is no CSV file; leave it out")
         elif source.ending == ".npz":
@@ -155,6 +157,14 @@ class Source:
             return ".npz"
         words = self._stdin.lstrip().partition(b"\n")[0].split()
         return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
+
+
+def _open_mapped(source: Source, labels: bool, target: str | int | None) -> Data:
+    """Return the rows of an .npy or Parquet file as a mapped file, and their labels."""
+    from .mapped import open_npy, open_parquet
+
+    X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target)
+    return X, None if y is None else _as_labels(y)
 
 
 def _check_width(X: Matrix, n_features: int | None) -> None:
@@ -332,6 +342,8 @@ def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_arra
     missing = [piece for piece in ("indices", "indptr", "shape") if piece not in arrays]
     if missing:
         raise ValueError(f"it has the data of a sparse X, but not its {', '.join(missing)}; it has {names[:20]}")
+    from .arrays import checked_csr
+
     return checked_csr(*(arrays[piece] for piece in ("data", "indices", "indptr", "shape")))
 
 
@@ -349,10 +361,11 @@ def _npz_labels(y: Array, rows: int) -> Array:
 
 
 def _check_finite(values: Matrix, name: str) -> None:
-    data = values.data if issparse(values) else values
+    data = values if isinstance(values, np.ndarray) else values.data
     bad = np.argwhere(~np.isfinite(data))
     if bad.size:
-        place = [int(axis[bad[0, 0]]) for axis in values.tocoo().coords] if issparse(values) else bad[0].tolist()
+        dense = isinstance(values, np.ndarray)
+        place = bad[0].tolist() if dense else [int(axis[bad[0, 0]]) for axis in values.tocoo().coords]
         raise ValueError(f"its {name} has {data[tuple(bad[0])]} at {place}; fill or drop such rows")
 
 
@@ -370,6 +383,8 @@ def _read_svmlight(source: Source, n_features: int | None) -> Data:
 
 def _open_svmlight(path: Path, n_features: int | None) -> Data:
     """Return the rows of a large file, read some lines at a time into mapped files."""
+    from .mapped import CsrFile
+
     labels, line = [], 1
     with open(path, "rb") as file, CsrFile() as rows:
         while text := b"".join(file.readlines(TEXT_BATCH)):
@@ -384,6 +399,10 @@ def _open_svmlight(path: Path, n_features: int | None) -> Data:
 
 def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tuple[csr_array, Array]:
     """Return the rows and labels in lines of text, the first of which has this number."""
+    from sklearn.datasets import load_svmlight_file
+
+    from .arrays import checked_csr
+
     try:
         X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float64, zero_based=False)
     except (OverflowError, ValueError) as error:
@@ -399,7 +418,7 @@ def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tupl
 def _check_svmlight(X: Matrix, n_features: int | None) -> None:
     if not X.shape[0]:
         raise ValueError("it has no rows")
-    if n_features is None and not (X.nnz if issparse(X) else X.size):
+    if n_features is None and not (X.size if isinstance(X, np.ndarray) else X.nnz):
         raise ValueError("no line has a feature; a line of a LIBSVM file is a label and index:value for each feature")
 
 

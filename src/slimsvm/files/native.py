@@ -2,8 +2,8 @@
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `_Reader` know them all. A new kernel, goal, trainer or reducer is saved as soon as it is in its table,
-a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
+on; `_Writer` and `values.Reader` know them all. A new kernel, goal, trainer or reducer is saved as soon as it is in its
+table, a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import inspect
 import math
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,7 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..calibration import CALIBRATIONS
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.scalers import NOTHING, SCALERS
+from ..importers.scaler_kinds import NOTHING
+from ..importers.scalers import SCALERS
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..metric import Metric
@@ -39,18 +39,18 @@ from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS
-from .arrays import checked_csr
 from .container import (
     DTYPE,
     SCALAR,
     Arrays,
     Entry,
-    checked_shape,
     entry_of,
     pack_file,
     unpack_file,
+    version,
     write_whole,
 )
+from .values import Reader, build
 
 #: frozen dataclasses that are kept by name and fields
 KINDS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
-    header = {"slimsvm": version("slimsvm"), "model": entry}
+    header = {"slimsvm": version(), "model": entry}
     write_whole(Path(os.path.realpath(path)), pack_file(header, writer.arrays, writer.format))
 
 
@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     data = Path(path).read_bytes()
     try:
         header, arrays = unpack_file(data)
-        entry, reader = entry_of(header, "model", dict), _Reader(arrays)
+        entry, reader = entry_of(header, "model", dict), Reader(arrays, KINDS, Status.__members__)
         return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_machine(entry, reader)
     except RecursionError:
         reason: object = "its header is nested too deeply"
@@ -184,73 +184,12 @@ class _Writer:
         )
 
 
-class _Reader:
-    """JSON to values; each array may be referred to once."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self.arrays = arrays
-
-    def unpack(self, packed: Any) -> Any:
-        """Return the value that `_Writer.pack` made this JSON of."""
-        match packed:
-            case float() if not math.isfinite(packed):
-                raise ValueError(f"it has {packed} for a number")
-            case None | bool() | int() | float() | str():
-                return packed
-            case list():
-                return [self.unpack(item) for item in packed]
-            case {"scalar": bool() | int() | float() as value, "dtype": str(dtype)} if SCALAR.fullmatch(dtype):
-                return np.array(self.unpack(value), np.dtype(dtype).newbyteorder("="))[()]
-            case {"tuple": list(items)}:
-                return tuple(self.unpack(items))
-            case {"dict": list(pairs)}:
-                return self._unpack_dict(pairs)
-            case {"status": str(name)} if name in Status.__members__:
-                return Status[name]
-            case {"kind": str(kind), "name": str(name), "fields": dict(fields)} if name in KINDS.get(kind, {}):
-                return _build(KINDS[kind][name], {field: self.unpack(content) for field, content in fields.items()})
-        return self._unpack_array(packed)
-
-    def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
-        unpacked = self.unpack(pairs)
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in unpacked):
-            raise ValueError(f"it has a dict that is not made of pairs: {short(pairs)}")
-        return _build(dict, {}, unpacked)
-
-    def _unpack_array(self, packed: Entry) -> Matrix:
-        match packed:
-            case {"array": str(name)} if name in self.arrays:
-                return self.arrays.pop(name)
-            case {"strings": list(items)} if all(isinstance(item, str) for item in items):
-                return np.array(items, dtype=object)
-            case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
-                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
-        raise ValueError(f"it has a value that slimsvm {version('slimsvm')} does not know: {short(packed)}")
-
-
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or issparse(value)
 
 
 def _little(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("<")
-
-
-def _csr(pieces: list[Any], shape: tuple[int, ...]) -> csr_array:
-    """Return the sparse array of data, indices and indptr."""
-    kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
-    if kinds != ["f", "i", "i"] or len(shape) != 2:
-        raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
-    data, indices, indptr = pieces
-    return checked_csr(data, indices, indptr, shape)
-
-
-def _build(kind: Any, fields: Entry, *given: Any) -> Any:
-    """Return kind(*given, **fields)."""
-    try:
-        return kind(*given, **fields)
-    except (AttributeError, IndexError, TypeError) as error:
-        raise ValueError(f"it has a {kind.__name__} that cannot be made: {error}") from error
 
 
 # Estimators: to entries of the header and back.
@@ -268,7 +207,7 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
     }
 
 
-def _load_estimator(entry: Entry, reader: _Reader, kind: Any) -> Any:
+def _load_estimator(entry: Entry, reader: Reader, kind: Any) -> Any:
     """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
@@ -289,7 +228,7 @@ def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
     return {key: writer.pack(name + key, value) for key, value in params.items()}
 
 
-def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
+def _load_params(entry: Entry, reader: Reader, kind: Any, *given: Any) -> Any:
     """Return an estimator with its parameters."""
     # paths would make the next fit read pickles and write files where the author of the file chose
     params = entry_of(entry, "params", dict)
@@ -300,7 +239,7 @@ def _load_params(entry: Entry, reader: _Reader, kind: Any, *given: Any) -> Any:
             f"it has a {kind.__name__} with parameters that the one installed does not have, {short(unknown)}; "
             "install newer versions of slimsvm and scikit-learn"
         )
-    return _build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
+    return build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
 
 
 def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
@@ -321,7 +260,7 @@ def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
     return _dump_estimator(model, writer, name)
 
 
-def _load_machine(entry: Any, reader: _Reader) -> Any:
+def _load_machine(entry: Any, reader: Reader) -> Any:
     name = entry_of(entry, "type", str)
     if name not in MACHINE_NAMES:
         raise ValueError(f"it has a {short(name)} in the place of an estimator; there are {MACHINE_NAMES}")
@@ -346,7 +285,7 @@ def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
     }
 
 
-def _load_pipeline(entry: Entry, reader: _Reader) -> Any:
+def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     pairs = entry_of(entry, "steps", list)
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
@@ -363,7 +302,7 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
     return _dump_machine(step, writer, name) if type(step) in MACHINES else _dump_estimator(step, writer, name)
 
 
-def _load_scaler(entry: Any, reader: _Reader) -> Any:
+def _load_scaler(entry: Any, reader: Reader) -> Any:
     if entry in NOTHING:
         return entry
     name = entry_of(entry, "type", str)

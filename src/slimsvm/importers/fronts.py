@@ -23,7 +23,8 @@ from ..kernels import Array
 from ..kernels.spec import INNER, SPECS, SQUARES
 from ..metric import Metric
 from ..scaling import Scaling
-from .scalers import NOTHING, SCALERS
+from .scaler_kinds import NOTHING
+from .scalers import SCALERS
 
 
 @dataclass(frozen=True)

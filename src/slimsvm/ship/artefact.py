@@ -15,7 +15,7 @@ from ..calibration import Calibration
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
-from ..scaling import Array, Scaling
+from ..scaling import Array, Scaling, with_factors
 
 #: the largest shift of a feature, in units of its scale, that is added to the bias: float32 sums lose up to four bits by it
 HARMLESS_SHIFT = 16.0
@@ -112,6 +112,33 @@ class Artefact:
         """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights."""
         steps = _fold_shift, _fold_scale, _fold_centre, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
+
+
+def artefact_with(
+    metric: Metric | None,
+    *,
+    kernel: str,
+    parameters: Mapping[str, float],
+    points: Array,
+    coef: Array,
+    bias: Array,
+    goal: Goal,
+    classes: Array,
+    scaling: Scaling | None,
+    calibration: Calibration | None,
+) -> Artefact:
+    """Return the artefact of an expansion of scaled rows: in float64, with the metric's factors in scaling and points."""
+    points, coef, bias = (np.asarray(part, dtype=np.float64) for part in (points, coef, bias))
+    widths = None if metric is None or metric.widths is None else np.asarray(metric.widths, dtype=np.float64)
+    if metric is not None and metric.factors is not None:
+        factors = np.asarray(metric.factors, dtype=np.float64)
+        points, scaling = points * factors, with_factors(scaling, factors)
+    return Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, widths)
+
+
+def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:
+    """Return the parameters of a kernel as Python numbers; the degree is a whole one."""
+    return {name: int(value) if name == "degree" else float(value) for name, value in parameters.items()}
 
 
 def moderate(values: Array | float) -> bool:

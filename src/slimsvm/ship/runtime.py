@@ -12,6 +12,7 @@ from ..goals import Decision
 from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .json import read_json
+from .slim import read_slim
 
 
 class Runtime:
@@ -88,16 +89,25 @@ class Runtime:
 def runtime(model: Any) -> Runtime:
     """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
 
-    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy.
+    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file
+    with dense support vectors.
     """
     if isinstance(model, str | os.PathLike):
-        if os.fspath(model).endswith(".json"):
-            return Runtime(read_json(model))
-        from ..files.models import load
-
-        model = load(model)
+        model = _read(model)
     if isinstance(model, Artefact):
         return Runtime(model)
     from .source import artefact_of
 
     return Runtime(artefact_of(model))
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
+    """Return the artefact in a file where it can be read without scikit-learn, else an estimator."""
+    if os.fspath(path).endswith(".json"):
+        return read_json(path)
+    artefact = read_slim(path)
+    if artefact is not None:
+        return artefact
+    from ..files.models import load
+
+    return load(path)

@@ -15,11 +15,10 @@ from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.fronts import in_front
 from ..importers.models import is_known
-from ..kernels import Custom, Kernel, scaled
+from ..kernels import Custom, Kernel
 from ..model import Expansion
-from ..scaling import with_factors
 from ..text import short
-from .artefact import NO_CLASSES, Array, Artefact
+from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
 
 #: the most numbers that the points of an artefact may take, written out: 8 GiB
 LARGEST = 1 << 30
@@ -40,18 +39,17 @@ def artefact_of(model: Any) -> Artefact:
         )
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
     written, scaling, metric = in_front(steps, function.kernel.name, written, function.metric)
-    factors, widths = (None, None) if metric is None else (metric.factors, metric.widths)
-    artefact = Artefact(
-        function.kernel.name,
-        _parameters(function.kernel),
-        scaled(written, factors),
-        np.asarray(function.coef, dtype=np.float64),
-        np.asarray(function.bias, dtype=np.float64),
-        goal,
-        classes,
-        scaling if factors is None else with_factors(scaling, np.asarray(factors, dtype=np.float64)),
-        getattr(svm, "calibration_", None),
-        None if widths is None else np.asarray(widths, dtype=np.float64),
+    artefact = artefact_with(
+        metric,
+        kernel=function.kernel.name,
+        parameters=_parameters(function.kernel),
+        points=written,
+        coef=np.asarray(function.coef),
+        bias=function.bias,
+        goal=goal,
+        classes=classes,
+        scaling=scaling,
+        calibration=getattr(svm, "calibration_", None),
     )
     try:
         artefact.check()
@@ -81,5 +79,4 @@ def _parameters(kernel: Kernel) -> dict[str, float]:
             f"cannot export a model whose kernel is a function, {short(kernel.function)}: Python code runs in Python only. "
             "Train with one of the kernels that have a name"
         )
-    values = {field.name: getattr(kernel, field.name) for field in fields(kernel)}  # type: ignore[arg-type]
-    return {name: int(value) if name == "degree" else float(value) for name, value in values.items()}
+    return whole_degree({field.name: getattr(kernel, field.name) for field in fields(kernel)})  # type: ignore[arg-type]

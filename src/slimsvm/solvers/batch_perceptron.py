@@ -30,6 +30,10 @@ LARGEST_MOVE = 1 / 32
 #: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
 #: A smaller value averages over more of the past, and early iterates, which are poor, count for longer
 RECENT = 4.0
+#: draws up to which C counts more, (EARLY / draws)^2-fold, or as many as there are rows. A w of few rows is best at a small
+#: scale, so that the slack of C covers nearly all rows and draws are hardly better than chance. A larger value looks for
+#: wrong rows for longer, and the optimum of C comes later
+EARLY = 8192
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class BatchPerceptron:
         sides = [np.flatnonzero(learned & (y == sign)) for sign in (1, -1)]
         self.basins = [DrawOrder(side, y, weights, rng) for side in (sides if bias else [np.concatenate(sides)])]
         self.learned = sum(float(basin.weights.sum()) for basin in self.basins)
-        self.amount: Amount = CostWater(C) if nu is None else SlackWater(nu * self.learned)
+        self.C, self.slack = C, None if nu is None else SlackWater(nu * self.learned)
         self.batch = batch if root else max(min(batch, int(LARGEST_BATCH * y.size)), 1)
         self.responses = Responses(rows, 1)
         flood = WaterSurface((np.inf,) * len(self.basins), Covered(self.learned, 0.0))
@@ -141,6 +145,14 @@ class BatchPerceptron:
     def values(self) -> Array:
         """The responses of all rows to the last iterate."""
         return self.responses.values[:, 0]
+
+    @property
+    def amount(self) -> Amount:
+        """The water for this many draws: that of nu, or that of C, which counts more at first (not in the paper's form)."""
+        if self.slack is not None:
+            return self.slack
+        early = 1.0 if self.root else min(EARLY, self.y.size) / max(self.drawn, 1)
+        return CostWater(self.C * max(early, 1.0) ** 2)
 
     def round(self) -> None:
         """Draw rows under water, move w towards them, and compute the new water level."""
@@ -239,7 +251,7 @@ class BatchPerceptron:
         if not 0 < surface.level < np.inf:
             return np.inf
         scale = 1.0 / surface.level
-        return scale if isinstance(self.amount, SlackWater) else 0.5 * scale**2 + self.amount.C * scale * surface.volume
+        return scale if self.slack is not None else 0.5 * scale**2 + self.C * scale * surface.volume
 
     def result(self) -> Iterate:
         """Return the iterate to predict with, an average."""
@@ -247,9 +259,9 @@ class BatchPerceptron:
 
     def check_slack(self, iterate: Iterate) -> None:
         """Raise ValueError for a nu without a solution, or with the same solution as any larger nu."""
-        if not isinstance(self.amount, SlackWater):
+        if self.slack is None:
             return
-        nu, levels = self.amount.volume / self.learned, iterate.surface.levels
+        nu, levels = self.slack.volume / self.learned, iterate.surface.levels
         basins = list(zip(iterate.heights, self.basins, levels, strict=True))
         if iterate.surface.level <= 0:
             short = sum(basin.weights @ np.maximum(-heights, 0.0) for heights, basin, _ in basins) / self.learned

@@ -1,0 +1,90 @@
+"""Measure how good sbp is early: error on held-out training rows after few draws, our default and the paper's form.
+
+python -m benchmarks.early [--data reuters_moneyfx a9a ijcnn1] [--seeds 2]
+
+The paper's form (one row a round, no bias) is given nu of the optimum, which a user does not know. A draw costs n kernel
+evaluations in both. One run is measured after each number of draws. Test rows have no part in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from benchmarks.problems import problem
+from benchmarks.timing import line
+from slimsvm import SlimSVC
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion
+from slimsvm.rows.host import HostRows
+from slimsvm.rows.protocol import Meter
+from slimsvm.solvers.batch_perceptron import BatchPerceptron
+
+#: training rows at most, held-out rows at most, and the share of the training rows that is learned from
+MOST, HELD_OUT, SHARE = 8000, 5000, 0.7
+DRAWS = (16, 64, 256, 1024)
+FORMS: dict[str, dict[str, Any]] = {
+    "default": {"bias": True, "batch": 64, "root": False},
+    "paper, known nu": {"bias": False, "batch": 1, "root": True},
+}
+
+
+def optimal_slack(X: Any, y: np.ndarray, gamma: float, C: float) -> float:
+    """Return nu of the optimum without a bias: the mean hinge loss over |w|."""
+    model = SlimSVC(C=C, gamma=gamma, trainer="sdca", tol=1e-2).fit(X, y)
+    length = np.sqrt(model.model_.coef[:, 0] @ model.decision_function(model.support_vectors_))
+    return float(np.maximum(0.0, 1 - y * model.decision_function(X)).mean() / length)
+
+
+def errors(kernel: RBF, X: Any, y: np.ndarray, held: Any, labels: np.ndarray, seed: int, **form: Any) -> list[float]:
+    """Return the error in percent on held-out rows after each number of draws."""
+    run = BatchPerceptron(
+        HostRows(kernel, X, Meter(), 1e-9),
+        y,
+        np.ones(y.size),
+        np.random.default_rng(seed),
+        validation=np.zeros(0, dtype=int),
+        **form,
+    )
+    found = []
+    for draws in DRAWS:
+        while run.drawn < draws:
+            run.round()
+        iterate = run.result()
+        scale, bias = iterate.predictor
+        rows = np.flatnonzero(iterate.coef)
+        model = Expansion(kernel, X[rows], scale * iterate.coef[rows, None], np.array([bias]))
+        found.append(round(100 * float(np.mean((model(held)[:, 0] > 0) != (labels > 0))), 2))
+    return found
+
+
+def measure(data: str, seed: int) -> None:
+    """Print a line for each form on one split of the training rows."""
+    p = problem(data)
+    order = np.random.default_rng(seed).permutation(p.X.shape[0])
+    count = min(MOST, int(SHARE * order.size))
+    learned, held = order[:count], order[count : count + HELD_OUT]
+    y = np.where(p.y == np.unique(p.y)[1], 1.0, -1.0)
+    X, kernel = p.X[learned], RBF(p.gamma)
+    for name, form in FORMS.items():
+        nu = None if name == "default" else optimal_slack(X, y[learned], p.gamma, p.C)
+        found = errors(kernel, X, y[learned], p.X[held], y[held], seed, C=p.C, nu=nu, **form)
+        figures = {f"error_{draws}": error for draws, error in zip(DRAWS, found, strict=True)}
+        line(benchmark="early", data=data, rows=count, seed=seed, form=name, **figures)
+
+
+def main() -> None:
+    """Run all data sets and seeds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["reuters_moneyfx", "a9a", "ijcnn1"])
+    parser.add_argument("--seeds", type=int, default=2)
+    given = parser.parse_args()
+    for data in given.data:
+        for seed in range(given.seeds):
+            measure(data, seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Values in the JSON header of a .slim file, read back. Needs NumPy only, and scipy where the file has sparse arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..text import short
+from .container import SCALAR, Arrays, Entry, checked_shape, version
+
+
+class Reader:
+    """JSON to values; each array may be referred to once.
+
+    `kinds` has the frozen dataclasses that the file may name, by kind and name; `statuses` how trainings end, by name.
+    """
+
+    def __init__(self, arrays: Arrays, kinds: Mapping[str, Mapping[str, Any]], statuses: Mapping[str, Any]) -> None:
+        self.arrays, self.kinds, self.statuses = arrays, kinds, statuses
+
+    def unpack(self, packed: Any) -> Any:
+        """Return the value that `native.save` made this JSON of."""
+        match packed:
+            case float() if not math.isfinite(packed):
+                raise ValueError(f"it has {packed} for a number")
+            case None | bool() | int() | float() | str():
+                return packed
+            case list():
+                return [self.unpack(item) for item in packed]
+            case {"scalar": bool() | int() | float() as value, "dtype": str(dtype)} if SCALAR.fullmatch(dtype):
+                return np.array(self.unpack(value), np.dtype(dtype).newbyteorder("="))[()]
+            case {"tuple": list(items)}:
+                return tuple(self.unpack(items))
+            case {"dict": list(pairs)}:
+                return self._unpack_dict(pairs)
+            case {"status": str(name)} if name in self.statuses:
+                return self.statuses[name]
+            case {"kind": str(kind), "name": str(name), "fields": dict(fields)} if name in self.kinds.get(kind, {}):
+                return build(self.kinds[kind][name], {field: self.unpack(content) for field, content in fields.items()})
+        return self._unpack_array(packed)
+
+    def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
+        unpacked = self.unpack(pairs)
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in unpacked):
+            raise ValueError(f"it has a dict that is not made of pairs: {short(pairs)}")
+        return build(dict, {}, unpacked)
+
+    def _unpack_array(self, packed: Entry) -> Any:
+        match packed:
+            case {"array": str(name)} if name in self.arrays:
+                return self.arrays.pop(name)
+            case {"strings": list(items)} if all(isinstance(item, str) for item in items):
+                return np.array(items, dtype=object)
+            case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
+                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
+        raise ValueError(f"it has a value that slimsvm {version()} does not know: {short(packed)}")
+
+
+def _csr(pieces: list[Any], shape: tuple[int, ...]) -> Any:
+    """Return the sparse array of data, indices and indptr."""
+    kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
+    if kinds != ["f", "i", "i"] or len(shape) != 2:
+        raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
+    from .arrays import checked_csr
+
+    data, indices, indptr = pieces
+    return checked_csr(data, indices, indptr, shape)
+
+
+def build(kind: Any, fields: Entry, *given: Any) -> Any:
+    """Return kind(*given, **fields)."""
+    try:
+        return kind(*given, **fields)
+    except (AttributeError, IndexError, TypeError) as error:
+        raise ValueError(f"it has a {kind.__name__} that cannot be made: {error}") from error

@@ -1,0 +1,118 @@
+"""A .slim file as an artefact, without scikit-learn and scipy, whose import takes longer than many predictions.
+
+`files.native` reads every .slim file, as an estimator. This reads the function in it, where dense arrays hold it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..calibration import CALIBRATIONS
+from ..files.container import MAGIC, Entry, entry_of, unpack_file
+from ..files.values import Reader
+from ..goals import CLASSIFIERS, GOALS
+from ..goals.decision import Decision
+from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
+from ..kernels.spec import SPECS
+from ..metric import Metric
+from ..scaling import Scaling
+from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
+
+
+@dataclass(frozen=True)
+class _Function:
+    """The fields of an expansion in a file."""
+
+    kernel: tuple[str, dict[str, float]]  # its name and parameters
+    points: Array
+    coef: Array
+    bias: Array
+    metric: Metric | None = None
+
+
+def _kernel_named(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
+    def kernel(**parameters: float) -> tuple[str, dict[str, float]]:
+        return name, whole_degree(parameters)
+
+    return kernel
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "model": {"expansion": _Function},
+    "metric": {"learned": Metric},
+    "kernel": {name: _kernel_named(name) for name in SPECS},
+    "goal": GOALS,
+    "coding": CLASSIFIERS,  # the name in files of version 0.1
+    "calibration": CALIBRATIONS,
+}
+
+
+def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
+    """Return the artefact in a .slim file, None where only `files.native.load` can read it or say what is wrong with it.
+
+    That is so for sparse points, pairs of many classes, kernels that exporters do not know, and damaged files.
+    """
+    data = Path(path).read_bytes()
+    if not data.startswith(MAGIC):
+        return None
+    try:
+        header, arrays = unpack_file(data)
+        artefact = _artefact(entry_of(header, "model", dict), Reader(arrays, KINDS, {}))
+        artefact.check()
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None
+    return artefact
+
+
+def _artefact(model: Entry, reader: Reader) -> Artefact:
+    *scalers, machine = [step for _, step in model["steps"]] if model["type"] == "Pipeline" else [model]
+    parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
+    function, features = parts["model_"], parts["n_features_in_"]
+    goal = parts["goal_"] if "goal_" in parts else parts["coding_"]
+    if goal.decision is Decision.DAG or function.points.shape[1] != features:
+        raise ValueError("exporters do not know decision DAGs, and points have as many features as rows")
+    kernel, parameters = function.kernel
+    if function.metric is not None:
+        function.metric.check(kernel, *function.points.shape)
+    return artefact_with(
+        function.metric,
+        kernel=kernel,
+        parameters=parameters,
+        points=_numbers(function.points),
+        coef=_numbers(function.coef),
+        bias=_numbers(function.bias),
+        goal=goal,
+        classes=parts.get("classes_", NO_CLASSES),
+        scaling=_scaling(scalers, reader, features),
+        calibration=parts.get("calibration_"),
+    )
+
+
+#: what fit leaves in an estimator that predictions need; `coding_` in files of version 0.1
+PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_"}
+
+
+def _numbers(values: Any) -> Array:
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        raise ValueError("these are no dense numbers")
+    return values
+
+
+def _scaling(scalers: list[Any], reader: Reader, features: int) -> Scaling | None:
+    """Return one scaling for all scalers in front of the machine, None where there are none."""
+    scaling = None
+    for entry in scalers:
+        if entry in NOTHING:
+            continue
+        attributes = {name: reader.unpack(part) for name, part in (entry["params"] | entry["fitted"]).items()}
+        step = SCALER_KINDS[entry["type"]].scaling(SimpleNamespace(**attributes), features)
+        step.check(features)
+        scaling = step if scaling is None else scaling.then(step)
+    return scaling
