@@ -18,7 +18,6 @@ from ..calibration import CALIBRATIONS
 from ..files.container import MAGIC, Entry, entry_of, unpack_file
 from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
-from ..goals.decision import Decision
 from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
 from ..kernels.spec import SPECS
 from ..metric import Metric
@@ -76,8 +75,8 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
     function, features = parts["model_"], parts["n_features_in_"]
     goal = parts["goal_"] if "goal_" in parts else parts["coding_"]
-    if goal.decision is Decision.DAG or function.points.shape[1] != features:
-        raise ValueError("exporters do not know decision DAGs, and points have as many features as rows")
+    if function.points.shape[1] != features:
+        raise ValueError("points have as many features as rows")
     kernel, parameters = function.kernel
     if function.metric is not None:
         function.metric.check(kernel, *function.points.shape)
