@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -72,12 +73,17 @@ def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excus
 DAG_TARGETS = [("c", {}), ("c", {"precision": "int16"}), ("js", {}), ("json", {}), ("onnx", {"precision": "float64"})]
 
 
+@cache
+def dag_of_digits(kernel):
+    """A small model of ten classes that goes by a DAG, fitted once for all targets."""
+    X, y = load_digits(return_X_y=True)
+    return SlimSVC(16, kernel=kernel, multiclass="dag", reducer="spsvm", random_state=0).fit(X[::3] / 16, y[::3])
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize(("target", "settings"), DAG_TARGETS, ids=str)
 def test_a_decision_dag_of_ten_classes_gives_the_labels_of_python(target, settings, kernel, tmp_path):
-    X, y = load_digits(return_X_y=True)
-    X = X / 16
-    model = SlimSVC(40, kernel=kernel, multiclass="dag", reducer="spsvm", random_state=0).fit(X[::3], y[::3])
+    X, model = load_digits().data / 16, dag_of_digits(kernel)
     expected = model.classes_[model.goal_.decode(model.model_(X))]
     votes = OneVsOne(10).decode(model.model_(X))
     assert (expected != votes).any()  # so that counting votes would fail
