@@ -79,29 +79,13 @@ def test_only_the_function_that_is_meant_is_called():
     assert core.knows_ssyrk(ssyrk())
     other = cython_blas.__pyx_capi__["dsyrk"]
     assert not core.knows_ssyrk(other)
-    K = np.ones((5, 2), np.float32)
-    state = (
-        np.zeros((1, 5), np.uint8),
-        np.zeros(1, np.uint8),
-        np.zeros((1, 3, 3)),
-        np.zeros(5, np.intp),
-        np.zeros(99, np.float32),
-    )
     with pytest.raises(ValueError, match="not a ssyrk"):
-        core.update_curvatures(other, K, np.ones(5), np.array([0]), np.ones((1, 5)), *state)
+        core.update_curvatures(**curvature_arguments(ssyrk=other))
 
 
 def test_work_space_that_is_too_small_is_refused():
-    K = np.ones((5, 2), np.float32)
-    state = (
-        np.zeros((1, 5), np.uint8),
-        np.zeros(1, np.uint8),
-        np.zeros((1, 3, 3)),
-        np.zeros(5, np.intp),
-        np.zeros(11, np.float32),
-    )
     with pytest.raises(ValueError, match="work space of 11 numbers for 2 points"):
-        core.update_curvatures(ssyrk(), K, np.ones(5), np.array([0]), np.ones((1, 5)), *state)
+        core.update_curvatures(**curvature_arguments(space=np.zeros(11, np.float32)))
 
 
 @pytest.mark.parametrize("columns", core.OUTPUT_COLUMNS)

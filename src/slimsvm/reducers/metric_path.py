@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..keeping import PartKeeper, Saved
+from ..keeping import PartKeeper, Saved, StateError
+from ..kernels import Array
 from ..limits import Deadline
 from ..metric import Metric
 from ..model import Expansion, Status, Task
 from ..solvers.metric_search import with_objective
-from ..solvers.point_search import Objective
+from ..solvers.point_search import Objective, objective_of
 
 if TYPE_CHECKING:
     from .slim import Slim
@@ -99,21 +100,15 @@ class MetricRun:
 
     def _restore(self, saved: Saved) -> None:
         fixed, search = saved.part("fixed"), saved.part("search")
-        self.fixed = self.fixed.under(self._objective(fixed))
-        self.search = with_objective(self.search, self._objective(search))
+        self.fixed = self.fixed.under(objective_of(self.objectives, fixed))
+        self.search = with_objective(self.search, objective_of(self.objectives, search))
         self.fixed.restore(fixed)
         self.search.restore(search)
         kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]
         self.made = [(_read(each, kernel, d, q), each.value("name", str)) for each in saved.parts("made")]
-        self.tried, self.compare_at = saved.count("tried"), saved.count("compare_at")
+        self.tried = saved.count("tried", len(self.made), len(self.sizes))
+        self.compare_at = saved.count("compare_at")
         self.inside = Saved(saved.state.get("inside"))
-
-    def _objective(self, saved: Saved) -> Objective:
-        name = saved.value("objective", str)
-        for objective in self.objectives:
-            if objective.name == name:
-                return objective
-        raise ValueError(f"its state has the unknown objective {name!r}; begin anew without this checkpoint")
 
 
 def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
@@ -134,5 +129,16 @@ def _written(model: Expansion) -> dict[str, Any]:
 def _read(saved: Saved, kernel: Any, d: int, q: int) -> Expansion:
     """Return the model that `_written` made a state of."""
     points, coef, bias = saved.array("points", None, d), saved.array("coef", None, q), saved.array("bias", q)
-    parts = (saved.array(name, None) for name in ("factors", "widths"))
-    return Expansion(kernel, points, coef, bias, Metric(*(part if part.size else None for part in parts)))
+    m = points.shape[0]
+    if coef.shape[0] != m:
+        raise StateError(f"{m} points and coefficients of {coef.shape[0]}")
+    metric = Metric(_positive(saved, "factors", d), _positive(saved, "widths", m))
+    return Expansion(kernel, points, coef, bias, metric)
+
+
+def _positive(saved: Saved, name: str, size: int) -> Array | None:
+    """Return a part of a metric; None where the model does not have it."""
+    part = saved.array(name, None)
+    if part.size not in (0, size) or (part <= 0).any():
+        raise StateError(f"{part.size} {name}, not {size} positive ones")
+    return part if part.size else None

@@ -18,8 +18,7 @@ from ..path import Step
 from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
 from ..solvers.metric_search import Learning, MetricSearch
-from ..solvers.point_search import Objective, PointSearch, Schedule
-from ..text import short
+from ..solvers.point_search import Objective, PointSearch, Schedule, objective_of
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
@@ -354,7 +353,7 @@ class _PathRun:
 
     def _restore(self, saved: Saved) -> None:
         search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
-        self.search = self.search.under(self._objective(search))
+        self.search = self.search.under(objective_of(self.objectives, search))
         self.search.restore(search)
         made = saved.parts("made")
         if len(made) > len(self.sizes):
@@ -364,13 +363,6 @@ class _PathRun:
             if not coef.shape[0] == points.shape[0] <= size:
                 raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
-            self.made.append((model, self._objective(each).name))
+            self.made.append((model, objective_of(self.objectives, each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
         self.inside = Saved(saved.state.get("inside"))
-
-    def _objective(self, saved: Saved) -> Objective:
-        name = saved.value("objective", str)
-        for objective in self.objectives:
-            if objective.name == name:
-                return objective
-        raise StateError(f"the unknown objective {short(name)}")

@@ -15,6 +15,7 @@ from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
+from ..text import short
 from .descent import DescentSettings, descend
 from .linear_span import discriminating_span
 from .newton import Fitted
@@ -141,6 +142,15 @@ class Objective:
         if self.target == "slant":
             return 0.0 if real else schedule.least_decay
         return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, 1.0))
+
+
+def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
+    """Return the objective that a state names."""
+    name = saved.value("objective", str)
+    for objective in objectives:
+        if objective.name == name:
+            return objective
+    raise StateError(f"the unknown objective {short(name)}")
 
 
 class PointSearch:
