@@ -193,11 +193,22 @@ class OnDemand(Protocol):
         """Return K @ signed, (n,)."""
 
 
-class Curvatures(Protocol):
-    """Sums of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+class Factor(Protocol):
+    """A definite matrix, factored where the rows are."""
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
-        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1).
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+
+    def solve(self, right: Array) -> Array:
+        """Return the inverse times one vector."""
+
+
+class Curvatures(Protocol):
+    """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
+        """Return the factor of H + R of each of some outputs, with the sums over the rows with a residual.
 
         `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
         """
