@@ -125,8 +125,12 @@ class Rows(Protocol):
     def on_features(self, features: Array) -> Rows:
         """Return the rows for points that have these features alone; `inward` and `outward` drop and add the others."""
 
-    def spanned(self, wide: int) -> SpannedRows | None:
-        """Return sparse rows of more than `wide` features for points that move in a span, empty at first; else None."""
+    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:
+        """Return rows of many features for points that move in a span; None where points move in all features.
+
+        Sparse rows of more than `wide` features have an empty span at first. Others of more than `several` have that of
+        their mean and of the principal axes that hold this share of their variance, if these are few.
+        """
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
         """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.
