@@ -63,9 +63,7 @@ def test_directions_are_those_of_partial_least_squares():
     span = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
     first = X.T @ signs[:, 0]
     np.testing.assert_allclose(np.abs(span.basis[:, 0]), np.abs(first) / np.linalg.norm(first), atol=1e-6)
-    several = discriminating_span(
-        rows.spanned(50, 50, 1.0), Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64
-    )
+    several = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
     assert several.d == 5
 
 
