@@ -9,7 +9,7 @@ import numpy as np
 
 from ..kernels import Array
 from .backends import Backend
-from .curvatures import RunningCurvature
+from .curvatures import RunningCurvature, running
 from .factors import JITTER, MORE, factor_definite, not_finite
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DeviceCurvatures:
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of the sum of each of some outputs with R: a large one on the device, others on the host."""
-        sums = (self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True))
+        sums = running(self.each, outputs, residual, weights)
         if R.shape[0] < LARGE_SYSTEM:
             return [factor_definite(self.on.fetch(H), R) for H in sums]
         regulariser = self.on.send(R, self.on.sum_dtype)

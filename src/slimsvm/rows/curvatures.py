@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: rows that fall short below which a curvature is summed anew; above, only the rows that changed are added or taken away
 FEW_ROWS = 512
+#: numbers in the sums of all outputs up to which they are kept for the next call; with more, each call begins anew
+KEPT_VALUES = 1 << 25
 #: numbers in the lines that one product of BLAS sums up: what fits the second-level cache
 LINE_VALUES = 1 << 17
 
@@ -29,11 +31,20 @@ class RunningCurvatures:
 
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
         """Return the sum of each of some outputs over the rows with a residual, (m + 1, m + 1)."""
-        return [self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
+        return running(self.each, outputs, residual, weights)
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of the sum of each of some outputs with R."""
         return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
+
+
+def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, weights: Array) -> list[Any]:
+    """Return the sum of each of some outputs; those of many outputs with many points are not kept."""
+    found = [each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
+    if found and len(each) * found[0].shape[0] ** 2 > KEPT_VALUES:
+        for c in outputs:
+            each[c].forget()
+    return found
 
 
 class RunningCurvature:
@@ -41,6 +52,10 @@ class RunningCurvature:
 
     def __init__(self, against: Against, sums: Callable[..., Any], bordered: Callable[[Any, Any], Any]) -> None:
         self.against, self.sums, self.bordered = against, sums, bordered
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self.active: Array | None = None
         self.values: Any = np.zeros((0, 0))
 
@@ -73,9 +88,13 @@ class CompiledCurvatures:
     """The sums of several outputs for float32 kernel values that stay, by one call that leaves other threads to work."""
 
     def __init__(self, K: Array, count: int) -> None:
-        (n, m), self.K = K.shape, K
-        self.active, self.known = np.zeros((count, n), np.uint8), np.zeros(count, np.uint8)
-        self.values = np.empty((count, m + 1, m + 1))
+        self.K = K
+        self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= KEPT_VALUES else None
+
+    def _begun(self, count: int) -> tuple[Array, Array, Array]:
+        """Return for so many outputs which rows their sums have, whether they are known, and the sums."""
+        n, m = self.K.shape
+        return np.zeros((count, n), np.uint8), np.zeros(count, np.uint8), np.empty((count, m + 1, m + 1))
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of the sum of each of some outputs with R."""
@@ -84,11 +103,10 @@ class CompiledCurvatures:
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
         """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
         n, m = self.K.shape
+        state, places = (self.kept, outputs) if self.kept else (self._begun(outputs.size), np.arange(outputs.size))
         space = np.empty((m + 1) ** 2 + max(LINE_VALUES, m + 1), np.float32)
-        core.update_curvatures(
-            ssyrk(), self.K, weights, outputs, residual, self.active, self.known, self.values, np.empty(n, np.intp), space
-        )
-        return [self.values[c] for c in outputs]
+        core.update_curvatures(ssyrk(), self.K, weights, places, residual, *state, np.empty(n, np.intp), space)
+        return [state[2][place] for place in places]
 
 
 @cache

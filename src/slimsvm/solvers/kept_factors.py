@@ -8,6 +8,8 @@ from ..rows.protocol import Factor
 MANY = 96
 #: steps with a kept factor: one for so many coefficients, and no more than so many, since a new factor costs the more
 PER_STEP, KEPT_STEPS = 96, 3
+#: numbers in all kept factors: a thousand outputs of a thousand points would take 8 GB
+MOST_KEPT = 1 << 25
 
 
 class KeptFactors:
@@ -21,8 +23,9 @@ class KeptFactors:
         self.factors: dict[int, Factor] = {}
 
     def keep(self, output: int, factor: Factor) -> None:
-        """Keep a factor, if it is large enough to be worth that."""
-        if factor.size >= MANY:
+        """Keep a factor, if it is large enough to be worth that and there is memory for it."""
+        others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
+        if factor.size >= MANY and others + factor.size**2 <= MOST_KEPT:
             self.factors[output] = factor
 
     def get(self, output: int, size: int, number: int) -> Factor | None:
