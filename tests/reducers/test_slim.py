@@ -87,12 +87,13 @@ def test_settings_leave_what_is_tried(settings, targets, moons):
 
 def test_regularisation_grows_with_the_points_unless_it_is_given(moons):
     label, slant, given = Objective("label", None, None), Objective("slant", None, None), Slim(decay=0.3)
-    schedule = Schedule(least_decay=0.2, full_decay_at=40)
-    assert [label.decay_at(size, schedule, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
-    assert {slant.decay_at(size, schedule, real=False) for size in (1, 16, 500)} == {0.2}
-    assert {slant.decay_at(size, schedule, real=True) for size in (1, 16, 500)} == {0.0}
+    schedule = Schedule(least_decay=0.2, full_decay_at=40, several_decay=0.4)
+    assert [label.decay_at(size, schedule, 1, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
+    assert [label.decay_at(size, schedule, 3, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 0.4, 0.4]
+    assert {slant.decay_at(size, schedule, 1, real=False) for size in (1, 16, 500)} == {0.2}
+    assert {slant.decay_at(size, schedule, 1, real=True) for size in (1, 16, 500)} == {0.0}
     [objective] = given._objectives(moons[0], None)
-    assert {objective.decay_at(size, schedule, real) for size in (1, 500) for real in (True, False)} == {0.3}
+    assert {objective.decay_at(size, schedule, 1, real) for size in (1, 500) for real in (True, False)} == {0.3}
 
 
 @pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 90], [90])])

@@ -11,6 +11,7 @@ from slimsvm.kernels import RBF
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.linear_span import discriminating_span
+from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
 
 
@@ -76,13 +77,26 @@ def test_no_row_falls_short():
     )
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_dense_rows_near_few_axes(classes):
+def near_few_axes(classes=2):
+    """Rows of 150 features that differ in eight directions, and their labels."""
     rng = np.random.default_rng(0)
     inner, y = make_classification(
         900, 8, n_informative=8, n_redundant=0, n_classes=classes, n_clusters_per_class=1, random_state=0
     )
-    X = inner @ rng.normal(size=(8, 150)) + 0.5 * rng.normal(size=(900, 150))
+    return inner @ rng.normal(size=(8, 150)) + 0.5 * rng.normal(size=(900, 150)), y
+
+
+def test_a_learned_metric_moves_points_in_all_features():
+    X, y = near_few_axes()
+    reducer = Slim(metric="both", steps=5, learning=Learning(passes=5, batches=5, smallest_batch=64, steps=5))
+    small = SlimSVC(12, trainer=None, reducer=reducer, random_state=0).fit(X, y)
+    assert small.model_.factors.shape == (150,)
+    assert small.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_dense_rows_near_few_axes(classes):
+    X, y = near_few_axes(classes)
     span, plain = (
         SlimSVC(12, trainer=None, reducer=Slim(steps=15, schedule=Schedule(span_share=share)), random_state=0).fit(
             X[:500], y[:500]

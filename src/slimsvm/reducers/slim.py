@@ -42,7 +42,8 @@ class Slim(Reducer):
     h = min(1, y f), and rows that it gets wrong have none: the slant loss of Cotter et al. 2013, squared. Target "auto" is
     "label" unless "slant" has a clearly lower validation error at 64 points, as where rows are few and the full model has
     seen many. `decay` is the share of the SVM's own regularisation that is kept. None stands for 0.1 with the slant target
-    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on.
+    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on, or up to 0.3
+    with several outputs, which share their points.
 
     In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
     without decay. In novelty detection, where rows have no labels, the target is always the full model.

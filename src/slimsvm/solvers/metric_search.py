@@ -116,7 +116,7 @@ class MetricSearch(PointSearch):
         learning: Learning,
         kind: str,
     ) -> None:
-        super().__init__(task, objective, unit, schedule, deadline)
+        super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
         self.learning, self.kind, self.clamped = learning, kind, False
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
         self.units = Units(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ class Schedule:
     target_margin : float
         Standard errors of the validation error by which "slant" must beat "label". The full model was trained on the
         validation rows, so slant's score is optimistic.
-    least_decay, full_decay_at : float, int
+    least_decay, full_decay_at, several_decay : float, int, float
         With labels, decay grows from `least_decay` to 1 at `full_decay_at` points; few points regularise by themselves.
+        With several outputs, which share their points, it grows to `several_decay`.
         The slant target keeps `least_decay` at every size, and has no decay where targets are real: the full model's
         outputs are smooth already.
     several_starts_up_to : int
@@ -85,6 +87,7 @@ class Schedule:
     target_margin: float = 2.0
     least_decay: float = 0.1
     full_decay_at: int = 64
+    several_decay: float = 0.3
     several_starts_up_to: int = 16
     towards_mean: tuple[float, ...] = (0.5, 0.25)
     trial_steps: int = 30
@@ -118,6 +121,10 @@ class Schedule:
             for number in value if isinstance(value, tuple) else (value,):
                 check_at_least_zero(setting.name, number)
 
+    def in_all_features(self) -> Schedule:
+        """Return the same for points that move in all features, whatever their number."""
+        return replace(self, wide=sys.maxsize, several_features=sys.maxsize)
+
     def memory_for(self, numbers: int) -> int:
         """Return the past steps that L-BFGS may hold in a search for so many numbers."""
         return int(np.clip(self.memory_values // numbers, 10, self.memory))
@@ -140,13 +147,14 @@ class Objective:
         """Its settings in words."""
         return f"target={self.target}"
 
-    def decay_at(self, size: int, schedule: Schedule, real: bool) -> float:
+    def decay_at(self, size: int, schedule: Schedule, outputs: int, real: bool) -> float:
         """Return the share of the SVM's own regularisation for a model of that size; `real` for real targets."""
         if self.decay is not None:
             return self.decay
         if self.target == "slant":
             return 0.0 if real else schedule.least_decay
-        return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, 1.0))
+        full = 1.0 if outputs == 1 else schedule.several_decay
+        return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, full))
 
 
 def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
@@ -291,7 +299,8 @@ class PointSearch:
 
     def _set_decay(self, size: int) -> None:
         """Set the decay for this size."""
-        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule, self.task.goal.real)
+        goal = self.task.goal
+        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule, goal.outputs, goal.real)
         self.subsample_loss.decay = self.loss.decay * self._weight_share(self.subsample)
 
     def _weight_share(self, rows: Array) -> float:
