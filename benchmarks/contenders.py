@@ -43,6 +43,8 @@ Array = np.ndarray
 PRECISIONS = ("int8", "int16", "float32")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
 RANGE_ROWS, BEYOND = 4096, 0.001
+#: rows at most on which slim chooses the size of a model
+VALIDATION_ROWS = 4096
 #: gcc for x86 aligns tables to 32 bytes unless told otherwise; microcontrollers do not
 COMPACT = ("-malign-data=abi",) if machine() in ("x86_64", "AMD64") else ()
 
@@ -168,8 +170,8 @@ class SlimContender(Contender):
         """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
         return {
             "metric": self.metrics,
-            "gamma": (1.0, 0.25, 4.0),
-            "C": (10.0, 1.0, 100.0),
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 1.0, 100.0, 0.1),
             "points": (1.0, 0.25),
             "precision": PRECISIONS,
         }
@@ -185,7 +187,8 @@ class SlimContender(Contender):
         rows = data.X if scaler is None else scaler.transform(data.X)
         gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
         kind = SlimSVR if data.real else SlimSVC
-        machine = kind(count, trainer=None, gamma=gamma, C=settings["C"], reducer=reducer, random_state=0)
+        given = {"gamma": gamma, "C": settings["C"], "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
+        machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be
             machine.fit(rows, data.y)
@@ -200,7 +203,7 @@ class NystroemContender(Contender):
 
     def choices(self) -> dict[str, Sequence[Any]]:
         """Return widths of the kernel, costs of errors and precisions; 8 bits are few for large coefficients."""
-        return {"gamma": (1.0, 0.25, 4.0), "C": (10.0, 1.0, 100.0), "precision": ("int16", "float32", "int8")}
+        return {"gamma": (1.0, 4.0, 0.25, 16.0), "C": (10.0, 1.0, 100.0, 0.1), "precision": ("int16", "float32", "int8")}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return a kernel machine."""

@@ -20,11 +20,22 @@ if TYPE_CHECKING:
 
 #: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
 #: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
-FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
+FIRST_SECONDS, MOST_ON_THE_WAY = 0.1, 0.15
+#: the share of the time then left for the fixed model that the largest one begins from. More: a better beginning
+START_SECONDS = 0.35
+#: passes over the rows that the time must allow for that: where it is short, mini-batches need all of it
+ENOUGH_PASSES = 100
+#: rows on which models of the fixed metric are found, since they are beginnings only
+START_ROWS = 1 << 15
 
 
 class MetricRun:
-    """A model grows with its metric. The smallest sizes begin with the fixed metric, which tries several initial points."""
+    """A model grows with its metric.
+
+    The smallest sizes begin with the fixed metric, which tries several initial points. So does the last one where the fixed
+    model of that size has the lower loss: its coefficients are the best ones at every step, and mini-batches are slow to
+    find these.
+    """
 
     def __init__(
         self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline, kind: str
@@ -34,7 +45,8 @@ class MetricRun:
         compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(schedule.compare_at, sizes[-1]) if compares else 0  # 0: the target is known
         largest = max(schedule.several_starts_up_to, self.compare_at)
-        self.fixed = slim._search(task, largest, objectives[0], deadline.share(FIRST_SECONDS))
+        some = task.part(task.sample(START_ROWS))
+        self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
@@ -66,6 +78,8 @@ class MetricRun:
             self.inside = Saved(None)
         else:
             self._grow_fixed(size)
+            if last and size > self.slim.schedule.several_starts_up_to and self.search.passes_left(size) >= ENOUGH_PASSES:
+                self._begin_last()
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
             self.search.learn(size, last=last, share=size / self.sizes[-1])
         self.made.append((self.search.model, self.search.name))
@@ -83,6 +97,14 @@ class MetricRun:
             self.search = with_objective(self.search, self.fixed.objective)
         if size <= schedule.several_starts_up_to:
             self.search.adopt(self.fixed.model)
+
+    def _begin_last(self) -> None:
+        """Let the last size begin from the fixed model, grown as far as there is time, where that has the lower loss."""
+        self.fixed.deadline = self.deadline.share(START_SECONDS)
+        for size in self.sizes:
+            if size > self.fixed.model.size and not self.fixed.deadline.over:
+                self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+        self.search.adopt_if_better(self.fixed.model)
 
     def _keeper_of_last(self) -> PartKeeper:
         """Return where the descent of the last size leaves its states: with what was before that size."""
