@@ -39,6 +39,8 @@ from slimsvm.ship.literals import float_literal, table
 from slimsvm.ship.source import artefact_of
 
 Array = np.ndarray
+#: shares of what fits into the bytes that contenders choose from: points, rounds of trees or hidden units
+SHARES = (1.0, 0.25)
 #: the precisions of tables that contenders choose from
 PRECISIONS = ("int8", "int16", "float32")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
@@ -172,7 +174,7 @@ class SlimContender(Contender):
             "metric": self.metrics,
             "gamma": (1.0, 4.0, 0.25, 16.0),
             "C": (10.0, 1.0, 100.0, 0.1),
-            "points": (1.0, 0.25),
+            "share": SHARES,
             "precision": PRECISIONS,
         }
 
@@ -181,7 +183,7 @@ class SlimContender(Contender):
         metric, precision = settings["metric"], settings["precision"]
         learned = Slim(metric=metric).learned(RBF(1.0))
         fitting = points_within(data, size, precision, widths="widths" in learned, factors="factors" in learned)
-        count = min(max(int(settings["points"] * fitting), 1), len(data.X) - 1)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X) - 1)
         reducer = Slim(metric=metric, time_limit=seconds)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
@@ -202,13 +204,19 @@ class NystroemContender(Contender):
     """Random training rows as points, with the coefficients of a linear model on Nystroem's features."""
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return widths of the kernel, costs of errors and precisions; 8 bits are few for large coefficients."""
-        return {"gamma": (1.0, 4.0, 0.25, 16.0), "C": (10.0, 1.0, 100.0, 0.1), "precision": ("int16", "float32", "int8")}
+        """Return widths of the kernel, costs of errors, shares and precisions; 8 bits are few for large coefficients."""
+        return {
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 1.0, 100.0, 0.1),
+            "share": SHARES,
+            "precision": ("int16", "float32", "int8"),
+        }
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return a kernel machine."""
         precision = settings["precision"]
-        count = min(points_within(data, size, precision, widths=False, factors=False), len(data.X))
+        fitting = points_within(data, size, precision, widths=False, factors=False)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X))
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
@@ -329,8 +337,8 @@ class TreeContender(Contender):
     """Boosted trees: as many rounds as fit into the bytes."""
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return sizes of the trees, lengths of the steps, and rows of a leaf."""
-        return {"leaves": (8, 4, 16, 3, 31, 6, 2), "rate": (0.3, 0.1, 0.6, 1.0), "least": (20, 5)}
+        """Return sizes of the trees, lengths of the steps, rows of a leaf, and shares of the rounds that fit."""
+        return {"leaves": (8, 4, 16, 3, 31, 6, 2), "rate": (0.3, 0.1, 0.6, 1.0), "least": (20, 5), "share": SHARES}
 
     def rounds(self, data: Data, size: int, leaves: int) -> int:
         """Return how many rounds of full trees are within the bytes."""
@@ -342,7 +350,7 @@ class TreeContender(Contender):
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return the trees."""
-        rounds = min(self.rounds(data, size, settings["leaves"]), 2000)
+        rounds = min(max(int(settings["share"] * self.rounds(data, size, settings["leaves"])), 1), 2000)
         trees, base, predict = self.grown(data, rounds, settings)
         facts = {"nodes": sum(len(tree.nodes) for tree in trees), "rounds": rounds}
         return Shipped(trees_in_c(data, trees, base), predict, facts)
@@ -506,29 +514,45 @@ def _weights(W: Array, precision: str) -> tuple[Array, float]:
     return np.rint(W / step).astype(np.int8), step
 
 
+@cache
+def _network_bytes(features: int, outputs: int, units: int, precision: str, scaled: bool, real: bool) -> int:
+    """Return the bytes of a network's C, by one of random weights: compilers would leave out tables of equal numbers."""
+    draw = np.random.default_rng(0).normal
+    ends = (draw(size=features), draw(size=features)) if scaled else (None, None)
+    network = Network(
+        draw(size=(units, features)), draw(size=units), draw(size=(outputs, units)), draw(size=outputs), *ends
+    )
+    y = np.zeros(1) if real else np.array([outputs - 1 if outputs > 1 else 1])
+    return c_bytes(network.in_c(Data("", np.zeros((1, 1)), y, np.zeros((1, 1)), y), precision))
+
+
 @dataclass(frozen=True)
 class NetworkContender(Contender):
     """scikit-learn's MLP with one hidden layer, trained by Adam until the validation loss no longer falls."""
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return lengths of steps, penalties and precisions."""
-        return {"rate": (3e-3, 1e-3, 1e-2), "alpha": (1e-4, 1e-2), "precision": ("int8", "float32")}
+        """Return lengths of steps, penalties, shares of the units that fit, and precisions."""
+        return {
+            "rate": (3e-3, 1e-3, 1e-2),
+            "alpha": (1e-4, 1e-2),
+            "share": SHARES,
+            "precision": ("int8", "float32"),
+        }
 
     def units(self, data: Data, size: int, precision: str) -> int:
         """Return how many hidden units fit."""
         d, q = data.X.shape[1], data.outputs
-        draw = np.random.default_rng(0).normal  # compilers would leave out tables of equal numbers
-        ends = (None, None) if data.scaler is None else (draw(size=d), draw(size=d))
-        small = Network(draw(size=(8, d)), draw(size=8), draw(size=(q, 8)), draw(size=q), *ends)
         one = (d + q) * (1 if precision == "int8" else 4) + 4
-        left = size - (c_bytes(small.in_c(data, precision)) - 8 * one)
-        if left < one:
-            raise TooFewBytesError(f"one hidden unit takes {one} bytes of {precision} tables, and {left} are left")
-        return int(left // one)
+        count = 8 + (size - _network_bytes(d, q, 8, precision, data.scaler is not None, data.real)) // one
+        while count > 0 and _network_bytes(d, q, count, precision, data.scaler is not None, data.real) > size:
+            count -= 1  # compilers round the length of some tables up
+        if count < 1:
+            raise TooFewBytesError(f"one hidden unit takes {one} bytes of {precision} tables besides the code, of {size}")
+        return int(count)
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the network."""
-        units = self.units(data, size, settings["precision"])
+        units = max(int(settings["share"] * self.units(data, size, settings["precision"])), 1)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         middle, spread = (float(data.y.mean()), float(data.y.std())) if data.real else (0.0, 1.0)

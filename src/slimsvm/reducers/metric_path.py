@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 #: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
 #: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
-FIRST_SECONDS, MOST_ON_THE_WAY = 0.1, 0.15
-#: the share of the time then left for the fixed model that the largest one begins from. More: a better beginning
-START_SECONDS = 0.35
+FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
+#: the same share where the largest model begins from a fixed one, and the share of the time then left for that one.
+#: More: a better beginning
+LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 #: passes over the rows that the time must allow for that: where it is short, mini-batches need all of it
 ENOUGH_PASSES = 100
 #: rows on which models of the fixed metric are found, since they are beginnings only
@@ -48,6 +49,8 @@ class MetricRun:
         some = task.part(task.sample(START_ROWS))
         self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
+        large = sizes[-1] > schedule.several_starts_up_to
+        self.begins_fixed = large and self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
         self.tried = 0  # sizes that were made or left out
@@ -69,7 +72,7 @@ class MetricRun:
 
     def grow(self) -> tuple[Expansion, str]:
         """Return the model of the next size; some sizes are left out where the time is short."""
-        late = self.deadline.used > MOST_ON_THE_WAY
+        late = self.deadline.used > (LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY)
         self.tried = len(self.sizes) if late else self.tried + 1
         size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
         if self.inside.state:
@@ -78,7 +81,7 @@ class MetricRun:
             self.inside = Saved(None)
         else:
             self._grow_fixed(size)
-            if last and size > self.slim.schedule.several_starts_up_to and self.search.passes_left(size) >= ENOUGH_PASSES:
+            if last and self.begins_fixed:
                 self._begin_last()
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
             self.search.learn(size, last=last, share=size / self.sizes[-1])

@@ -29,8 +29,8 @@ WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
 FEWEST_STEPS = 20
 #: points up to which L-BFGS has whitened coefficients; with more, the curvature of all of them takes too long
 MOST_WHITENED = 1024
-#: L-BFGS ends where so many steps together gain less than `Schedule.least_gain` of the loss. More: a later end
-WINDOW = 20
+#: L-BFGS ends where so many steps together gain less than this share of the loss. More steps, or less gain: a later end
+WINDOW, LEAST_GAIN = 20, 1e-4
 #: the state of a descent that has not begun
 NOTHING = Saved(None)
 
@@ -321,7 +321,7 @@ class MetricSearch(PointSearch):
             ftol=0.0,
             gtol=0.0,
             window=WINDOW,
-            least_gain=self.schedule.least_gain,
+            least_gain=LEAST_GAIN,
         )
         if not effort.steps:
             return
