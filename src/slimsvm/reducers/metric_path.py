@@ -25,7 +25,7 @@ FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 #: More: a better beginning
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 #: passes over the rows that the time must allow for that: where it is short, mini-batches need all of it
-ENOUGH_PASSES = 100
+ENOUGH_PASSES = 300
 #: rows on which models of the fixed metric are found, since they are beginnings only
 START_ROWS = 1 << 15
 
