@@ -28,7 +28,7 @@ class Round:
     training: float  # the share of the seconds for a single training
 
 
-FIRST, SECOND = Round(0.25, 0.3, 0.03), Round(1.0, 0.5, 0.08)
+FIRST, SECOND = Round(0.25, 0.36, 0.04), Round(1.0, 0.55, 0.08)
 #: settings that the second round compares
 FINALISTS = 3
 

@@ -72,7 +72,8 @@ class MetricRun:
 
     def grow(self) -> tuple[Expansion, str]:
         """Return the model of the next size; some sizes are left out where the time is short."""
-        late = self.deadline.used > (LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY)
+        most = LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY
+        late = self.tried > 0 and self.deadline.used > most
         self.tried = len(self.sizes) if late else self.tried + 1
         size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
         if self.inside.state:
