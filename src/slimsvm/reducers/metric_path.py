@@ -24,10 +24,10 @@ FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 #: the same share where the largest model begins from a fixed one, and the share of the time then left for that one.
 #: More: a better beginning
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
-#: passes over the rows that the time must allow for that: where it is short, mini-batches need all of it
-ENOUGH_PASSES = 300
 #: rows on which models of the fixed metric are found, since they are beginnings only
 START_ROWS = 1 << 15
+#: passes over more rows than those that the time must allow for that: where it is short, mini-batches need all of it
+ENOUGH_PASSES = 300
 
 
 class MetricRun:
@@ -49,8 +49,9 @@ class MetricRun:
         some = task.part(task.sample(START_ROWS))
         self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
-        large = sizes[-1] > schedule.several_starts_up_to
-        self.begins_fixed = large and self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES  # whether the last size does
+        large, few_rows = sizes[-1] > schedule.several_starts_up_to, task.rows.n <= START_ROWS
+        enough_time = few_rows or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
+        self.begins_fixed = large and enough_time  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
         self.tried = 0  # sizes that were made or left out
