@@ -1,7 +1,7 @@
 """Small models of several kinds as C: slim, boosted trees, a neural network, and Nystroem features with a linear model.
 
-Each contender makes a model whose C, compiled for size, is within a number of bytes. `settings` are what it may be tuned
-by, the first ones first; `fit` gives the C source and the same function in Python.
+Each contender makes a model whose C, compiled for size, is within a number of bytes. `choices` are what it may be tuned by;
+`fit` gives the C source and the same function in Python.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
 from platform import machine
 from time import perf_counter
 from typing import Any
@@ -33,17 +32,21 @@ from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
-from slimsvm.reducers.slim import Slim
+from slimsvm.reducers.slim import METRICS, Slim
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.literals import float_literal, table
 from slimsvm.ship.source import artefact_of
 
 Array = np.ndarray
+#: shares of what fits into the bytes that contenders choose from: points, rounds of trees or hidden units
+SHARES = (1.0, 0.25)
 #: the precisions of tables that contenders choose from
 PRECISIONS = ("int8", "int16", "float32")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
 RANGE_ROWS, BEYOND = 4096, 0.001
+#: rows at most on which slim chooses the size of a model
+VALIDATION_ROWS = 4096
 #: gcc for x86 aligns tables to 32 bytes unless told otherwise; microcontrollers do not
 COMPACT = ("-malign-data=abi",) if machine() in ("x86_64", "AMD64") else ()
 
@@ -90,23 +93,13 @@ class Contender:
 
     name: str
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Return the settings to try, in order."""
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return the values of each setting, the usual one first; settings that matter most come first."""
         raise NotImplementedError
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return a model of at most so many bytes, found in about so many seconds."""
         raise NotImplementedError
-
-
-def grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return all combinations: the first values, then those that differ in one, then the others in random order."""
-    every = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
-    changes = [sum(each[name] != every[0][name] for name in values) for each in every]
-    order = np.lexsort((np.random.default_rng(0).permutation(len(every)), np.minimum(changes, 2)))
-    single = [place for place in range(len(every)) if changes[place] == 1]
-    by_name = sorted(single, key=lambda place: [every[place][name] != every[0][name] for name in reversed(values)])
-    return [every[place] for place in [0, *by_name, *(place for place in order if changes[place] > 1)]]
 
 
 def c_bytes(source: bytes) -> int:
@@ -171,47 +164,59 @@ def _range_rows(data: Data) -> Array:
 
 @dataclass(frozen=True)
 class SlimContender(Contender):
-    """slim from the labels alone, with one of its metrics."""
+    """slim from the labels alone, with one of its metrics or several to choose from."""
 
-    metric: str = "fixed"
+    metrics: tuple[str, ...] = ("fixed",)
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Return precisions, widths of the kernel and costs of errors."""
-        return grid(precision=PRECISIONS, gamma=(1.0, 0.25, 4.0), C=(10.0, 1.0, 100.0))
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
+        return {
+            "metric": self.metrics,
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 1.0, 100.0, 0.1),
+            "share": SHARES,
+            "precision": PRECISIONS,
+        }
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
-        """Return the best of the path to as many points as fit."""
-        learns = {"widths": {"widths"}, "scales": {"factors"}, "fixed": set()}.get(self.metric, {"widths", "factors"})
-        parts = {"widths": "widths" in learns, "factors": "factors" in learns}
-        precision = settings["precision"]
-        count = min(points_within(data, size, precision, **parts), len(data.X) - 1)
-        learned: dict[str, Any] = {} if self.metric == "fixed" else {"metric": self.metric}
-        reducer = Slim(time_limit=seconds, **learned)
+        """Return the best of the path to as many points as fit, or to a share of them."""
+        metric, precision = settings["metric"], settings["precision"]
+        learned = Slim(metric=metric).learned(RBF(1.0))
+        fitting = points_within(data, size, precision, widths="widths" in learned, factors="factors" in learned)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X) - 1)
+        reducer = Slim(metric=metric, time_limit=seconds)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
         kind = SlimSVR if data.real else SlimSVC
-        machine = kind(count, trainer=None, gamma=gamma, C=settings["C"], reducer=reducer, random_state=0)
+        given = {"gamma": gamma, "C": settings["C"], "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
+        machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be
             machine.fit(rows, data.y)
         model = _in_pipeline(scaler, machine)
         source = _c_of(model, precision, _range_rows(data))
-        return Shipped(source, model.predict, {"points": machine.model_.size, "metric": self.metric})
+        return Shipped(source, model.predict, {"points": machine.model_.size, "fitting": fitting})
 
 
 @dataclass(frozen=True)
 class NystroemContender(Contender):
     """Random training rows as points, with the coefficients of a linear model on Nystroem's features."""
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Return precisions, widths of the kernel and costs of errors; 8 bits are few for large coefficients."""
-        return grid(precision=("int16", "float32", "int8"), gamma=(1.0, 0.25, 4.0), C=(10.0, 1.0, 100.0))
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return widths of the kernel, costs of errors, shares and precisions; 8 bits are few for large coefficients."""
+        return {
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 1.0, 100.0, 0.1),
+            "share": SHARES,
+            "precision": ("int16", "float32", "int8"),
+        }
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return a kernel machine."""
         precision = settings["precision"]
-        count = min(points_within(data, size, precision, widths=False, factors=False), len(data.X))
+        fitting = points_within(data, size, precision, widths=False, factors=False)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X))
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
@@ -331,9 +336,9 @@ def _tree_code(outputs: int, real: bool) -> int:
 class TreeContender(Contender):
     """Boosted trees: as many rounds as fit into the bytes."""
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Return sizes of the trees and lengths of the steps."""
-        return grid(leaves=(8, 4, 16, 3, 31, 6, 2), rate=(0.3, 0.1, 0.6, 1.0), least=(20, 5))
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return sizes of the trees, lengths of the steps, rows of a leaf, and shares of the rounds that fit."""
+        return {"leaves": (8, 4, 16, 3, 31, 6, 2), "rate": (0.3, 0.1, 0.6, 1.0), "least": (20, 5), "share": SHARES}
 
     def rounds(self, data: Data, size: int, leaves: int) -> int:
         """Return how many rounds of full trees are within the bytes."""
@@ -345,7 +350,7 @@ class TreeContender(Contender):
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
         """Return the trees."""
-        rounds = min(self.rounds(data, size, settings["leaves"]), 2000)
+        rounds = min(max(int(settings["share"] * self.rounds(data, size, settings["leaves"])), 1), 2000)
         trees, base, predict = self.grown(data, rounds, settings)
         facts = {"nodes": sum(len(tree.nodes) for tree in trees), "rounds": rounds}
         return Shipped(trees_in_c(data, trees, base), predict, facts)
@@ -509,29 +514,45 @@ def _weights(W: Array, precision: str) -> tuple[Array, float]:
     return np.rint(W / step).astype(np.int8), step
 
 
+@cache
+def _network_bytes(features: int, outputs: int, units: int, precision: str, scaled: bool, real: bool) -> int:
+    """Return the bytes of a network's C, by one of random weights: compilers would leave out tables of equal numbers."""
+    draw = np.random.default_rng(0).normal
+    ends = (draw(size=features), draw(size=features)) if scaled else (None, None)
+    network = Network(
+        draw(size=(units, features)), draw(size=units), draw(size=(outputs, units)), draw(size=outputs), *ends
+    )
+    y = np.zeros(1) if real else np.array([outputs - 1 if outputs > 1 else 1])
+    return c_bytes(network.in_c(Data("", np.zeros((1, 1)), y, np.zeros((1, 1)), y), precision))
+
+
 @dataclass(frozen=True)
 class NetworkContender(Contender):
     """scikit-learn's MLP with one hidden layer, trained by Adam until the validation loss no longer falls."""
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Return precisions, lengths of steps and penalties."""
-        return grid(precision=("int8", "float32"), rate=(3e-3, 1e-3, 1e-2), alpha=(1e-4, 1e-2))
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return lengths of steps, penalties, shares of the units that fit, and precisions."""
+        return {
+            "rate": (3e-3, 1e-3, 1e-2),
+            "alpha": (1e-4, 1e-2),
+            "share": SHARES,
+            "precision": ("int8", "float32"),
+        }
 
     def units(self, data: Data, size: int, precision: str) -> int:
         """Return how many hidden units fit."""
         d, q = data.X.shape[1], data.outputs
-        draw = np.random.default_rng(0).normal  # compilers would leave out tables of equal numbers
-        ends = (None, None) if data.scaler is None else (draw(size=d), draw(size=d))
-        small = Network(draw(size=(8, d)), draw(size=8), draw(size=(q, 8)), draw(size=q), *ends)
         one = (d + q) * (1 if precision == "int8" else 4) + 4
-        left = size - (c_bytes(small.in_c(data, precision)) - 8 * one)
-        if left < one:
-            raise TooFewBytesError(f"one hidden unit takes {one} bytes of {precision} tables, and {left} are left")
-        return int(left // one)
+        count = 8 + (size - _network_bytes(d, q, 8, precision, data.scaler is not None, data.real)) // one
+        while count > 0 and _network_bytes(d, q, count, precision, data.scaler is not None, data.real) > size:
+            count -= 1  # compilers round the length of some tables up
+        if count < 1:
+            raise TooFewBytesError(f"one hidden unit takes {one} bytes of {precision} tables besides the code, of {size}")
+        return int(count)
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the network."""
-        units = self.units(data, size, settings["precision"])
+        units = max(int(settings["share"] * self.units(data, size, settings["precision"])), 1)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         middle, spread = (float(data.y.mean()), float(data.y.std())) if data.real else (0.0, 1.0)
@@ -574,12 +595,11 @@ def _train(model: Any, X: Array, y: Array, seconds: float, classes: Any) -> None
         model.coefs_, model.intercepts_ = kept
 
 
-#: metrics that slim has here
-METRICS = ("fixed", "scales", "widths", "both", "auto") if "metric" in Slim.__dataclass_fields__ else ("fixed",)
 CONTENDERS: dict[str, Contender] = {
     each.name: each
     for each in (
-        *(SlimContender(f"slim-{metric}", metric) for metric in METRICS),
+        SlimContender("slim", ("both", "fixed", "widths")),
+        *(SlimContender(f"slim-{metric}", (metric,)) for metric in METRICS),
         HistGradientBoosting("hist-gradient-boosting"),
         LightGBM("lightgbm"),
         NetworkContender("mlp"),

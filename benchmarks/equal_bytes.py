@@ -1,8 +1,8 @@
 """Measure models of equal bytes: slim with each metric, boosted trees, a neural network and Nystroem features.
 
 python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
-python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim-fixed,lightgbm --seconds 20
-python -m benchmarks.equal_bytes --workers 6 --seconds 20                                six models at a time, a core each
+python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim,lightgbm --seconds 20
+python -m benchmarks.equal_bytes --workers 6 --seconds 60                                six models at a time, a core each
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
@@ -10,11 +10,12 @@ Bytes are those of code and constants of the exported C, compiled by gcc for siz
 between tables and without the C library (expf). Trees are a table of 8 bytes a node and the loop that walks it, less than
 the usual 12 bytes a node.
 
-All contenders are tuned by one rule: train with one setting after the other on four fifths of the training rows, compare
-the errors of the compiled C on the others, and stop when so much time is over that the best setting just has time to be
-trained again on all of them. Every one of them has the same `--seconds`, and a single training at most a quarter of them,
-as far as it can be stopped. Errors, and microseconds a row, are those of the compiled C on the test rows. Errors are
-percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
+All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
+at a time on a few rows, the best three are trained on four fifths of the training rows, and the best of these is trained
+again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on the other
+fifth. `slim` has its metric among its settings; `slim-both` and its like have one metric each. Errors, and microseconds a
+row, are those of the compiled C on the test rows. Errors are percents of wrong labels, or the root of the mean squared
+error in percent of the targets' standard deviation.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from benchmarks.equal_bytes_shown import figure, markdown, read_rows
 from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
 from benchmarks.timing import line
+from benchmarks.tuning_rule import Budget, tune
 from slimsvm.rows.threads import thread_count
 
 #: kilobytes
@@ -66,8 +68,8 @@ VALUES = {"abalone": True, "cal_housing": True}
 DIVISORS = {"mnist": 255.0}
 #: the share of the training rows that settings are compared on
 VALIDATION = 0.2
-#: the share of the seconds that a single training may take
-SHARE = 0.25
+#: rows at least on which settings are tried first
+FEW_ROWS = 4096
 #: times that rows are predicted to measure the time of one
 REPEATS = 20_000
 
@@ -141,32 +143,30 @@ def error_of(data: Data, y: Array, found: Array) -> tuple[float, float]:
     return unit * root, unit * float(squares.std() / np.sqrt(y.size) / (2 * root))
 
 
-def tuned(contender: Contender, data: Data, size: int, seconds: float) -> tuple[dict[str, Any], int]:
+def tuned(contender: Contender, data: Data, size: int, budget: Budget) -> tuple[dict[str, Any], int]:
     """Return the setting with the lowest validation error, and how many were tried."""
     train, validation = train_test_split(
         np.arange(len(data.y)), test_size=VALIDATION, random_state=0, stratify=None if data.real else data.y
     )
-    part = replace(data, X=data.X[train], y=data.y[train])
-    start, tried, longest = perf_counter(), 0, 0.0
-    best: tuple[float, dict[str, Any]] | None = None
-    reason = ""
-    for settings in contender.settings():
-        # the last training, on more rows, is still to come
-        if best is not None and perf_counter() - start + 1.5 * longest > seconds - 1.25 * longest:
-            break
-        began = perf_counter()
+    reasons: list[str] = []
+
+    def error(settings: dict[str, Any], share: float, seconds: float) -> float:
+        some = train[: max(int(share * train.size), min(FEW_ROWS, train.size))]
         try:
-            shipped = contender.fit(part, size, settings, SHARE * seconds)
+            shipped = contender.fit(_part(data, some), size, settings, seconds)
         except TooFewBytesError as failure:
-            reason = str(failure)
-            continue
-        error, _ = error_of(data, data.y[validation], run(data, shipped, data.X[validation]).found)
-        tried, longest = tried + 1, max(longest, perf_counter() - began)
-        if best is None or error < best[0]:
-            best = error, settings
+            reasons.append(str(failure))
+            return np.inf
+        return error_of(data, data.y[validation], run(data, shipped, data.X[validation]).found)[0]
+
+    best, tried = tune(contender.choices(), error, budget)
     if best is None:
-        raise TooFewBytesError(reason)
-    return best[1], tried
+        raise TooFewBytesError(reasons[-1])
+    return best, tried
+
+
+def _part(data: Data, rows: Array) -> Data:
+    return replace(data, X=data.X[rows], y=data.y[rows])
 
 
 def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) -> dict[str, Any]:
@@ -178,13 +178,13 @@ def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) ->
         "kilobytes": kilobytes,
         "contender": contender.name,
     }
-    start = perf_counter()
+    start, budget = perf_counter(), Budget(seconds)
     try:
-        settings, tried = tuned(contender, data, size, seconds)
+        settings, tried = tuned(contender, data, size, budget)
     except TooFewBytesError as failure:
         return row | {"skipped": str(failure)}
     began = perf_counter()
-    shipped = contender.fit(data, size, settings, SHARE * seconds)
+    shipped = contender.fit(data, size, settings, budget.left)
     end = perf_counter()
     outcome = run(data, shipped, data.X_test, REPEATS)
     error, deviation = error_of(data, data.y_test, outcome.found)

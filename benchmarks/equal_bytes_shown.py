@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-#: points below which a kernel machine of a data set and size is not compared
+#: a data set and size into which fewer points fit is not compared
 FEW_POINTS = 8
 
 
@@ -61,7 +61,7 @@ def _verdicts(kept: Sequence[tuple[str, int, dict[str, Row]]]) -> list[str]:
             close, compared = 0, 0
             for _, each, found in kept:
                 ours = found.get(name, {})
-                if each != size or "error" not in ours or ours.get("points", FEW_POINTS) < FEW_POINTS:
+                if each != size or "error" not in ours or ours.get("fitting", FEW_POINTS) < FEW_POINTS:
                     continue
                 rivals = [row["error"] for other, row in found.items() if "error" in row and not other.startswith("slim")]
                 if rivals:

@@ -21,7 +21,7 @@ def test_the_lowest_error_is_bold_and_close_ones_are_counted(tmp_path):
     rows = [row("slim-fixed", 10.4), row("lightgbm", 10.0), row("mlp", 12.0), row("mlp", 1.0, data="a8a")]
     text = write_page(rows, tmp_path).read_text()
     assert "| magic | 10.40 ± 0.50, 1.5 µs | **10.00** ± 0.50, 1.5 µs | 12.00 ± 0.50, 1.5 µs |" in text
-    assert "| slim | 1 of 1 |" in text
+    assert "| slim, metric fixed | 1 of 1 |" in text
     assert "| small network | 1 of 2 |" in text
     assert "| a8a | – | – | **1.00**" in text
 

@@ -163,6 +163,18 @@ def test_auto_stays_fixed_where_rows_drift():
     assert {step.settings for step in auto.path_} == {"target=label"}
 
 
+def test_auto_with_a_time_limit_decides_first_and_makes_the_models_that_won():
+    settings = {"trainer": None, "random_state": 0}
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 10))
+    auto = Slim(metric="auto", time_limit=4.0, learning=replace(QUICK, passes=100, steps=50))
+    small = SlimSVC(8, gamma=0.1, reducer=auto, **settings).fit(X, np.sin(2 * X[:, 0]) + X[:, 1] > 0)
+    assert {step.settings for step in small.path_} == {"target=label, metric=both"}
+    X, y = drifting()
+    small = SlimSVC(24, gamma=1.0, C=10.0, reducer=auto, **settings).fit(X, y)
+    assert {step.settings for step in small.path_} == {"target=label"}
+
+
 def test_auto_with_a_kernel_without_width_learns_scales(noisy_moons):
     X, y = noisy_moons
     small = SlimSVC(2, trainer=None, kernel="poly", gamma=0.1, reducer=quick("auto"), random_state=0).fit(X, y)
@@ -193,6 +205,19 @@ def test_a_short_time_limit_leaves_out_sizes_on_the_way_and_reaches_the_last():
     small = SlimSVC(100, trainer=None, reducer=reducer, random_state=0).fit(X, y)
     assert small.path_.sizes[-1] == 100
     assert len(small.path_) < 8
+
+
+def test_the_last_size_begins_from_the_fixed_model_where_that_is_ahead():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = np.argmax(X**2, axis=1)
+    nothing = Learning(passes=0, steps=0, way_batches=0, way_steps=0)  # a model ends where it begins
+    begun, fixed = (
+        SlimSVC(40, trainer=None, C=10.0, reducer=reducer, random_state=0).fit(X, y)
+        for reducer in (Slim(metric="both", learning=nothing), Slim())
+    )
+    assert begun.path_.sizes[-1] == 40
+    assert begun.path_[-1].error < fixed.path_[-1].error + 0.05
 
 
 def test_a_model_with_a_metric_is_followed(noisy_moons):

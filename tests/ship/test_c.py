@@ -249,6 +249,18 @@ def test_rounding_in_turn_corrects_each_error_by_the_coefficients_to_come():
     assert (better * (H @ better)).sum() < (plain * (H @ plain)).sum() / 10
 
 
+def test_coefficients_of_nearly_equal_points_are_rounded():
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    H = (Q * np.geomspace(1e10, 1e-4, 20)) @ Q.T
+    H, coef = (H + H.T) / 2, rng.normal(size=(20, 1))
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(np.linalg.inv(H))  # the plain formula
+    step = np.abs(coef).max() / 127
+    in_turn, one_by_one = (coef - step * q for q in (_rounded_in_turn(coef, H, 8, step), np.rint(coef / step)))
+    assert in_turn.T @ H @ in_turn < one_by_one.T @ H @ one_by_one
+
+
 def test_coefficients_get_sixteen_bits_where_these_are_cheap():
     artefact = artefact_of(model_of(layout="two"))
     wide = type(artefact)(**vars(artefact) | {"points": np.random.default_rng(0).normal(size=(9, 30)), "scaling": None})

@@ -245,3 +245,29 @@ def test_spread_is_the_standard_deviation_and_0_of_constants(form):
 def test_settings_that_make_no_sense(settings, message):
     with pytest.raises(ValueError, match=message):
         Learning(**settings)
+
+
+def test_a_model_is_adopted_only_where_its_loss_is_lower():
+    X, y = two_rings(300)
+    search = search_on(X, y)
+    search.learn(6, last=True)
+    before, model = search.parameters, search.model
+    search.adopt_if_better(replace(model, coef=np.zeros_like(model.coef), bias=model.bias))
+    assert search.parameters is before
+    fresh = search_on(X, y)
+    fresh.adopt_if_better(model)
+    np.testing.assert_allclose(fresh.model(X), model(X))
+
+
+def test_a_time_too_short_for_l_bfgs_goes_to_mini_batches():
+    X, y = two_rings(300)
+    search = search_on(X, y)
+    search.learn(4, last=False)
+    loss, effort = search._metric_loss(np.arange(300)), Effort(5, 0.05, 100, (0.5, 0.5))
+    assert search.passes_left(4) == np.inf
+    assert search._affordable(loss, effort) == effort
+    search.deadline = Deadline(1e3)
+    assert 0 < search.passes_left(4) < np.inf
+    assert search._affordable(loss, effort) == effort
+    search.deadline = Deadline(1e-9)
+    assert search._affordable(loss, effort) == Effort(5, 0.05, 0, (0.75, 0.0))

@@ -26,16 +26,18 @@ MOST_ROWS = 1 << 15
 def better_on_neighbours(
     task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None, deadline: Deadline
 ) -> bool:
-    """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows."""
+    """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows.
+
+    The time until the deadline is shared out evenly, so that both methods have the same.
+    """
     part = task.part(task.sample(MOST_ROWS))
-    for number, block in enumerate(blocks_of_neighbours(part.groups)):
-        held_out = without(part, block)
-        errors = [
-            _error(
-                replace(held_out, keeper=task.keeper.within(f"neighbours {number}, {name}")), method, size, model, deadline
-            )
-            for name, method in (("plain", plain), ("other", other))
-        ]
+    methods, blocks = (("plain", plain), ("other", other)), blocks_of_neighbours(part.groups)
+    for number, block in enumerate(blocks):
+        held_out, errors = without(part, block), list[float]()
+        for name, method in methods:
+            share = deadline.share(1 / (len(methods) * (len(blocks) - number) - len(errors)))
+            kept = replace(held_out, keeper=task.keeper.within(f"neighbours {number}, {name}"))
+            errors.append(_error(kept, method, size, model, share))
         if deadline.over or not errors[1] <= errors[0]:
             return False
     return True

@@ -21,10 +21,22 @@ if TYPE_CHECKING:
 #: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
 #: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
 FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
+#: the same share where the largest model begins from a fixed one, and the share of the time then left for that one.
+#: More: a better beginning
+LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
+#: rows on which models of the fixed metric are found, since they are beginnings only
+START_ROWS = 1 << 15
+#: passes over more rows than those that the time must allow for that: where it is short, mini-batches need all of it
+ENOUGH_PASSES = 300
 
 
 class MetricRun:
-    """A model grows with its metric. The smallest sizes begin with the fixed metric, which tries several initial points."""
+    """A model grows with its metric.
+
+    The smallest sizes begin with the fixed metric, which tries several initial points. So does the last one where the fixed
+    model of that size has the lower loss: its coefficients are the best ones at every step, and mini-batches are slow to
+    find these.
+    """
 
     def __init__(
         self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline, kind: str
@@ -34,8 +46,12 @@ class MetricRun:
         compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(schedule.compare_at, sizes[-1]) if compares else 0  # 0: the target is known
         largest = max(schedule.several_starts_up_to, self.compare_at)
-        self.fixed = slim._search(task, largest, objectives[0], deadline.share(FIRST_SECONDS))
+        some = task.part(task.sample(START_ROWS))
+        self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
+        large, few_rows = sizes[-1] > schedule.several_starts_up_to, task.rows.n <= START_ROWS
+        enough_time = few_rows or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
+        self.begins_fixed = large and enough_time  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
         self.tried = 0  # sizes that were made or left out
@@ -57,7 +73,8 @@ class MetricRun:
 
     def grow(self) -> tuple[Expansion, str]:
         """Return the model of the next size; some sizes are left out where the time is short."""
-        late = self.deadline.used > MOST_ON_THE_WAY
+        most = LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY
+        late = self.tried > 0 and self.deadline.used > most
         self.tried = len(self.sizes) if late else self.tried + 1
         size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
         if self.inside.state:
@@ -66,6 +83,8 @@ class MetricRun:
             self.inside = Saved(None)
         else:
             self._grow_fixed(size)
+            if last and self.begins_fixed:
+                self._begin_last()
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
             self.search.learn(size, last=last, share=size / self.sizes[-1])
         self.made.append((self.search.model, self.search.name))
@@ -83,6 +102,14 @@ class MetricRun:
             self.search = with_objective(self.search, self.fixed.objective)
         if size <= schedule.several_starts_up_to:
             self.search.adopt(self.fixed.model)
+
+    def _begin_last(self) -> None:
+        """Let the last size begin from the fixed model, grown as far as there is time, where that has the lower loss."""
+        self.fixed.deadline = self.deadline.share(START_SECONDS)
+        for size in self.sizes:
+            if size > self.fixed.model.size and not self.fixed.deadline.over:
+                self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+        self.search.adopt_if_better(self.fixed.model)
 
     def _keeper_of_last(self) -> PartKeeper:
         """Return where the descent of the last size leaves its states: with what was before that size."""

@@ -23,6 +23,8 @@ from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
 
+#: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
+DECISION = 0.25
 #: the first one is preferred
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and the choice between them
@@ -68,7 +70,8 @@ class Slim(Reducer):
     with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
     rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
     better on the validation rows and on blocks of neighbouring rows that were left out: a metric follows rows closely, and
-    where later rows differ from earlier ones that does harm.
+    where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a quarter of the
+    time, and the rest goes to the models that won.
 
     `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
     (`Learning`).
@@ -168,18 +171,28 @@ class Slim(Reducer):
     def _models_of_either(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> EndedModels:
-        """Yield models of the fixed metric, then learned ones unless these are worse on rows of other times."""
+        """Yield models of the fixed metric, then learned ones unless these are worse on rows of other times.
+
+        With a time limit that is decided first, and the models that won have the rest of the time.
+        """
         kind, largest, name = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, ""
+        limited = deadline.left is not None
+        if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
+            return (yield from self._learned_models(task, sizes, model, deadline, kind))
         for largest, name in self._fixed_models(task, sizes, model, deadline):
             yield largest, name
         size = 0 if largest is None else largest.size
-        if kind is None or size < sizes[-1] or deadline.over:
+        if kind is None or limited or size < sizes[-1]:
             return ended(size, sizes, deadline)
-        plain = replace(self, target=name.partition("=")[2], metric="fixed")
-        learned = replace(plain, metric=kind)
-        if better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline):
-            return (yield from learned._learned_models(task, sizes, model, deadline, kind))
+        decided = replace(self, target=name.partition("=")[2])
+        if decided._is_worth_learning(task, size, model, deadline, kind):
+            return (yield from decided._learned_models(task, sizes, model, deadline, kind))
         return ended(size, sizes, deadline)
+
+    def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
+        """Return whether learned models are no worse than fixed ones on blocks of neighbouring rows."""
+        plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
+        return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
 
     def _has_memory_for(self, size: int, features: int) -> bool:
         """Return whether points of that size may move together with a metric."""

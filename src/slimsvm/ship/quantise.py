@@ -143,7 +143,8 @@ def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
     This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
     left, integers = coef.copy(), np.zeros(coef.shape, f"i{bits // 8}")
-    U = np.linalg.cholesky(np.linalg.inv(H)).T
+    # U'U = H^-1 with U = R^-1 and H = R R', both upper: H^-1 itself may have lost its small eigenvalues to rounding
+    U = np.linalg.inv(np.linalg.cholesky(H[::-1, ::-1])[::-1, ::-1])
     for i in range(coef.shape[0]):
         integers[i] = _integers(left[i], bits, step)
         left[i:] -= np.outer(U[i, i:], (left[i] - step * integers[i]) / U[i, i])

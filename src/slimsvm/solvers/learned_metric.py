@@ -256,6 +256,12 @@ def metric_of(model: Parameters, learned: tuple[bool, bool]) -> Metric:
     return Metric(factors, widths)
 
 
+def at_points(model: Parameters, points: Array) -> Parameters:
+    """Return a model of other points without coefficients, with the factors of this one."""
+    empty = replace(model, points=points[:0], theta=model.theta[:1], log_widths=model.log_widths[:0])
+    return grown(empty, points)
+
+
 def grown(model: Parameters, points: Array) -> Parameters:
     """Return a model with more points, without coefficients, and of the mean width of those there are."""
     count, width = points.shape[0], float(model.log_widths.mean()) if model.log_widths.size else 0.0

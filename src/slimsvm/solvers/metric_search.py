@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,18 @@ from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
 from .adam import AdamSettings, Moments, adam
 from .descent import DescentSettings, descend
-from .learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
+from .learned_metric import KINDS, MetricLoss, Parameters, Units, at_points, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
 
 #: the share of the time left that a model on the way would get if it had the size asked for, and the least share of that.
 #: More: better models on the way, less time for the last one
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
+#: steps of L-BFGS below which it is left out. More: L-BFGS only where there is time for many steps
+FEWEST_STEPS = 20
 #: points up to which L-BFGS has whitened coefficients; with more, the curvature of all of them takes too long
 MOST_WHITENED = 1024
+#: L-BFGS ends where so many steps together gain less than this share of the loss. More steps, or less gain: a later end
+WINDOW, LEAST_GAIN = 20, 1e-4
 #: the state of a descent that has not begun
 NOTHING = Saved(None)
 
@@ -45,7 +50,7 @@ class Learning:
     rate : float
         The first rate of Adam, in standard deviations of each feature. It falls to 0 as half a cosine.
     steps : int
-        Steps of L-BFGS on all rows after the mini-batches.
+        Steps of L-BFGS on all rows after the mini-batches, at most.
     time_for_batches, time_for_steps : float
         With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
@@ -63,10 +68,10 @@ class Learning:
 
     passes: int = 100
     batches: int = 128
-    smallest_batch: int = 64
-    largest_batch: int = 8192
+    smallest_batch: int = 256
+    largest_batch: int = 1024
     rate: float = 0.05
-    steps: int = 100
+    steps: int = 500
     time_for_batches: float = 0.6
     time_for_steps: float = 0.6
     way_batches: int = 1000
@@ -164,6 +169,15 @@ class MetricSearch(PointSearch):
         logs = (np.clip(np.log(part), -limit, limit) for part in (model.factors, model.widths))
         self.parameters = Parameters(points, np.vstack([model.bias, model.coef]), *logs)
 
+    def adopt_if_better(self, model: Expansion) -> None:
+        """Go on from a model where its loss on a subsample is lower than that of the model so far."""
+        before, loss = self.parameters, self._metric_loss(self.subsample)
+        lowest = loss(np.zeros(loss.origin.size))[0]
+        self.adopt(model)
+        loss = self._metric_loss(self.subsample)
+        if loss(np.zeros(loss.origin.size))[0] > lowest:
+            self.parameters = before
+
     def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
         """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way.
 
@@ -218,24 +232,56 @@ class MetricSearch(PointSearch):
 
         `saved` is the state of a descent from the same start that goes on here.
         """
-        part, learning = self.task.part(rows), self.learning
-        total = max(float(self.task.weights.sum()), 1e-300)
-        decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
-        loss = MetricLoss(
-            part.rows,
-            self.demands[rows] if rows.size < self.task.rows.n else self.demands,
-            part.weights,
-            self.parameters,
-            self.units,
-            decay / total,
-            learning.pull / total,
-            learning.bound,
-        )
+        loss = self._metric_loss(rows)
+        effort = self._affordable(loss, effort)
         x = self._by_batches(loss, effort, saved)
         self.keeper.keep({"model": loss.start.state(), "batches_ended": x})
         seen = _Lowest(loss.cheapest_near(x), np.zeros(x.size))
         self._polish(loss, seen, x, effort)
         self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
+
+    def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
+        """Return the loss on some of the rows, from the model as it stands or from another."""
+        part, learning = self.task.part(rows), self.learning
+        total = max(float(self.task.weights.sum()), 1e-300)
+        decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
+        return MetricLoss(
+            part.rows,
+            self.demands[rows] if rows.size < self.task.rows.n else self.demands,
+            part.weights,
+            start or self.parameters,
+            self.units,
+            decay / total,
+            learning.pull / total,
+            learning.bound,
+        )
+
+    def passes_left(self, size: int) -> float:
+        """Return how many gradients on all rows the time left allows for a model of that size; infinity without a deadline.
+
+        The time of one is that on a subsample. A device answers before it has computed anything, so it is not asked: 0.
+        """
+        left = self.deadline.left
+        if left is None:
+            return np.inf
+        points = self.task.rows.inward(self.task.rows.take(self.subsample[:size]))
+        loss = self._metric_loss(self.subsample, at_points(self.parameters, points))
+        if loss.at_home is not loss:
+            return 0.0
+        begun = perf_counter()
+        loss(np.zeros(loss.origin.size))
+        seconds = (perf_counter() - begun) * (self.task.rows.n / self.subsample.size) * max(size / points.shape[0], 1.0)
+        return left / max(seconds, 1e-9)
+
+    def _affordable(self, loss: MetricLoss, effort: Effort) -> Effort:
+        """Return the effort, without L-BFGS where its time allows a few steps only: mini-batches then have that time."""
+        for_batches, for_steps = effort.shares
+        share = (1 - for_batches) * for_steps
+        if loss.at_home is not loss or not effort.steps:
+            return effort
+        if share * self.passes_left(loss.start.points.shape[0]) * self.task.rows.n > FEWEST_STEPS * loss.rows.n:
+            return effort
+        return replace(effort, steps=0, shares=(for_batches + share, 0.0))
 
     def _by_batches(self, loss: MetricLoss, effort: Effort, saved: Saved) -> Array:
         """Return where mini-batches lead, with the vector in the home of the rows."""
@@ -269,7 +315,14 @@ class MetricSearch(PointSearch):
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
-        settings = DescentSettings(effort.steps, memory=self.schedule.memory_for(x.size), ftol=0.0, gtol=0.0)
+        settings = DescentSettings(
+            effort.steps,
+            memory=self.schedule.memory_for(x.size),
+            ftol=0.0,
+            gtol=0.0,
+            window=WINDOW,
+            least_gain=LEAST_GAIN,
+        )
         if not effort.steps:
             return
         if self.parameters.points.shape[0] > MOST_WHITENED:
