@@ -1,12 +1,14 @@
 """slim with a learned metric, as a reducer: paths, targets, kernels, goals, and when auto leaves it."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -163,16 +165,16 @@ def test_auto_stays_fixed_where_rows_drift():
     assert {step.settings for step in auto.path_} == {"target=label"}
 
 
-def test_auto_with_a_time_limit_decides_first_and_makes_the_models_that_won():
-    settings = {"trainer": None, "random_state": 0}
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 10))
-    auto = Slim(metric="auto", time_limit=4.0, learning=replace(QUICK, passes=100, steps=50))
-    small = SlimSVC(8, gamma=0.1, reducer=auto, **settings).fit(X, np.sin(2 * X[:, 0]) + X[:, 1] > 0)
-    assert {step.settings for step in small.path_} == {"target=label, metric=both"}
+@pytest.mark.parametrize("seconds", [0.01, 1.0])
+def test_auto_with_a_time_limit_makes_models_of_one_metric(seconds):
+    """It decides first, so that the models that lost take no time; which ones win depends on the machine."""
     X, y = drifting()
-    small = SlimSVC(24, gamma=1.0, C=10.0, reducer=auto, **settings).fit(X, y)
-    assert {step.settings for step in small.path_} == {"target=label"}
+    auto = Slim(metric="auto", time_limit=seconds, learning=replace(QUICK, passes=100, steps=50))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        small = SlimSVC(24, gamma=1.0, C=10.0, trainer=None, reducer=auto, random_state=0).fit(X, y)
+    assert len({step.settings for step in small.path_}) == 1
+    assert small.score(X, y) > 0.5
 
 
 def test_auto_with_a_kernel_without_width_learns_scales(noisy_moons):
