@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
+from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -112,19 +114,32 @@ def saving(estimator, path):
     return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=path, checkpoint_seconds=1e-9)
 
 
+@cache
+def whole(name):
+    """The estimator of a fit that was not disturbed."""
+    estimator, rows, labels, _ = FITS[name]
+    return type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
+
+
+@cache
+def states(name):
+    """All checkpoints that a fit writes: a process that dies leaves the last one that it wrote."""
+    estimator, rows, labels, _ = FITS[name]
+    written = []
+    with patch.object(checkpoints, "write_whole", lambda path, pieces: written.append(b"".join(pieces))):  # noqa: ARG005
+        saving(estimator, "state").fit(rows, labels)
+    return written
+
+
 @pytest.mark.parametrize(
     ("name", "saves"), [(name, saves) for name, fit in FITS.items() for saves in fit[3]], ids=lambda value: str(value)
 )
-def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, die, tmp_path):
+def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, tmp_path):
     estimator, rows, labels, _ = FITS[name]
-    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
-    die(saves)
-    with pytest.raises(Killed):
-        saving(estimator, tmp_path / "state").fit(rows, labels)
-    die(10**9)
+    (tmp_path / "state").write_bytes(states(name)[saves - 1])
     resumed = saving(estimator, tmp_path / "state").fit(rows, labels)
-    same(resumed, whole)
-    assert resumed.n_kernel_evals_ < whole.n_kernel_evals_ + (saves == 1)  # it did not begin anew
+    same(resumed, whole(name))
+    assert resumed.n_kernel_evals_ < whole(name).n_kernel_evals_ + (saves == 1)  # it did not begin anew
     assert list(tmp_path.iterdir()) == []
 
 
@@ -139,7 +154,7 @@ def test_a_fit_that_dies_again_and_again_ends_all_the_same(die, tmp_path):
         except Killed:
             deaths += 1
     assert deaths > 5
-    same(found, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+    same(found, whole("smo, active rows"))
 
 
 def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monkeypatch):
@@ -159,12 +174,11 @@ def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monke
 
 def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
     estimator, rows, labels, _ = FITS["smo, rounds"]
-    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
     with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
         short = saving(estimator, tmp_path / "state").set_params(time_limit=1e-6, checkpoint_seconds=60).fit(rows, labels)
     assert short.status_ is Status.TIME_LIMIT
-    assert 0 < short.n_iter_ < whole.n_iter_
-    same(saving(estimator, tmp_path / "state").fit(rows, labels), whole)
+    assert 0 < short.n_iter_ < whole("smo, rounds").n_iter_
+    same(saving(estimator, tmp_path / "state").fit(rows, labels), whole("smo, rounds"))
 
 
 @pytest.mark.parametrize(
@@ -231,14 +245,10 @@ def test_a_state_that_does_not_fit_the_rows_is_refused(die, tmp_path):
         estimator.fit(X, y)
 
 
-def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(die, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(tmp_path, monkeypatch):
     estimator, rows, labels, _ = FITS["smo, rounds"]
-    path = tmp_path / "state"
-    die(2)
-    with pytest.raises(Killed):
-        saving(estimator, path).fit(rows, labels)
-    die(10**9)
-    before, removed = path.read_bytes(), []
+    path, before, removed = tmp_path / "state", states("smo, rounds")[1], []
+    path.write_bytes(before)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -249,7 +259,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(die, tmp_path
         resumed = saving(estimator, path).fit(rows, labels)
     assert len(told) == 1
     assert removed == [before]
-    same(resumed, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+    same(resumed, whole("smo, rounds"))
 
 
 @pytest.mark.parametrize("name", sorted(TRAINERS.keys() - {"smo", "sbp"}))
@@ -298,14 +308,11 @@ def test_moons_by_name(tmp_path):
     assert SlimSVC(checkpoint=str(tmp_path / "state")).fit(rows, labels).status_ is Status.CONVERGED
 
 
-def hostile(state, die, path, name):
+def hostile(state, path, name):
     """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
     estimator, rows, labels, saves = FITS[name]
-    die(saves[-1])
-    with pytest.raises(Killed):
-        saving(estimator, path).fit(rows, labels)
-    die(10**9)
-    header, arrays = checkpoints.unpack_file(path.read_bytes())
+    header, arrays = checkpoints.unpack_file(states(name)[saves[-1] - 1])
+    arrays = {name: array.copy() for name, array in arrays.items()}
     header.pop("arrays")
     part = next(iter(header["checkpoint"]["states"].values()))
     state(part, arrays)
@@ -364,13 +371,30 @@ HOSTILE = {
         entry("search", "objective", to="\x1b[31m" * 99),
         "unknown objective",
     ),
+    "a metric's model of fewer coefficients than points": (
+        "slim, metric",
+        entry("made", 1, "coef", to=np.zeros((9, 3))),
+        "points and coefficients of 9",
+    ),
+    "points of other features": ("slim, metric", entry("made", 1, "points", to=np.zeros((2, 5))), "no array 'points'"),
+    "a negative width": ("slim, metric", entry("made", 1, "widths", to=-1.0), "widths, not 2 positive ones"),
+    "widths of other points": ("slim, metric", entry("made", 1, "widths", to=np.ones(3)), "3 widths, not 2 positive ones"),
+    "a factor of 0": ("slim, metric", entry("made", 1, "factors", to=0.0), "factors, not 6 positive ones"),
+    "a factor that is no number": ("slim, metric", entry("made", 1, "factors", to=np.nan), "numbers in 'factors'"),
+    "factors of other features": ("slim, metric", entry("made", 1, "factors", to=np.ones(7)), "7 factors, not 6"),
+    "a model without a name": ("slim, metric", entry("made", 1, "name", to=3), "no 'name'"),
+    "fewer sizes tried than made": ("slim, metric", entry("tried", to=0), "'tried' that is not between"),
+    "more sizes tried than there are": ("slim, metric", entry("tried", to=10**6), "'tried' that is not between"),
+    "an unknown objective of the metric": ("slim, metric", entry("search", "objective", to="x"), "unknown objective 'x'"),
+    "an unknown objective of the fixed metric": ("slim, metric", entry("fixed", "objective", to="x"), "unknown objective"),
+    "rows of a subsample that are not there": ("slim, metric", entry("search", "subsample", to=-1), "rows in 'subsample'"),
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_path):
+def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, tmp_path):
     name, state, words = HOSTILE[case]
-    estimator, rows, labels = hostile(state, die, tmp_path / "state", name)
+    estimator, rows, labels = hostile(state, tmp_path / "state", name)
     with pytest.raises(ValueError, match=words) as told:
         estimator.fit(rows, labels)
     assert f"cannot go on from the checkpoint '{tmp_path / 'state'}'" in str(told.value)
@@ -378,8 +402,8 @@ def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_pat
     assert not hasattr(estimator, "model_")
 
 
-def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch):
-    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
+def test_a_state_asks_for_no_more_steps_than_the_fit(tmp_path, monkeypatch):
+    estimator, rows, labels = hostile(entry("limit", to=1e30), tmp_path / "state", "smo, rounds")
     monkeypatch.setattr(smo, "MOST_STEPS", 1)
     monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
     with pytest.warns(match="SMO stopped at max_iter"):
@@ -388,8 +412,8 @@ def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
-def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
-    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim, no full model")
+def test_a_seed_that_no_fit_draws_is_refused(seed, tmp_path):
+    estimator, rows, labels = hostile(lambda *_: None, tmp_path / "state", "slim, no full model")
     header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
     header.pop("arrays")
     header["checkpoint"]["seed"] = seed
