@@ -205,6 +205,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
     parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
     parser.add_argument("--every", type=int, default=1, help="try one of so many mutants only, for an estimate")
+    parser.add_argument("--first", type=int, default=0, help="with --every N: 0 to N - 1, for N runs side by side that try all")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of these: those of an earlier run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin with no further mutant after this time")
     return parser.parse_args()
@@ -221,7 +222,7 @@ def main() -> None:
     seconds = 4 * (time.monotonic() - began) + GRACE
     earlier = given.again.read_text().splitlines() if given.again else None
     told = tried(given.module, source)
-    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][:: given.every]
+    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][given.first :: given.every]
     count, survivors = 0, 0
     for words, mutant in chosen[given.skip :]:
         if time.monotonic() - began > given.seconds:
