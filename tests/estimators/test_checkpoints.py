@@ -65,19 +65,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
 X, y = rows_of(700)
 X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
-LEARNED = Slim(
-    steps=2, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
+ONE_START = Slim(steps=2, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
+LEARNED = replace(
+    ONE_START, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
 )
 METRIC = SlimSVC(5, trainer=None, reducer=LEARNED, random_state=0)
 AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
 IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
-#: the estimator, its rows, and the saves after which it dies
+#: the estimator, its rows, and the saves after which it dies (negative: counted from the last)
 FITS = {
     "smo, rounds": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), X, y, (1, 4, 9)),
     "smo, active rows": (SlimSVC(C=0.3, gamma=0.02, trainer=SMO(working_set=16)), X, y, (3, 12, 40)),
     "smo, kernel rows on demand": (SlimSVC(C=10.0, trainer=SMO(working_set=400)), X, y, (1,)),
     "smo, sparse": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), csr_array(np.where(X > 1.2, X, 0.0)), y, (4,)),
-    "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(900, classes=3), (3, 20)),
+    "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(450, classes=3), (3, 10)),
     "smo, regression": (SlimSVR(C=10.0, trainer=SMO(working_set=40)), X3, X3[:, 0] * X3[:, 1], (2, 7)),
     "smo, novelty": (SlimOneClassSVM(nu=0.2, trainer=SMO(working_set=40)), X, None, (2,)),
     "sbp": (SlimSVC(trainer=SBP(max_iter=60), random_state=0), X, y, (1, 30)),
@@ -86,13 +87,13 @@ FITS = {
     "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 6)),
     "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
-    "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
+    "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=ONE_START, random_state=0), X[:100], y[:100], (9,)),
     "slim, span": (SlimSVC(8, trainer=None, reducer=IN_SPAN, random_state=0), *rows_of_text(), (2, 5, 7)),
-    "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
-    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, 40, 66, 69)),
-    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (40, 72)),
-    "slim, automatic metric": (AUTO, X[:120], y[:120], (40, 155)),
-    "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
+    "slim, regression": (SlimSVR(3, reducer=ONE_START, random_state=0), X3[:100], X3[:100, 0], (4,)),
+    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
+    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (-30, -1)),
+    "slim, automatic metric": (AUTO, X[:120], y[:120], (-40, -1)),
+    "calibration": (SlimSVC(3, calibration="sigmoid", reducer=ONE_START, random_state=0), X[:80], y[:80], (6,)),
 }
 
 
@@ -131,12 +132,17 @@ def states(name):
     return written
 
 
+def state_after(name, saves):
+    """The checkpoint of a process that dies after so many saves; negative ones count from the last."""
+    return states(name)[saves - 1 if saves > 0 else saves]
+
+
 @pytest.mark.parametrize(
     ("name", "saves"), [(name, saves) for name, fit in FITS.items() for saves in fit[3]], ids=lambda value: str(value)
 )
 def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, tmp_path):
     estimator, rows, labels, _ = FITS[name]
-    (tmp_path / "state").write_bytes(states(name)[saves - 1])
+    (tmp_path / "state").write_bytes(state_after(name, saves))
     resumed = saving(estimator, tmp_path / "state").fit(rows, labels)
     same(resumed, whole(name))
     assert resumed.n_kernel_evals_ < whole(name).n_kernel_evals_ + (saves == 1)  # it did not begin anew
@@ -311,7 +317,7 @@ def test_moons_by_name(tmp_path):
 def hostile(state, path, name):
     """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
     estimator, rows, labels, saves = FITS[name]
-    header, arrays = checkpoints.unpack_file(states(name)[saves[-1] - 1])
+    header, arrays = checkpoints.unpack_file(state_after(name, saves[-1]))
     arrays = {name: array.copy() for name, array in arrays.items()}
     header.pop("arrays")
     part = next(iter(header["checkpoint"]["states"].values()))

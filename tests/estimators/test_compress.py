@@ -24,6 +24,8 @@ from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.selection import Selection
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 def own_kernel(A, B):
     return rbf_kernel(A, B, gamma=0.3) + 0.1

@@ -20,6 +20,8 @@ from slimsvm.reducers import Slim
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import SMO
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 needs_callbacks = pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn has callbacks from 1.9 on"
 )

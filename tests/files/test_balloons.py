@@ -71,9 +71,7 @@ def test_equal_numbers_in_a_parquet_file_are_refused_by_their_count(write_parque
     monkeypatch.setattr(mapped, "mapped_empty", None)  # no file is made
     path = write_parquet(a=np.zeros(1 << 22), y=np.arange(1 << 22) % 2)
     assert path.stat().st_size < 1 << 16
-    with pytest.raises(
-        ValueError, match=r"bytes unpack to 33,554,432; where that is meant, write it with"
-    ):
+    with pytest.raises(ValueError, match=r"bytes unpack to 33,554,432; where that is meant, write it with"):
         read_data(path)
 
 

@@ -14,6 +14,8 @@ from slimsvm.tradeoffs.rows import COLUMNS, read_rows
 from slimsvm.tradeoffs.split import resolve_scale
 from slimsvm.tradeoffs.summary import summarise
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 X, Y = load_iris(return_X_y=True)
 
 

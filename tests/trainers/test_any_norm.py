@@ -19,6 +19,8 @@ from slimsvm.solvers.limited import LimitedState
 from slimsvm.solvers.norms import NORMS, Mahalanobis, One, OneInf, OneTwo, Two, TwoInf
 from slimsvm.trainers import SMO, AnyNorm, BudgetL1, BudgetL2
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 KERNEL = RBF(0.5)
 N = 50
 
