@@ -78,7 +78,7 @@ FITS = {
     "smo, active rows": (SlimSVC(C=0.3, gamma=0.02, trainer=SMO(working_set=16)), X, y, (3, 12, 40)),
     "smo, kernel rows on demand": (SlimSVC(C=10.0, trainer=SMO(working_set=400)), X, y, (1,)),
     "smo, sparse": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), csr_array(np.where(X > 1.2, X, 0.0)), y, (4,)),
-    "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(450, classes=3), (3, 10)),
+    "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(900, classes=3), (3, 20)),
     "smo, regression": (SlimSVR(C=10.0, trainer=SMO(working_set=40)), X3, X3[:, 0] * X3[:, 1], (2, 7)),
     "smo, novelty": (SlimOneClassSVM(nu=0.2, trainer=SMO(working_set=40)), X, None, (2,)),
     "sbp": (SlimSVC(trainer=SBP(max_iter=60), random_state=0), X, y, (1, 30)),

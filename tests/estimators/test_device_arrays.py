@@ -35,7 +35,7 @@ def made(n=80, d=4):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "settings"), [(np.float32, {}), (np.float64, {"budget": 6, "random_state": 0})], ids=["exact", "small"]
+    ("dtype", "settings"), [(np.float32, {}), (np.float64, {"budget": 3, "random_state": 0})], ids=["exact", "small"]
 )
 def test_a_classifier_takes_device_arrays(device, dtype, settings):
     X, y, _ = made()

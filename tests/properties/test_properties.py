@@ -207,9 +207,10 @@ import hashlib
 import numpy as np
 from sklearn.datasets import make_classification
 from slimsvm import SlimSVC
+from slimsvm.reducers import Slim
 X, y = make_classification(2000, 12, n_informative=6, n_classes=3, random_state=0)
 for budget in (None, 6):
-    model = SlimSVC(budget, random_state=3, tol=1e-2).fit(X[:800], y[:800])
+    model = SlimSVC(budget, reducer=Slim(steps=10), random_state=3, tol=1e-2).fit(X[:800], y[:800])
     found = [model.model_.points, model.model_.coef, model.model_.bias, model.predict(X)]
     print(hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in found)).hexdigest())
 """

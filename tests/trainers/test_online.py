@@ -221,19 +221,20 @@ def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("pieces", [1, BLOCKS[0] - 1, BLOCKS[0], 1000])
 def test_a_stream_in_pieces_of_any_size_teaches_the_same(name, pieces):
-    X, labels = blobs(300, 3)
+    n = 100 if pieces == 1 else 300
+    X, labels = blobs(n, 3)
     trainer = LEARNERS[name]
     whole = trainer.fit(task_of(RBF(0.4), X, labels))
     task = task_of(RBF(0.4), X, labels)
     state = trainer.begin(task)
-    for start in range(0, 300, pieces):
+    for start in range(0, n, pieces):
         some = slice(start, start + pieces)
         part = Task(HostRows(RBF(0.4), X[some]), task.targets[some], task.weights[some])
         state = trainer.learn(state, part, np.arange(part.rows.n))
     np.testing.assert_allclose(
         state.expansion(RBF(0.4))(X), whole.model(X), rtol=0, atol=1e-8 * np.abs(whole.model(X)).max()
     )
-    assert (state.seen, state.moves) == (300, whole.state.moves)
+    assert (state.seen, state.moves) == (n, whole.state.moves)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
