@@ -360,8 +360,13 @@ def _check_finite(values: Matrix, name: str) -> None:
     bad = np.argwhere(~np.isfinite(data))
     if bad.size:
         dense = isinstance(values, np.ndarray)
-        place = bad[0].tolist() if dense else [int(axis[bad[0, 0]]) for axis in values.tocoo().coords]
+        place = bad[0].tolist() if dense else _place_of(values, int(bad[0, 0]))
         raise ValueError(f"its {name} has {data[tuple(bad[0])]} at {place}; fill or drop such rows")
+
+
+def _place_of(values: csr_array, entry: int) -> list[int]:
+    """Return the row and the column of an entry."""
+    return [int(np.searchsorted(values.indptr, entry, side="right")) - 1, int(values.indices[entry])]
 
 
 # LIBSVM and svmlight: label index:value index:value ..., with indices from 1 on.
