@@ -215,7 +215,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
     parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
     parser.add_argument("--every", type=int, default=1, help="try one of so many mutants only, for an estimate")
-    parser.add_argument("--first", type=int, default=0, help="with --every N: 0 to N - 1, for N runs side by side that try all")
+    parser.add_argument(
+        "--first", type=int, default=0, help="with --every N: 0 to N - 1, for N runs side by side that try all"
+    )
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of these: those of an earlier run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin with no further mutant after this time")
     return parser.parse_args()
