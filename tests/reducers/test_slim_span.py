@@ -1,8 +1,9 @@
-"""slim on sparse rows of many features: points move in a span."""
+"""slim on rows of many features: points move in a span."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.datasets import make_classification
 
 from slimsvm import SlimSVC
 from slimsvm.goals.demands import Demands
@@ -58,15 +59,35 @@ def test_with_a_full_model_and_with_the_main_features_alone():
 
 def test_directions_are_those_of_partial_least_squares():
     X, y = words()
-    rows, signs = HostRows(RBF(1.0), X), (2.0 * y - 1)[:, None]
-    span = discriminating_span(rows.spanned(50), Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
+    rows, signs = HostRows(RBF(1.0), X).spanned(50, 50, 1.0), (2.0 * y - 1)[:, None]
+    span = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
     first = X.T @ signs[:, 0]
     np.testing.assert_allclose(np.abs(span.basis[:, 0]), np.abs(first) / np.linalg.norm(first), atol=1e-6)
-    several = discriminating_span(rows.spanned(50), Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
+    several = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
     assert several.d == 5
 
 
 def test_no_row_falls_short():
     X, _ = words()
     anything = Demands(np.full((300, 1), -np.inf), np.full((300, 1), np.inf))
-    assert discriminating_span(HostRows(RBF(1.0), X).spanned(50), anything, np.ones(300), 0.1, rounds=3, most=9).d == 0
+    assert (
+        discriminating_span(HostRows(RBF(1.0), X).spanned(50, 50, 1.0), anything, np.ones(300), 0.1, rounds=3, most=9).d
+        == 0
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_dense_rows_near_few_axes(classes):
+    rng = np.random.default_rng(0)
+    inner, y = make_classification(
+        900, 8, n_informative=8, n_redundant=0, n_classes=classes, n_clusters_per_class=1, random_state=0
+    )
+    X = inner @ rng.normal(size=(8, 150)) + 0.5 * rng.normal(size=(900, 150))
+    span, plain = (
+        SlimSVC(12, trainer=None, reducer=Slim(steps=15, schedule=Schedule(span_share=share)), random_state=0).fit(
+            X[:500], y[:500]
+        )
+        for share in (0.9, 1.0)
+    )
+    assert span.model_.points.shape == (12, 150)
+    assert span.score(X[500:], y[500:]) >= plain.score(X[500:], y[500:]) - 0.03

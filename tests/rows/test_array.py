@@ -419,6 +419,53 @@ def test_a_tile_is_halved_where_memory_is_out(device, monkeypatch):
     pair.check(lambda rows: rows.block(np.arange(40)))
 
 
+@pytest.mark.parametrize("room", [0, 400])
+def test_kernel_values_without_memory_for_all_are_evaluated_anew(device, room, monkeypatch):
+    """`room`: as many kernel values as there is memory for."""
+    monkeypatch.setattr(
+        backends.Backend,
+        "empty_or_none",
+        lambda self, shape, dtype: self.empty(shape, dtype) if shape[0] * shape[1] <= room else None,
+    )
+    pair = Pair(device, "rbf")
+    rng, before = pair.rng, pair.there.meter.evaluations
+    W, V, weights = rng.normal(size=(N, 2)), rng.normal(size=(M + 3, 2)), rng.random(N)
+    host, there = pair.against(pair.points(3))
+    for start in (3, 6, 9):
+        for K in (host, there):
+            K.append(pair.points(3, start))
+    columns = np.array([7, 0, 11])
+    for answer in (
+        lambda K: K.times(V),
+        lambda K: K.back(W),
+        lambda K: K.back(W[:20], np.arange(20)),
+        lambda K: K.column(-1),
+        lambda K: K.curvature(np.arange(30), weights),
+        lambda K: K.pullback(W, V),
+        lambda K: K.group_means(np.arange(N) % 7, weights),
+        lambda K: K.nearest(),
+        lambda K: np.array(K.largest_square()),
+        lambda K: K.features(V).product(np.eye(2), np.eye(2)),
+        lambda K: K.first(4).times(V[:4]),
+        lambda K: (K.keep(columns), K.times(V[:3]))[1],
+        lambda K: K.move(K.rows.inward(pair.points(5)), V[:5]),
+    ):
+        expected, found = answer(host), answer(there)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+    assert pair.there.meter.evaluations > before + 10 * N  # each pass is counted
+
+
+@pytest.mark.strict_arrays
+@pytest.mark.parametrize("error", [RuntimeError("CUDA out of memory"), MemoryError()], ids=repr)
+def test_memory_that_there_is_not_is_none(error, monkeypatch):
+    on = backends.open_strict("array_api_strict")
+    monkeypatch.setattr(on.xp, "empty", lambda *_, **__: (_ for _ in ()).throw(error))
+    assert on.empty_or_none((2, 2), np.dtype(np.float64)) is None
+    monkeypatch.setattr(on.xp, "empty", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("another")))
+    with pytest.raises(RuntimeError, match="another"):
+        on.empty_or_none((2, 2), np.dtype(np.float64))
+
+
 @pytest.mark.strict_arrays
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), MemoryError(), RuntimeError("another error")], ids=repr)
 def test_other_errors_and_memory_that_is_never_enough_are_told(error, monkeypatch):

@@ -20,9 +20,11 @@ def some_residual(rng, shape):
     return rng.normal(size=shape) * (rng.random(shape) < 0.7)
 
 
+@pytest.mark.parametrize("kept", [0, module.KEPT_VALUES])
 @pytest.mark.parametrize("few", [0, 512])
-def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, monkeypatch):
+def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, kept, monkeypatch):
     monkeypatch.setattr(module, "FEW_ROWS", few)
+    monkeypatch.setattr(module, "KEPT_VALUES", kept)
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)
     growing = HostRows(RBF(0.5), X).against(X[:4])
@@ -36,9 +38,12 @@ def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, monkeypatch
 
 
 @pytest.mark.parametrize("columns", [1, 5, 17])
-@pytest.mark.parametrize("line_values", [1, 64, module.LINE_VALUES])
-def test_the_compiled_sums_are_the_plain_ones(columns, line_values, monkeypatch):
+@pytest.mark.parametrize(
+    ("line_values", "kept"), [(1, module.KEPT_VALUES), (64, module.KEPT_VALUES), (module.LINE_VALUES, 0)]
+)
+def test_the_compiled_sums_are_the_plain_ones(columns, line_values, kept, monkeypatch):
     monkeypatch.setattr(module, "LINE_VALUES", line_values)
+    monkeypatch.setattr(module, "KEPT_VALUES", kept)
     rng = np.random.default_rng(columns)
     wide = rng.random((50, columns + 3)).astype(np.float32)
     K, weights = wide[:, :columns], rng.uniform(0.5, 2.0, 50)

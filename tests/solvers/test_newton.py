@@ -12,7 +12,7 @@ from slimsvm.rows.curvatures import RunningCurvatures
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
-from slimsvm.solvers.curvature import MANY, KeptFactors, factor_definite
+from slimsvm.solvers.kept_factors import MANY, KeptFactors
 from slimsvm.solvers.newton import RIDGE, IntervalSquares, Line, NewtonSettings, tie_ridge
 
 
@@ -210,10 +210,23 @@ def test_a_line_that_changes_nothing_keeps_its_start():
     assert Line(np.ones(3), np.full(3, np.inf), nothing, nothing, np.ones(3), 0.0, 0.0).minimum(1.0) == 1.0
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_what_is_no_number_is_refused_not_waited_for(wrong):
-    with pytest.raises(ValueError, match="scale the features"):
-        factor_definite(np.array([[1.0, wrong], [wrong, wrong]]), np.eye(2))
+@pytest.mark.parametrize("seed", range(8))
+def test_a_line_search_ends_at_the_least_value(seed):
+    rng = np.random.default_rng(seed)
+    low, change = rng.normal(size=(2, 30))
+    high = low + np.where(rng.random(30) < 0.5, np.inf, rng.random(30))
+    line = Line(low, high, np.zeros(30), change, np.ones(30), rng.normal(), rng.uniform(0.1, 2.0))
+
+    def value(t):
+        distance = np.clip(t * change, low, high) - t * change
+        return line.quadratic * t**2 + 2 * line.linear * t + distance @ distance
+
+    best = minimize_scalar(value, tol=1e-12)
+    for start in (0.0, 1.0, -50.0):
+        t = line.minimum(start)
+        assert t == pytest.approx(best.x, abs=1e-6)
+        assert value(t) <= best.fun + 1e-12 * abs(best.fun)
+        assert line.gain(t) == pytest.approx(value(0.0) - value(t))
 
 
 def test_threads_over_outputs_change_nothing(monkeypatch):

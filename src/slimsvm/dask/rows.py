@@ -193,7 +193,7 @@ class DaskRows:
         """Raise ValueError: only sparse rows of the host have such a form."""
         raise ValueError(f"rows on a cluster have points of all {self.d} features, not of {features.size}")
 
-    def spanned(self, wide: int) -> None:
+    def spanned(self, wide: int, several: int, share: float) -> None:
         """Return None: points move in all features."""
 
     def diagonal(self) -> Array:

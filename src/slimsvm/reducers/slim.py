@@ -50,7 +50,8 @@ class Slim(Reducer):
     Points of sparse rows with many features, such as text, move in the span of few directions, along which rows fall short
     of their targets (`solvers.linear_span`); the gradients of the chosen model's points are then added to the span. With
     `Schedule(wide=features)` they move in all features, which takes many times as long. `Schedule.most_features` keeps the
-    main features of such points alone, as CSR.
+    main features of such points alone, as CSR. Points of other rows with more than `Schedule.several_features` move in the
+    span of the rows' principal axes, where few of these hold `Schedule.span_share` of the variance.
 
     The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
     Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by

@@ -45,7 +45,7 @@ GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
 
-    outputs_at_once = 1 << 20  # all of them: a device has one queue
+    outputs_at_once = 64  # a device has one queue, but their systems need memory
 
     def __init__(
         self,

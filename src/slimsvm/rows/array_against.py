@@ -9,6 +9,7 @@ import numpy as np
 
 from ..kernels import Array, Matrix, stacked
 from . import precision
+from .array_curvatures import DeviceCurvatures
 from .backends import FLOAT32, FLOAT64, Held
 from .curvatures import RunningCurvatures
 from .host_against import FEW
@@ -25,27 +26,40 @@ class ArrayAgainst:
     """K(rows, points) of `ArrayRows`. Sums are in the device's most precise numbers with `exact`, else in those of K.
 
     With `placed`, points are in coordinates relative to the rows' centre. From the first point on that is so far out that
-    float32 kernel values would be spoiled, they are float64.
+    float32 kernel values would be spoiled, they are float64. Where the device has no memory for all kernel values, `K` is
+    None, and each pass evaluates them anew, a tile at a time.
     """
 
     def __init__(self, rows: ArrayRows, points: Matrix, *, placed: bool, exact: bool) -> None:
         self.rows, self.on, self.kernel, self.exact, self.placed = rows, rows.backend, rows.kernel, exact, placed
         self.held, self.points = rows.held, points
+        self.K: Any = None  # kernel values, of which `memory` has room for more columns
+        self.memory: Any = None
         self._fill(points)
 
     def _fill(self, points: Matrix) -> None:
-        """Evaluate K for these points."""
+        """Evaluate K for these points, if there is memory for it."""
         A, B = self._pair(points)
         n, m = self.rows.n, points.shape[0]
-        self.dtype = A.dtype
-        self.K = self.memory = self.on.empty((n, m), A.dtype)
-        self.rows.meter.add(n * m)
-        values = self.rows.evaluator(B)
+        self.given, self.evaluate, self.dtype, self.size = A, self.rows.evaluator(B), A.dtype, m
+        self.K = self.memory = None  # before more is asked for
+        K = self.on.empty_or_none((n, m), A.dtype)
 
         def work(some: slice) -> None:
-            self.K[some, :] = values(A.part(some))
+            K[some, :] = self._values(some)
 
-        self.on.tiled(n if m else 0, m + self.rows.d, work)
+        if K is not None:
+            self.on.tiled(n if m else 0, m + self.rows.d, work)
+            self.K = self.memory = K
+
+    def _values(self, some: slice, rows: Array | None = None) -> Any:
+        """Return a tile of K: some of the rows, or some of those with these numbers."""
+        if self.K is not None:
+            return self.K[some, :] if rows is None else self.on.take(self.K, rows[some])
+        part = self.given.part(some) if rows is None else self.on.subset(self.given, rows[some])
+        values = self.evaluate(part)
+        self.rows.meter.add(values.shape[0] * self.size)
+        return values
 
     def _pair(self, points: Matrix) -> tuple[Held, Held]:
         if not self.placed:
@@ -58,11 +72,6 @@ class ArrayAgainst:
                 self.held, there = self.on.converted(self.held, FLOAT64), self.on.points(points, FLOAT64)
         return self.held, there
 
-    @property
-    def size(self) -> int:
-        """The number of points."""
-        return int(self.K.shape[1])
-
     # Points.
 
     def move(self, placed: Array, V: Array) -> Array:
@@ -74,26 +83,40 @@ class ArrayAgainst:
     def append(self, points: Matrix) -> None:
         """Add points behind those there are."""
         old, new = self.size, ArrayAgainst(self.rows, points, placed=self.placed, exact=self.exact)
-        size = old + new.size
-        dtype = max(self.dtype, new.dtype) if old else new.dtype
-        if self.memory.shape[1] < size or self.dtype != dtype:
-            memory = self.on.empty((self.rows.n, max(2 * old, size)), dtype)
-            memory[:, :old] = self.on.cast(self.K, dtype)
-            self.memory, self.dtype = memory, dtype
-        self.memory[:, old:size] = self.on.cast(new.K, dtype)
-        self.K = self.memory[:, :size]
         self.points = stacked(self.points, points) if old else points
+        size, dtype = old + new.size, max(self.dtype, new.dtype) if old else new.dtype
+        if self.K is None or new.K is None or not self._has_room(size, dtype):
+            self._fill(self.points)
+            return
+        self.memory[:, old:size] = self.on.cast(new.K, dtype)
+        self.K, self.size = self.memory[:, :size], size
+
+    def _has_room(self, size: int, dtype: np.dtype) -> bool:
+        """Return whether there is memory for so many points, after asking for more where that is needed."""
+        if self.memory.shape[1] < size or self.dtype != dtype:
+            memory = self.on.empty_or_none((self.rows.n, max(2 * self.size, size)), dtype)
+            if memory is None:
+                return False
+            memory[:, : self.size] = self.on.cast(self.K, dtype)
+            self.memory, self.dtype = memory, dtype
+        return True
 
     def keep(self, columns: Array) -> None:
         """Keep some of the points, in this order, and drop the others."""
-        self.K = self.memory = self.on.take(self.K, columns, axis=1)
         self.points = self.points[columns]
+        if self.K is None:
+            self._fill(self.points)
+        else:
+            self.K = self.memory = self.on.take(self.K, columns, axis=1)
+            self.size = columns.size
 
     def first(self, size: int) -> ArrayAgainst:
         """Return a handle on the first points, which shares their kernel values."""
+        if self.K is None:
+            return ArrayAgainst(self.rows, self.points[:size], placed=self.placed, exact=self.exact)
         part = ArrayAgainst(self.rows, self.points[:0], placed=self.placed, exact=self.exact)
         part.K = part.memory = self.K[:, :size]
-        part.points, part.held, part.dtype = self.points[:size], self.held, self.dtype
+        part.points, part.held, part.dtype, part.size = self.points[:size], self.held, self.dtype, size
         return part
 
     # Products.
@@ -104,8 +127,7 @@ class ArrayAgainst:
 
     def _rows(self, some: slice, rows: Array | None = None) -> Any:
         """Return rows of K, in the precision of sums."""
-        K = self.K[some, :] if rows is None else self.on.take(self.K, rows[some])
-        return self.on.cast(K, self._sum_dtype)
+        return self.on.cast(self._values(some, rows), self._sum_dtype)
 
     def times(self, V: Array) -> Array:
         """Return K @ V, (n, q)."""
@@ -119,14 +141,19 @@ class ArrayAgainst:
 
     def column(self, point: int) -> Array:
         """Return the kernel values of one point, (n,)."""
-        return self.on.fetch(self.K[:, range(self.size)[point]])
+        if self.K is not None:
+            return self.on.fetch(self.K[:, range(self.size)[point]])
+        one = np.array([range(self.size)[point]])
+        return (
+            ArrayAgainst(self.rows, self.points[one], placed=self.placed, exact=self.exact).times(np.ones((1, 1))).ravel()
+        )
 
     def nearest(self) -> Array:
         """Return for each row the number of the point with the largest kernel value, (n,)."""
         found = np.zeros(self.rows.n, dtype=np.intp)
 
         def work(some: slice) -> None:
-            found[some] = self.on.fetch(self.on.xp.argmax(self.K[some, :], axis=1), np.dtype(np.intp))
+            found[some] = self.on.fetch(self.on.xp.argmax(self._values(some), axis=1), np.dtype(np.intp))
 
         self.on.tiled(self.rows.n, self.size, work)
         return found
@@ -136,7 +163,7 @@ class ArrayAgainst:
         squares = [0.0]
 
         def work(some: slice) -> None:
-            K = self.K[some, :]
+            K = self._values(some)
             squares.append(float(self.on.xp.max(K * K)))
 
         self.on.tiled(self.rows.n if self.size else 0, self.size, work)
@@ -152,6 +179,14 @@ class ArrayAgainst:
 
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
         """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
+        return self._summed(rows.size, 2 * self.size, *self._squares(rows, weights, since))
+
+    def curvature_there(self, rows: Array, weights: Array, since: int = 0) -> Any:
+        """Return the same on the device."""
+        return self._total(rows.size, 2 * self.size, *self._squares(rows, weights, since))
+
+    def _squares(self, rows: Array, weights: Array, since: int) -> tuple[Callable[[slice], Any], tuple[int, int]]:
+        """Return a function that sums a tile of some rows, and the shape of the sum."""
         m, dtype = self.size, self._sum_dtype
 
         def sums(some: slice) -> Any:
@@ -161,11 +196,11 @@ class ArrayAgainst:
             A *= self.on.send(np.sqrt(weights[part])[:, None], dtype)
             return A.T @ A[:, since:]
 
-        return self._summed(rows.size, 2 * m, sums, (m + 1, m + 1 - since))
+        return sums, (m + 1, m + 1 - since)
 
     def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of so many outputs."""
-        return RunningCurvatures(self, count)
+        """Return curvatures of so many outputs, on the device where it has float64."""
+        return DeviceCurvatures(self, count) if self.on.has_float64 else RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""
@@ -176,10 +211,8 @@ class ArrayAgainst:
         m, d = placed.shape
 
         def sums(some: slice) -> Any:
-            A, K = (
-                values[some, :] if chosen is None else self.on.take(values, chosen[some])
-                for values in (self.held.values, self.K)
-            )
+            A = self.held.values[some, :] if chosen is None else self.on.take(self.held.values, chosen[some])
+            K = self._values(some, chosen)
             weights = self.on.send(W[some if chosen is None else chosen[some]], self.dtype) @ coef
             return self.kernel.pullback(self.on.cast(A, self.dtype), Z, K, weights, self.on.xp)
 
@@ -199,7 +232,7 @@ class ArrayAgainst:
             first, last = group[part[0]], group[part[-1]] + 1
             among = np.arange(first, last)[:, None] == group[part]
             sums = self.on.send(among * share[part], self.on.sum_dtype) @ self.on.cast(
-                self.on.take(self.K, part), self.on.sum_dtype
+                self._values(some, order), self.on.sum_dtype
             )
             means[first:last] += self.on.fetch(sums)
 
@@ -220,11 +253,23 @@ class ArrayAgainst:
         return linear_rows(values, self.rows)
 
     def _summed(self, count: int, width: int, sums: Callable[[slice], Any], shape: tuple[int, int]) -> Array:
-        """Return the total of sums over tiles of range(count)."""
+        """Return the total of sums over tiles of range(count), in float64: on the device where it has such numbers."""
+        if self.on.has_float64:
+            return self.on.fetch(self._total(count, width, sums, shape))
         total = np.zeros(shape)
 
         def work(some: slice) -> None:
             total[:] += self.on.fetch(sums(some))
 
         self.on.tiled(count if total.size else 0, width, work)
+        return total
+
+    def _total(self, count: int, width: int, sums: Callable[[slice], Any], shape: tuple[int, int]) -> Any:
+        """Return the total of sums over tiles of range(count) on the device."""
+        total = self.on.zeros(shape, self.on.sum_dtype)
+
+        def work(some: slice) -> None:
+            total[...] += self.on.cast(sums(some), self.on.sum_dtype)
+
+        self.on.tiled(count if min(shape) else 0, width, work)
         return total

@@ -135,6 +135,25 @@ class Backend:
             return (exponents.clamp_(max=0.0) if at_most_1 else exponents).exp_()
         return self.xp.exp(self.xp.clip(exponents, max=0.0) if at_most_1 else exponents)
 
+    def cholesky(self, matrix: Any) -> Any:
+        """Return the lower Cholesky factor of a matrix on the device; None where it is not definite."""
+        try:
+            lower = self.xp.linalg.cholesky(matrix)
+        except (np.linalg.LinAlgError, RuntimeError) as error:  # torch has a RuntimeError of its own
+            if _is_out_of_memory(error):
+                raise
+            return None
+        return lower if bool(self.xp.all(self.xp.isfinite(lower))) else None  # CuPy leaves NaN
+
+    def empty_or_none(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Return memory on the device; None where there is not so much."""
+        try:
+            return self.empty(shape, dtype)
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            return None
+
     def take(self, array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns, of a device array."""
         return self.xp.take(array, self.send(index, np.int64), axis=axis)

@@ -123,7 +123,7 @@ class GivenRows:
         """Raise ValueError: only sparse rows of the host have such a form."""
         raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
 
-    def spanned(self, wide: int) -> SpannedRows | None:  # noqa: ARG002
+    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:  # noqa: ARG002
         """Return None: points move in all features."""
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,15 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array
+from .factors import factor_definite
 
 if TYPE_CHECKING:
-    from .protocol import Against
+    from .protocol import Against, Factor
 
 #: rows that fall short below which a curvature is summed anew; above, only the rows that changed are added or taken away
 FEW_ROWS = 512
+#: numbers in the sums of all outputs up to which they are kept for the next call; with more, each call begins anew
+KEPT_VALUES = 1 << 25
 #: numbers in the lines that one product of BLAS sums up: what fits the second-level cache
 LINE_VALUES = 1 << 17
 
@@ -23,57 +27,86 @@ class RunningCurvatures:
     """The sums of several outputs for the points of a handle, which may grow in number. Few rows come and go in a step."""
 
     def __init__(self, against: Against, count: int) -> None:
-        self.each = [_RunningCurvature(against) for _ in range(count)]
+        self.each = [RunningCurvature(against, against.curvature, bordered) for _ in range(count)]
 
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
-        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
-        return [self.each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
+        """Return the sum of each of some outputs over the rows with a residual, (m + 1, m + 1)."""
+        return running(self.each, outputs, residual, weights)
+
+    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
+        """Return the factor of the sum of each of some outputs with R."""
+        return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
 
 
-class _RunningCurvature:
-    """The sum of one output."""
+def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, weights: Array) -> list[Any]:
+    """Return the sum of each of some outputs; those of many outputs with many points are not kept."""
+    found = [each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
+    if found and len(each) * found[0].shape[0] ** 2 > KEPT_VALUES:
+        for c in outputs:
+            each[c].forget()
+    return found
 
-    def __init__(self, against: Against) -> None:
-        self.against = against
+
+class RunningCurvature:
+    """The sum of one output, in arrays of any library: `sums` of some rows, and `bordered` by those of new points."""
+
+    def __init__(self, against: Against, sums: Callable[..., Any], bordered: Callable[[Any, Any], Any]) -> None:
+        self.against, self.sums, self.bordered = against, sums, bordered
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self.active: Array | None = None
-        self.values = np.zeros((0, 0))
+        self.values: Any = np.zeros((0, 0))
 
-    def at(self, active: Array, weights: Array) -> Array:
+    def at(self, active: Array, weights: Array) -> Any:
+        """Return the sum over the rows that are active."""
         rows = np.flatnonzero(active)
         changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
         if 2 * changed.size >= rows.size:
-            self.values = self.against.curvature(rows, weights)
+            self.values = self.sums(rows, weights)
         else:
             self._widen(weights)
             came, went = changed[active[changed]], changed[~active[changed]]
-            self.values = self.values + self.against.curvature(came, weights) - self.against.curvature(went, weights)
+            self.values = self.values + self.sums(came, weights) - self.sums(went, weights)
         self.active = active
         return self.values
 
     def _widen(self, weights: Array) -> None:
         """Add the points that are new since the last time."""
-        old, size = self.values.shape[0], self.against.size + 1
-        if size > old and self.active is not None:
-            border = self.against.curvature(np.flatnonzero(self.active), weights, since=old)
-            self.values = np.block([[self.values, border[:old]], [border.T]])
+        old = self.values.shape[0]
+        if self.against.size + 1 > old and self.active is not None:
+            self.values = self.bordered(self.values, self.sums(np.flatnonzero(self.active), weights, since=old))
+
+
+def bordered(values: Array, border: Array) -> Array:
+    """Return a symmetric matrix with further columns."""
+    return np.block([[values, border[: values.shape[0]]], [border.T]])
 
 
 class CompiledCurvatures:
     """The sums of several outputs for float32 kernel values that stay, by one call that leaves other threads to work."""
 
     def __init__(self, K: Array, count: int) -> None:
-        (n, m), self.K = K.shape, K
-        self.active, self.known = np.zeros((count, n), np.uint8), np.zeros(count, np.uint8)
-        self.values = np.empty((count, m + 1, m + 1))
+        self.K = K
+        self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= KEPT_VALUES else None
+
+    def _begun(self, count: int) -> tuple[Array, Array, Array]:
+        """Return for so many outputs which rows their sums have, whether they are known, and the sums."""
+        n, m = self.K.shape
+        return np.zeros((count, n), np.uint8), np.zeros(count, np.uint8), np.empty((count, m + 1, m + 1))
+
+    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
+        """Return the factor of the sum of each of some outputs with R."""
+        return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
 
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
         """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
         n, m = self.K.shape
+        state, places = (self.kept, outputs) if self.kept else (self._begun(outputs.size), np.arange(outputs.size))
         space = np.empty((m + 1) ** 2 + max(LINE_VALUES, m + 1), np.float32)
-        core.update_curvatures(
-            ssyrk(), self.K, weights, outputs, residual, self.active, self.known, self.values, np.empty(n, np.intp), space
-        )
-        return [self.values[c] for c in outputs]
+        core.update_curvatures(ssyrk(), self.K, weights, places, residual, *state, np.empty(n, np.intp), space)
+        return [state[2][place] for place in places]
 
 
 @cache

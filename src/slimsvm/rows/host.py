@@ -112,12 +112,15 @@ class HostRows(GivenRows):
             raise ValueError("points of some features alone need sparse rows, and these are dense")
         return NarrowRows(self, features)
 
-    def spanned(self, wide: int) -> SpanRows | None:
-        """Return the rows for points of a span, an empty one at first; None unless they are sparse with many features."""
-        from .span import in_no_span
+    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:
+        """Return the rows for points of a span: sparse ones with an empty one at first, others with that of main axes."""
+        from .span import in_no_span, in_principal_span
 
-        able = self.prepared.sparse and self.d > wide and isinstance(self.kernel, InnerKernel)
-        return in_no_span(self) if able else None
+        if self.d <= min(wide, several) or not isinstance(self.kernel, InnerKernel):
+            return None
+        if self.prepared.sparse and self.d > wide:
+            return in_no_span(self)
+        return in_principal_span(self, share) if self.d > several else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
         """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""

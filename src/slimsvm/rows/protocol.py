@@ -125,8 +125,12 @@ class Rows(Protocol):
     def on_features(self, features: Array) -> Rows:
         """Return the rows for points that have these features alone; `inward` and `outward` drop and add the others."""
 
-    def spanned(self, wide: int) -> SpannedRows | None:
-        """Return sparse rows of more than `wide` features for points that move in a span, empty at first; else None."""
+    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:
+        """Return rows of many features for points that move in a span; None where points move in all features.
+
+        Sparse rows of more than `wide` features have an empty span at first. Others of more than `several` have that of
+        their mean and of the principal axes that hold this share of their variance, if these are few.
+        """
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
         """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.
@@ -193,11 +197,22 @@ class OnDemand(Protocol):
         """Return K @ signed, (n,)."""
 
 
-class Curvatures(Protocol):
-    """Sums of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+class Factor(Protocol):
+    """A definite matrix, factored where the rows are."""
 
-    def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
-        """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1).
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+
+    def solve(self, right: Array) -> Array:
+        """Return the inverse times one vector."""
+
+
+class Curvatures(Protocol):
+    """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
+        """Return the factor of H + R of each of some outputs, with the sums over the rows with a residual.
 
         `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
         """

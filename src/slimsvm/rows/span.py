@@ -1,4 +1,4 @@
-"""Sparse rows of many features for points that move in the span of a few directions.
+"""Rows of many features for points that move in the span of a few directions.
 
 With B the orthonormal directions and z = B c a point, <x, z> = <B'x, c> and |z| = |c|. So kernel values and gradients need
 the coordinates B'x of a row and its own norm, and a step costs what it costs with as many features as there are directions.
@@ -17,10 +17,16 @@ from .threads import one_blas_thread
 
 #: the share of a direction's length outside the span below which it is rounding
 OUTSIDE = 1e-4
+#: how many times as many numbers a row must have as coordinates, for a principal span to be worth it
+LEAST_SAVING = 1.5
+#: coordinates that rows are not expected to need fewer of
+FEWEST_AXES = 16
+#: rows whose principal axes are found: more are more precise and take longer
+PRINCIPAL_ROWS = 1024
 
 
 class SpanRows(HostRows):
-    """The rows `whole`, which are sparse, as coordinates along the columns of `basis`, (features, k) and orthonormal.
+    """The rows `whole` as coordinates along the columns of `basis`, (features, k) and orthonormal.
 
     A row keeps the norm that it has with all features, so kernel values with points of the span are exact.
     """
@@ -92,7 +98,35 @@ def _orthonormal(directions: Array, least: float, most: int) -> Array:
     return directions @ (axes[:, chosen] / np.sqrt(squares[chosen])).astype(directions.dtype)
 
 
+def in_principal_span(rows: HostRows, share: float) -> SpanRows | None:
+    """Return rows with a span that holds that share of their variance; None where that saves little work.
+
+    Directions in which rows hardly differ hardly change distances and inner products, so points need not move along them.
+    """
+    most = (rows.prepared.values.nnz / rows.n if rows.prepared.sparse else rows.d) / LEAST_SAVING
+    if most < FEWEST_AXES:
+        return None
+    spread = np.arange(0, rows.n, -(-rows.n // PRINCIPAL_ROWS))
+    values = dense(rows.prepared.values[spread]).astype(np.float64)
+    mean = values.mean(axis=0)
+    with one_blas_thread():  # sums of threads differ in the last digit
+        axes = _principal_axes(values - mean, share)
+    return in_no_span(rows).on_basis(axes)._with(mean[:, None], 1) if axes.shape[1] <= most else None
+
+
+def _principal_axes(centred: Array, share: float) -> Array:
+    """Return the first principal axes of rows, as many as hold that share of their squared lengths, (features, k)."""
+    n, d = centred.shape
+    squares, vectors = np.linalg.eigh(centred.T @ centred if d <= n else centred @ centred.T)  # the smaller one
+    squares, vectors = squares[::-1], vectors[:, ::-1]
+    held = np.cumsum(np.maximum(squares, 0.0))
+    count = int(np.searchsorted(held, share * held[-1])) + 1
+    if d <= n:
+        return vectors[:, :count]
+    return centred.T @ (vectors[:, :count] / np.sqrt(np.maximum(squares[:count], np.finfo(float).tiny)))
+
+
 def in_no_span(rows: HostRows) -> SpanRows:
-    """Return sparse rows with an empty span, to be widened."""
+    """Return rows with an empty span, to be widened."""
     values = rows.prepared.values
     return SpanRows(rows, np.zeros((values.shape[1], 0), values.dtype), np.zeros((rows.n, 0), values.dtype))

@@ -21,9 +21,9 @@ from .._core import core
 from ..goals.demands import Demands
 from ..keeping import Saved
 from ..kernels import Array
-from ..rows.protocol import Against, Curvatures
+from ..rows.protocol import Against, Curvatures, Factor
 from ..rows.threads import blocks, one_blas_thread
-from .curvature import MANY, KeptFactors, factor_definite, solve_factored
+from .kept_factors import MANY, KeptFactors
 
 #: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
 RIDGE = 1e-7
@@ -169,16 +169,17 @@ class _Run:
         factors = self._factors_for(going, residual, number)
         missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return solve_factored(factors, gradient.T).T
+        return np.column_stack([factor.solve(each) for factor, each in zip(factors, gradient.T, strict=True)])
 
-    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Array]:
-        """Return the Cholesky factor of each output's curvature: a kept one, or one for the rows that fall short now."""
+    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
+        """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
         wanted, size = self.first + going, self.R.shape[0]
         found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
         new = np.array([c not in found for c in wanted])
-        for c, sums in zip(wanted[new], self.curvatures.at(wanted[new], residual[new], self.weights), strict=True):
-            found[c] = factor_definite(sums, self.R)
-            self.factors.keep(c, found[c])
+        made = self.curvatures.factors(wanted[new], residual[new], self.weights, self.R)
+        for c, factor in zip(wanted[new], made, strict=True):
+            found[c] = factor
+            self.factors.keep(c, factor)
         return [found[c] for c in wanted]
 
     def _back(self, missing: Array) -> Array:

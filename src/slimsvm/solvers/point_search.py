@@ -71,6 +71,9 @@ class Schedule:
     wide : int
         Features above which points of sparse rows move in the span of few directions (`solvers.linear_span`), not in all
         features. At least the number of features: the plain form, whose steps take as long as all features need.
+    several_features, span_share : int, float
+        Features above which points of other rows move in the span of the principal axes that hold this share of the rows'
+        variance, where that saves most of the work. 1 keeps all axes, so that points move in all features.
     span_rounds, span_directions : int
         Rounds that find the first directions of the span, and the directions that a round or a widening adds at most.
     widenings, widened_steps : int
@@ -102,6 +105,8 @@ class Schedule:
     most_values: int = 1 << 26
     most_features: int = 1 << 20
     wide: int = 4096
+    several_features: int = 128
+    span_share: float = 0.9
     span_rounds: int = 10
     span_directions: int = 64
     widenings: int = 2
@@ -171,7 +176,9 @@ class PointSearch:
         self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
         self.features = task.rows.main_features(schedule.most_features) if features is None else features
         self.home = task.rows if self.features is None else task.rows.on_features(self.features)
-        self.span = self.home.spanned(schedule.wide)  # None where points move in all features
+        self.span = self.home.spanned(
+            schedule.wide, schedule.several_features, schedule.span_share
+        )  # None: in all features
         self.widened = schedule.widenings  # times that the span was widened; `refine` begins anew
         self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)

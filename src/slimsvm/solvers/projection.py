@@ -16,7 +16,7 @@ import numpy as np
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Rows
-from .curvature import KeptFactors
+from .kept_factors import KeptFactors
 from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
 
 #: Newton's method between two moves of the points: a start that is nearly right makes few steps enough

@@ -1,0 +1,52 @@
+"""Cholesky factors of definite matrices on the host, which solve Newton's systems."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core import core
+from ..kernels import Array
+
+#: ridge over the largest diagonal element, below which rounding may make a matrix indefinite
+JITTER = 1e-14
+#: by how much the ridge grows where that is not enough
+MORE = 100.0
+
+
+@dataclass(frozen=True)
+class HostFactor:
+    """The lower Cholesky factor L of a matrix H = L L'."""
+
+    lower: Array
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return self.lower.shape[0]
+
+    def solve(self, right: Array) -> Array:
+        """Return H^-1 right for one vector."""
+        solution = np.array(right, np.float64, order="C")
+        core.solve_factored(self.lower, solution)
+        return solution
+
+
+def factor_definite(H: Array, R: Array) -> HostFactor:
+    """Return the factor of H + R, with the least ridge that makes it definite; lower triangles are read."""
+    total, place = H + R, np.arange(H.shape[0])
+    diagonal = total[place, place]
+    largest, share = diagonal.max() or 1.0, JITTER
+    while share * largest < np.inf:
+        total[place, place] = diagonal + share * largest
+        with suppress(np.linalg.LinAlgError):
+            return HostFactor(np.linalg.cholesky(total))  # NumPy's lets other threads work meanwhile
+        share *= MORE
+    raise not_finite()
+
+
+def not_finite() -> ValueError:
+    """Return the error of a matrix that no ridge makes definite."""
+    return ValueError("kernel values are too large for numbers of this kind; scale the features, or lower gamma or degree")
