@@ -393,6 +393,11 @@ HOSTILE = {
     "more sizes tried than there are": ("slim, metric", entry("tried", to=10**6), "'tried' that is not between"),
     "an unknown objective of the metric": ("slim, metric", entry("search", "objective", to="x"), "unknown objective 'x'"),
     "an unknown objective of the fixed metric": ("slim, metric", entry("fixed", "objective", to="x"), "unknown objective"),
+    "a row twice in a subsample": (
+        "slim, metric",
+        entry("search", "subsample", to=np.zeros(999, np.int64)),
+        "a row twice in 'subsample'",
+    ),
     "rows of a subsample that are not there": ("slim, metric", entry("search", "subsample", to=-1), "rows in 'subsample'"),
 }
 
