@@ -122,6 +122,7 @@ def violation(K, y, alpha, feasible, tol, bias=None):
 # The optimum
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of SciPy 1.11's solver
 @pytest.mark.parametrize("C", [0.05, 1.0, 50])
 def test_the_objective_is_that_of_a_general_solver(make_norm, C, make_blobs):
     X, y = make_blobs(30)
