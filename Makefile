@@ -9,9 +9,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
 
+# Types are checked while the tests run.
 test: .venv/installed-dev lint
-	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/mypy & OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal && wait $$!
 
 # Lines of src/ that no test runs; lines that only other processes run count as such.
 coverage: .venv/installed-dev

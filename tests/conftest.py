@@ -15,11 +15,12 @@ from sklearn.datasets import load_iris
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS, RBF, make_kernel
 from slimsvm.model import Holdout, Task
-from slimsvm.reducers import REDUCERS
+from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.basis import EXACT, squared_loss
 from slimsvm.solvers.newton import tie_ridge
+from slimsvm.solvers.point_search import Schedule
 from tools.contracts import Recorder
 
 # the same examples in every run: a failure is then a change, not chance
@@ -216,3 +217,17 @@ def first_rows(monkeypatch):
     """A reducer in the table, under the name "first-rows", that needs no full model."""
     monkeypatch.setitem(REDUCERS, "first-rows", FirstRows)
     return FirstRows
+
+
+@pytest.fixture(scope="module")
+def quick_slim():
+    """The default reducer with few steps from one set of initial points, for tests that are not about how good it is."""
+    schedule = Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1)
+    make = Slim.__init__
+
+    def quick(self, *given, **settings):
+        make(self, *given, **{"steps": 5, "schedule": schedule} | settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Slim, "__init__", quick)
+        yield

@@ -24,7 +24,10 @@ from slimsvm.selection import CLOSE
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 
-QUICK = "slant-aggressive"
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
+QUICK = "spsvm"
+SEVERAL_STARTS = Slim(steps=10)
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +82,9 @@ def test_a_class_of_one_row_can_be_fitted(settings):
 def test_budgets_are_used_on_small_data():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)[:455]
-    for seed in range(2):
-        for budget in (6, 10):
-            svc = SlimSVC(budget, reducer=Slim(steps=10), random_state=seed).fit(X, y[:455])
-            assert len(svc.support_vectors_) == budget
+    for seed, budget in ((0, 6), (1, 10)):
+        svc = SlimSVC(budget, reducer=SEVERAL_STARTS, random_state=seed).fit(X, y[:455])
+        assert len(svc.support_vectors_) == budget
 
 
 def test_a_difference_on_the_same_rows_is_measured_by_the_rows_that_differ():
@@ -169,10 +171,10 @@ def test_a_tolerance_does_not_give_up_a_rare_class(rare):
 def test_a_tolerance_near_the_share_of_a_class_warns(rare):
     X, y = rare
     with pytest.warns(UserWarning, match=r"tolerance=0.02 is not well below the rarest class's share of the rows, 0.0"):
-        SlimSVC(tolerance=0.02, reducer="spsvm", random_state=0).fit(X[:600], y[:600])
+        SlimSVC(tolerance=0.02, reducer="spsvm", random_state=0).fit(X[:400], y[:400])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SlimSVC(tolerance=0.02, scoring="accuracy", reducer="spsvm", random_state=0).fit(X[:600], y[:600])
+        SlimSVC(tolerance=0.02, scoring="accuracy", reducer="spsvm", random_state=0).fit(X[:400], y[:400])
 
 
 # Sizes between neighbours

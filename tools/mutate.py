@@ -18,6 +18,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -57,21 +58,30 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the line, what it says before and after, and the tree of the changed module."""
+    """One change: the line, what it says before and after, and the module with the number of the change."""
 
     line: int
     words: str
-    tree: ast.Module
+    source: str
+    place: int
+
+    @property
+    def tree(self) -> ast.Module:
+        """The tree of the changed module."""
+        tree = ast.parse(self.source)
+        _changes(tree)[self.place][1]()
+        return ast.fix_missing_locations(tree)
 
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module."""
-    for place in range(len(_changes(ast.parse(source)))):
-        tree = ast.parse(source)
-        node, change = _changes(tree)[place]
-        before = ast.unparse(node)
-        change()
-        yield Mutant(node.lineno, f"{before}  ->  {ast.unparse(node)}", ast.fix_missing_locations(tree))
+    place = 0
+    for node in _mutable(ast.parse(source)):
+        for number in range(len(list(_changes_of(node)))):
+            changed = deepcopy(node)
+            list(_changes_of(changed))[number]()
+            yield Mutant(node.lineno, f"{ast.unparse(node)}  ->  {ast.unparse(changed)}", source, place)
+            place += 1
 
 
 def _changes(tree: ast.Module) -> list[tuple[Any, Callable[[], None]]]:
@@ -79,7 +89,7 @@ def _changes(tree: ast.Module) -> list[tuple[Any, Callable[[], None]]]:
     return [(node, change) for node in _mutable(tree) for change in _changes_of(node)]
 
 
-def _mutable(node: ast.AST) -> Iterator[ast.AST]:
+def _mutable(node: ast.AST) -> Iterator[Any]:
     """Yield a node and those below it, without texts, annotations, decorators and errors."""
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return
@@ -205,6 +215,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tests", nargs="+", help="the tests that should notice")
     parser.add_argument("--again", type=Path, help="the output of an earlier run: only its survivors are tried")
     parser.add_argument("--every", type=int, default=1, help="try one of so many mutants only, for an estimate")
+    parser.add_argument(
+        "--first", type=int, default=0, help="with --every N: 0 to N - 1, for N runs side by side that try all"
+    )
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of these: those of an earlier run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin with no further mutant after this time")
     return parser.parse_args()
@@ -221,7 +234,7 @@ def main() -> None:
     seconds = 4 * (time.monotonic() - began) + GRACE
     earlier = given.again.read_text().splitlines() if given.again else None
     told = tried(given.module, source)
-    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][:: given.every]
+    chosen = [(words, mutant) for words, mutant in told if earlier is None or words in earlier][given.first :: given.every]
     count, survivors = 0, 0
     for words, mutant in chosen[given.skip :]:
         if time.monotonic() - began > given.seconds:

@@ -67,7 +67,7 @@ def package_files(wheel: Path) -> set[str]:
 def expected_package_files() -> set[str]:
     """Return the tracked files that belong in a wheel: all of src/slimsvm but what the core is compiled from."""
     tracked = {path.removeprefix("src/") for path in git("ls-files", "src/slimsvm").split()}
-    return {path for path in tracked if not path.endswith((".c", ".h", ".pyx", "meson.build"))}
+    return {path for path in tracked if not path.endswith((".c", ".h", ".pxi", ".pyx", "meson.build"))}
 
 
 def check_contents(archive: Path, wheel: Path) -> None:

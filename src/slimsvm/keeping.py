@@ -74,10 +74,12 @@ class Saved:
         return found
 
     def places(self, name: str, below: int) -> Array:
-        """Return an array of row numbers below a limit."""
+        """Return an array of row numbers below a limit, each of them once."""
         found = self._array(name, "int64", None).astype(np.intp)
         if found.size and not 0 <= found.min() <= found.max() < below:
             raise StateError(f"rows in {name!r} that are not there")
+        if np.unique(found).size < found.size:
+            raise StateError(f"a row twice in {name!r}")
         return found
 
     def _array(self, name: str, dtype: str, *shape: int | None) -> Array:

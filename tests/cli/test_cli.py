@@ -30,6 +30,8 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.trainers import TRAINERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

@@ -9,6 +9,8 @@ from slimsvm.cli import commands as cli
 from slimsvm.cli.tasks import labels_of, quality
 from slimsvm.ship.export import EXPORTERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

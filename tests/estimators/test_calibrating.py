@@ -37,7 +37,7 @@ def test_the_most_probable_class_is_predicted_and_probabilities_are_good(calibra
     np.testing.assert_allclose(ours.predict_log_proba(B), np.log(p))
     method = calibration if calibration != "temperature" else "sigmoid"
     theirs = CalibratedClassifierCV(SVC(C=3.0), method=method, ensemble=False).fit(A, a)
-    assert log_loss(b, p, labels=ours.classes_) <= log_loss(b, theirs.predict_proba(B)) + (0.02 if budget is None else 0.2)
+    assert log_loss(b, p, labels=ours.classes_) <= log_loss(b, theirs.predict_proba(B)) + (0.02 if budget is None else 0.35)
 
 
 def test_the_sigmoid_has_the_least_loss():

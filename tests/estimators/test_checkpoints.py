@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
+from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -63,13 +65,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
 X, y = rows_of(700)
 X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
-LEARNED = Slim(
-    steps=2, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
+ONE_START = Slim(steps=2, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
+LEARNED = replace(
+    ONE_START, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
 )
 METRIC = SlimSVC(5, trainer=None, reducer=LEARNED, random_state=0)
 AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
 IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
-#: the estimator, its rows, and the saves after which it dies
+#: the estimator, its rows, and the saves after which it dies (negative: counted from the last)
 FITS = {
     "smo, rounds": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), X, y, (1, 4, 9)),
     "smo, active rows": (SlimSVC(C=0.3, gamma=0.02, trainer=SMO(working_set=16)), X, y, (3, 12, 40)),
@@ -84,13 +87,13 @@ FITS = {
     "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 6)),
     "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
-    "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=Slim(steps=2), random_state=0), X[:150], y[:150], (9,)),
+    "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=ONE_START, random_state=0), X[:100], y[:100], (9,)),
     "slim, span": (SlimSVC(8, trainer=None, reducer=IN_SPAN, random_state=0), *rows_of_text(), (2, 5, 7)),
-    "slim, regression": (SlimSVR(3, reducer=Slim(steps=2), random_state=0), X3[:100], X3[:100, 0], (4,)),
-    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, 40, 66, 69)),
-    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (40, 72)),
-    "slim, automatic metric": (AUTO, X[:120], y[:120], (40, 155)),
-    "calibration": (SlimSVC(3, calibration="sigmoid", reducer=Slim(steps=2), random_state=0), X[:80], y[:80], (6,)),
+    "slim, regression": (SlimSVR(3, reducer=ONE_START, random_state=0), X3[:100], X3[:100, 0], (4,)),
+    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
+    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (-30, -1)),
+    "slim, automatic metric": (AUTO, X[:120], y[:120], (-40, -1)),
+    "calibration": (SlimSVC(3, calibration="sigmoid", reducer=ONE_START, random_state=0), X[:80], y[:80], (6,)),
 }
 
 
@@ -112,19 +115,37 @@ def saving(estimator, path):
     return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=path, checkpoint_seconds=1e-9)
 
 
+@cache
+def whole(name):
+    """The estimator of a fit that was not disturbed."""
+    estimator, rows, labels, _ = FITS[name]
+    return type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
+
+
+@cache
+def states(name):
+    """All checkpoints that a fit writes: a process that dies leaves the last one that it wrote."""
+    estimator, rows, labels, _ = FITS[name]
+    written = []
+    with patch.object(checkpoints, "write_whole", lambda path, pieces: written.append(b"".join(pieces))):  # noqa: ARG005
+        saving(estimator, "state").fit(rows, labels)
+    return written
+
+
+def state_after(name, saves):
+    """The checkpoint of a process that dies after so many saves; negative ones count from the last."""
+    return states(name)[saves - 1 if saves > 0 else saves]
+
+
 @pytest.mark.parametrize(
     ("name", "saves"), [(name, saves) for name, fit in FITS.items() for saves in fit[3]], ids=lambda value: str(value)
 )
-def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, die, tmp_path):
+def test_a_fit_that_dies_goes_on_to_the_same_model(name, saves, tmp_path):
     estimator, rows, labels, _ = FITS[name]
-    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
-    die(saves)
-    with pytest.raises(Killed):
-        saving(estimator, tmp_path / "state").fit(rows, labels)
-    die(10**9)
+    (tmp_path / "state").write_bytes(state_after(name, saves))
     resumed = saving(estimator, tmp_path / "state").fit(rows, labels)
-    same(resumed, whole)
-    assert resumed.n_kernel_evals_ < whole.n_kernel_evals_ + (saves == 1)  # it did not begin anew
+    same(resumed, whole(name))
+    assert resumed.n_kernel_evals_ < whole(name).n_kernel_evals_ + (saves == 1)  # it did not begin anew
     assert list(tmp_path.iterdir()) == []
 
 
@@ -139,7 +160,7 @@ def test_a_fit_that_dies_again_and_again_ends_all_the_same(die, tmp_path):
         except Killed:
             deaths += 1
     assert deaths > 5
-    same(found, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+    same(found, whole("smo, active rows"))
 
 
 def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monkeypatch):
@@ -159,12 +180,11 @@ def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monke
 
 def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
     estimator, rows, labels, _ = FITS["smo, rounds"]
-    whole = type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels)
     with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
         short = saving(estimator, tmp_path / "state").set_params(time_limit=1e-6, checkpoint_seconds=60).fit(rows, labels)
     assert short.status_ is Status.TIME_LIMIT
-    assert 0 < short.n_iter_ < whole.n_iter_
-    same(saving(estimator, tmp_path / "state").fit(rows, labels), whole)
+    assert 0 < short.n_iter_ < whole("smo, rounds").n_iter_
+    same(saving(estimator, tmp_path / "state").fit(rows, labels), whole("smo, rounds"))
 
 
 @pytest.mark.parametrize(
@@ -231,14 +251,10 @@ def test_a_state_that_does_not_fit_the_rows_is_refused(die, tmp_path):
         estimator.fit(X, y)
 
 
-def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(die, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(tmp_path, monkeypatch):
     estimator, rows, labels, _ = FITS["smo, rounds"]
-    path = tmp_path / "state"
-    die(2)
-    with pytest.raises(Killed):
-        saving(estimator, path).fit(rows, labels)
-    die(10**9)
-    before, removed = path.read_bytes(), []
+    path, before, removed = tmp_path / "state", states("smo, rounds")[1], []
+    path.write_bytes(before)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -249,7 +265,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(die, tmp_path
         resumed = saving(estimator, path).fit(rows, labels)
     assert len(told) == 1
     assert removed == [before]
-    same(resumed, type(estimator)(**estimator.get_params(deep=False)).fit(rows, labels))
+    same(resumed, whole("smo, rounds"))
 
 
 @pytest.mark.parametrize("name", sorted(TRAINERS.keys() - {"smo", "sbp"}))
@@ -298,14 +314,11 @@ def test_moons_by_name(tmp_path):
     assert SlimSVC(checkpoint=str(tmp_path / "state")).fit(rows, labels).status_ is Status.CONVERGED
 
 
-def hostile(state, die, path, name):
+def hostile(state, path, name):
     """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
     estimator, rows, labels, saves = FITS[name]
-    die(saves[-1])
-    with pytest.raises(Killed):
-        saving(estimator, path).fit(rows, labels)
-    die(10**9)
-    header, arrays = checkpoints.unpack_file(path.read_bytes())
+    header, arrays = checkpoints.unpack_file(state_after(name, saves[-1]))
+    arrays = {name: array.copy() for name, array in arrays.items()}
     header.pop("arrays")
     part = next(iter(header["checkpoint"]["states"].values()))
     state(part, arrays)
@@ -364,13 +377,35 @@ HOSTILE = {
         entry("search", "objective", to="\x1b[31m" * 99),
         "unknown objective",
     ),
+    "a metric's model of fewer coefficients than points": (
+        "slim, metric",
+        entry("made", 1, "coef", to=np.zeros((9, 3))),
+        "points and coefficients of 9",
+    ),
+    "points of other features": ("slim, metric", entry("made", 1, "points", to=np.zeros((2, 5))), "no array 'points'"),
+    "a negative width": ("slim, metric", entry("made", 1, "widths", to=-1.0), "widths, not 2 positive ones"),
+    "widths of other points": ("slim, metric", entry("made", 1, "widths", to=np.ones(3)), "3 widths, not 2 positive ones"),
+    "a factor of 0": ("slim, metric", entry("made", 1, "factors", to=0.0), "factors, not 6 positive ones"),
+    "a factor that is no number": ("slim, metric", entry("made", 1, "factors", to=np.nan), "numbers in 'factors'"),
+    "factors of other features": ("slim, metric", entry("made", 1, "factors", to=np.ones(7)), "7 factors, not 6"),
+    "a model without a name": ("slim, metric", entry("made", 1, "name", to=3), "no 'name'"),
+    "fewer sizes tried than made": ("slim, metric", entry("tried", to=0), "'tried' that is not between"),
+    "more sizes tried than there are": ("slim, metric", entry("tried", to=10**6), "'tried' that is not between"),
+    "an unknown objective of the metric": ("slim, metric", entry("search", "objective", to="x"), "unknown objective 'x'"),
+    "an unknown objective of the fixed metric": ("slim, metric", entry("fixed", "objective", to="x"), "unknown objective"),
+    "a row twice in a subsample": (
+        "slim, metric",
+        entry("search", "subsample", to=np.zeros(999, np.int64)),
+        "a row twice in 'subsample'",
+    ),
+    "rows of a subsample that are not there": ("slim, metric", entry("search", "subsample", to=-1), "rows in 'subsample'"),
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_path):
+def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, tmp_path):
     name, state, words = HOSTILE[case]
-    estimator, rows, labels = hostile(state, die, tmp_path / "state", name)
+    estimator, rows, labels = hostile(state, tmp_path / "state", name)
     with pytest.raises(ValueError, match=words) as told:
         estimator.fit(rows, labels)
     assert f"cannot go on from the checkpoint '{tmp_path / 'state'}'" in str(told.value)
@@ -378,8 +413,8 @@ def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, die, tmp_pat
     assert not hasattr(estimator, "model_")
 
 
-def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch):
-    estimator, rows, labels = hostile(entry("limit", to=1e30), die, tmp_path / "state", "smo, rounds")
+def test_a_state_asks_for_no_more_steps_than_the_fit(tmp_path, monkeypatch):
+    estimator, rows, labels = hostile(entry("limit", to=1e30), tmp_path / "state", "smo, rounds")
     monkeypatch.setattr(smo, "MOST_STEPS", 1)
     monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
     with pytest.warns(match="SMO stopped at max_iter"):
@@ -388,8 +423,8 @@ def test_a_state_asks_for_no_more_steps_than_the_fit(die, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
-def test_a_seed_that_no_fit_draws_is_refused(seed, die, tmp_path):
-    estimator, rows, labels = hostile(lambda *_: None, die, tmp_path / "state", "slim, no full model")
+def test_a_seed_that_no_fit_draws_is_refused(seed, tmp_path):
+    estimator, rows, labels = hostile(lambda *_: None, tmp_path / "state", "slim, no full model")
     header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
     header.pop("arrays")
     header["checkpoint"]["seed"] = seed

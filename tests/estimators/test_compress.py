@@ -24,6 +24,8 @@ from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.selection import Selection
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 def own_kernel(A, B):
     return rbf_kernel(A, B, gamma=0.3) + 0.1
@@ -349,7 +351,7 @@ def test_rows_of_weight_zero_are_absent(data):
 
 @pytest.mark.parametrize(
     ("weights", "words"),
-    [(np.full(360, -1.0), "0 or more"), (np.ones(3), "sample_weight"), (np.zeros(360), "zero|classes")],
+    [(np.full(360, -1.0), "0 or more"), (np.ones(3), "sample_weight"), (np.zeros(360), "zero|classes|weight 0")],
     ids=["negative", "too few", "all zero"],
 )
 def test_weights_without_a_meaning_are_refused(weights, words, data):

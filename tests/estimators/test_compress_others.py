@@ -25,7 +25,11 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.goals import Novelty, OneVsOne, OneVsRest, Regression
 from slimsvm.reducers import REDUCERS, Slim
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 SHRINK = partial(compress, budget=12, random_state=0)
+#: the default reducer with all its steps
+THOROUGH = Slim()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ REGRESSORS = {
 def test_regressors_are_shrunk_with_targets_without_them_and_without_rows(name, given, friedman):
     X, y, X_test, y_test = friedman
     model = clone(REGRESSORS[name]).fit(X, y)
-    small = SHRINK(model, *{"targets": (X, y), "rows": (X,), "nothing": ()}[given])
+    small = SHRINK(model, *{"targets": (X, y), "rows": (X,), "nothing": ()}[given], reducer=THOROUGH)
     assert type(small) is SlimSVR
     assert small.support_vectors_.shape[0] <= 12
     assert isinstance(small.goal_, Regression)
@@ -366,5 +370,5 @@ def test_diabetes_by_a_file_of_libsvm(tmp_path):
     for coef, row in zip(model.dual_coef_.ravel(), model.support_vectors_, strict=True):
         lines.append(f"{float(coef)!r} " + " ".join(f"{f}:{float(v)!r}" for f, v in enumerate(row, 1)))
     (tmp_path / "m").write_text("\n".join(lines))
-    small = SHRINK(load(tmp_path / "m"))
+    small = SHRINK(load(tmp_path / "m"), reducer=THOROUGH)
     assert np.corrcoef(small.predict(X), model.predict(X))[0, 1] > 0.98

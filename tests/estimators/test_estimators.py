@@ -35,6 +35,8 @@ from slimsvm.selection import MOST_RECALL_LOST, Selection
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 EXACT = 1e-6
 #: trainers whose models a reducer shrinks; the others keep to a budget by themselves
 UNLIMITED = [name for name, kind in TRAINERS.items() if "budget" not in {field.name for field in fields(kind)}]
@@ -61,7 +63,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [SlimSVC(), SlimSVC(budget=2, reducer=QUICK), SlimSVC(budget=5, reducer="slant-aggressive")],
+    [SlimSVC(), SlimSVC(budget=2, reducer=QUICK), SlimSVC(budget=5, reducer="spsvm")],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
@@ -487,7 +489,7 @@ def test_the_largest_score_names_the_class(iris):
 
 @pytest.mark.parametrize("settings", [{}, {"budget": 10}, {"tolerance": 0.05, "reducer": "spsvm"}], ids=str)
 def test_a_random_state_makes_results_repeatable(settings, moons):
-    X, y = moons
+    X, y = (part[::2] for part in moons)
     first, again = (SlimSVC(random_state=5, **settings).fit(X, y).decision_function(X) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     by_object = SlimSVC(random_state=np.random.RandomState(5), **settings).fit(X, y)
@@ -496,7 +498,7 @@ def test_a_random_state_makes_results_repeatable(settings, moons):
 
 def test_a_random_state_chooses_the_rows_held_out(moons):
     X, y = moons
-    errors = {tuple(SlimSVC(10, random_state=seed).fit(X, y).path_.errors) for seed in range(4)}
+    errors = {tuple(SlimSVC(10, random_state=seed).fit(X, y).path_.errors) for seed in range(3)}
     assert len(errors) > 1
 
 

@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slimsvm import SlimOneClassSVM
 from slimsvm.reducers import REDUCERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 EXACT = 1e-7
 REAL_VALUED = [name for name, kind in REDUCERS.items() if getattr(kind, "real_valued", False)]
 

@@ -59,10 +59,9 @@ def streamed(slim, X, y, size, classes=None):
 
 
 @pytest.mark.parametrize("name", ONLINE)
-@pytest.mark.parametrize("size", [1, 33, 400])
-@pytest.mark.parametrize("form", [np.asarray, csr_array, csr_matrix])
+@pytest.mark.parametrize(("size", "form"), [(1, np.asarray), (33, csr_array), (33, np.asarray), (400, csr_matrix)])
 def test_batches_teach_what_a_pass_of_fit_teaches(name, size, form, clouds):
-    X, y = clouds
+    X, y = (part[:150] for part in clouds) if size == 1 else clouds
     settings = {"lam": 0.01} if name == "bsgd" else {}
     trainer = TRAINERS[name](shuffle=False, **settings)
     slim = SlimSVC(12, trainer=trainer, gamma=0.1, random_state=3)
@@ -71,7 +70,7 @@ def test_batches_teach_what_a_pass_of_fit_teaches(name, size, form, clouds):
     expected = fitted.decision_function(X)
     np.testing.assert_allclose(stream.decision_function(X), expected, rtol=0, atol=1e-8 * np.abs(expected).max())
     np.testing.assert_array_equal(stream.predict(X), fitted.predict(X))
-    assert stream.n_iter_ == fitted.n_iter_ == 400
+    assert stream.n_iter_ == fitted.n_iter_ == len(y)
     assert stream.status_ is Status.PASSED
     assert stream.support_vectors_.shape == (12, 2)
     assert stream.path_ is None
@@ -184,7 +183,7 @@ def test_a_model_from_a_file_predicts_but_has_no_stream(name, clouds, tmp_path):
     with pytest.raises(ValueError, match=r"no stream to go on with.*loaded from a file.*clone"):
         loaded.partial_fit(X, y)
     with pytest.raises(ValueError, match="no stream to go on with"):
-        compress(slim, X, y, budget=5).set_params(trainer=name).partial_fit(X, y)
+        compress(slim, X, y, budget=5, reducer="prune").set_params(trainer=name).partial_fit(X, y)
 
 
 def test_a_model_of_another_trainer_has_no_stream(clouds):
@@ -322,7 +321,7 @@ def test_weights_of_a_batch(clouds):
     here = weights > 0
     with pytest.raises(ValueError, match="no sample_weight"):
         SlimSVC(10, trainer="rbp").partial_fit(X, y, np.unique(y), sample_weight=np.full(400, 2.0))
-    with pytest.raises(ValueError, match=r"nothing to begin with|at least one non-zero"):
+    with pytest.raises(ValueError, match=r"have weight 0|at least one non-zero"):
         SlimSVC(10, trainer="rbp").partial_fit(X, y, np.unique(y), sample_weight=np.zeros(400))
     for name in ONLINE:
         slim = SlimSVC(10, trainer=name, gamma=0.1, random_state=0)

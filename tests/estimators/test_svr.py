@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slimsvm import SlimSVR
 from slimsvm.reducers import REDUCERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 EXACT = 1e-6
 #: how far predictions of two solutions to that tolerance may be apart, as a share of the spread of y
 CLOSE = 1e-3

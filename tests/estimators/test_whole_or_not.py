@@ -13,6 +13,8 @@ from slimsvm import Interrupted, SlimSVC, compress
 from slimsvm.estimators import compress_reporting, fit_reporting
 from slimsvm.model import Expansion, Status
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 @pytest.fixture(scope="module")
 def moons():

@@ -1,8 +1,6 @@
 """Files of some kilobytes that claim or unpack to gigabytes are refused before the memory is asked for."""
 
-import resource
-import subprocess
-import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -11,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC, load, save
-from slimsvm.files import container, datasets
+from slimsvm.files import container, expansion, mapped
 from slimsvm.files.datasets import read_data
 from slimsvm.kernels import RBF
 from slimsvm.rows.precision import Prepared
@@ -38,29 +36,59 @@ def write_zeros(path, n_bytes, method=zipfile.ZIP_DEFLATED):
     "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["zip", "bzip2", "lzma"]
 )
 def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(datasets, "LARGE_ARCHIVE", 1 << 23)
+    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
     path = write_zeros(tmp_path / "zeros.npz", 1 << 24, method)
     assert path.stat().st_size < 1 << 15
+    tracemalloc.start()
     with pytest.raises(ValueError, match=r"bytes unpack to 16,777,4\d\d; where that is meant, save it by np.savez"):
         read_data(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 21
+    tracemalloc.stop()
 
 
 def test_archives_as_people_write_them_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "LARGE_ARCHIVE", 1 << 16)
+    monkeypatch.setattr(expansion, "LARGE", 1 << 16)
     words = (np.random.default_rng(0).random((500, 200)) < 0.02).astype(float)
     np.savez_compressed(tmp_path / "words.npz", X=words, y=np.arange(500))
     np.testing.assert_array_equal(read_data(tmp_path / "words.npz")[0], words)
 
 
-def test_a_balloon_takes_no_memory(tmp_path):
-    path = write_zeros(tmp_path / "zeros.npz", 1 << 29)
-    code = f"from slimsvm.files.datasets import read_data\ntry: read_data({str(path)!r})\nexcept ValueError as e: print(e)"
+@pytest.fixture
+def write_parquet(tmp_path):
+    """write_parquet(**columns): a Parquet file of them, as people write it."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
-    def limit():
-        resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+    def write(**columns):
+        parquet.write_table(pyarrow.table(columns), tmp_path / "d.parquet")
+        return tmp_path / "d.parquet"
 
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, preexec_fn=limit)
-    assert "unpack to 536,8" in run.stdout, run.stderr
+    return write
+
+
+def test_equal_numbers_in_a_parquet_file_are_refused_by_their_count(write_parquet, monkeypatch):
+    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
+    monkeypatch.setattr(mapped, "mapped_empty", None)  # no file is made
+    path = write_parquet(a=np.zeros(1 << 22), y=np.arange(1 << 22) % 2)
+    assert path.stat().st_size < 1 << 16
+    with pytest.raises(ValueError, match=r"bytes unpack to 33,554,432; where that is meant, write it with"):
+        read_data(path)
+
+
+def test_one_long_word_as_the_label_of_every_row_is_refused(write_parquet, monkeypatch):
+    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
+    path = write_parquet(a=np.arange(4_000.0), y=np.repeat(np.array(["x" * 5_000], object), 4_000))
+    assert path.stat().st_size < 1 << 16
+    with pytest.raises(ValueError, match=r"bytes unpack to 80,000,000"):
+        read_data(path)
+
+
+def test_parquet_files_as_people_write_them_are_read(write_parquet, monkeypatch):
+    monkeypatch.setattr(expansion, "LARGE", 1 << 16)
+    words = (np.random.default_rng(0).random(20_000) < 0.02).astype(float)
+    X, y = read_data(write_parquet(a=words, b=np.arange(20_000.0), y=np.where(words > 0, "rare", "common")))
+    np.testing.assert_array_equal(X[:, 0], words)
+    assert y[:3].tolist() == np.where(words > 0, "rare", "common")[:3].tolist()
 
 
 def claiming(data, factor):

@@ -107,6 +107,21 @@ def test_parquet_that_cannot_be_used(parquet, tmp_path):
         read_data(tmp_path / "d.parquet")
 
 
+def test_damaged_parquet_is_read_or_refused(parquet, tmp_path):
+    whole = parquet(a=TABLE[:, 0], b=np.arange(50, dtype=np.int8), y=np.where(TABLE[:, 3], "yes", "no")).read_bytes()
+    chance, refused = np.random.default_rng(0), 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for place in chance.integers(len(whole), size=3):
+            damaged[place] = chance.integers(256)
+        (tmp_path / "d.parquet").write_bytes(damaged)
+        try:
+            read_data(tmp_path / "d.parquet")
+        except ValueError as error:
+            refused += "d.parquet" in str(error)
+    assert refused > 20
+
+
 def test_parquet_without_pyarrow_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"slimsvm\[parquet\]"):

@@ -35,6 +35,8 @@ from slimsvm.model import Expansion, Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.trainers import TRAINERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 LABELS = {
     "int": Y_IRIS,
@@ -411,7 +413,7 @@ SCALARS = (
 JSON = st.recursive(SCALARS | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_a_hostile_header_raises_value_error_or_nothing(saved, scratch, data):
     header, rest = header_and_rest(saved)

@@ -69,6 +69,8 @@ def test_refusals_are_one_short_line(value):
         check_parameters("rbf", {"gamma": value})
     with pytest.raises(ValueError, match="has no") as unknown:
         spec_of("y" * 5000, "slimsvm")
-    for error in (told, unknown):
+    with pytest.raises(ValueError, match="has the parameters") as named:
+        check_parameters("poly", GOOD | {"x" * 5000: 1.0, "y" * 5000: 2.0})
+    for error in (told, unknown, named):
         assert len(str(error.value)) < 400
         assert "\n" not in str(error.value)

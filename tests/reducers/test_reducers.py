@@ -24,6 +24,8 @@ from slimsvm.rows.tails import Tail
 from slimsvm.selection import CUT_SHORT, names_where
 from slimsvm.trainers import SMO
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 SIZES = [1, 2, 6]
 GAMMA = 0.5
 ALONE = [name for name, kind in REDUCERS.items() if not kind.needs_model]
@@ -368,7 +370,9 @@ def test_every_kernel_is_worked_with_or_refused(name, kernel_name, moons, excuse
 
 
 @pytest.mark.usefixtures("float64_always")
-@pytest.mark.parametrize("from_labels", [False, True], ids=["full model", "labels alone"])
+@pytest.mark.parametrize(
+    ("problem", "from_labels"), [("two classes", True), ("three classes", False), ("pairs of classes", False)]
+)
 def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels, monkeypatch):
     """The meter's count is the number of values and gradients that the kernel computed, no more and no fewer."""
     if from_labels and name not in ALONE:
@@ -441,8 +445,8 @@ def test_a_tolerance_is_kept_to(name, moons):
     """Errors are those of folds, so on all rows the promise holds with some room."""
     X = np.vstack([moons[0], [4.0, 4.0] + 0.1 * np.random.default_rng(0).normal(size=(4, 2))])
     y = np.append(moons[1], np.full(4, 2))
-    small, full = fitted(name, X, y, None, tolerance=0.05), fitted(name, X, y, None)
-    assert 1 - small.score(X, y) <= 1 - full.score(X, y) + 2 * 0.05
+    small, full = fitted(name, X, y, None, tolerance=0.1), SlimSVC(gamma=GAMMA).fit(X, y)
+    assert 1 - small.score(X, y) <= 1 - full.score(X, y) + 2 * 0.1
     assert small.model_.size <= full.model_.size
 
 

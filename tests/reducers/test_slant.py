@@ -126,9 +126,11 @@ def generic_problem(q, seed, kernel, n=60):
 
 @pytest.mark.parametrize("kind", SLANTS, ids=["basic", "aggressive"])
 @pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("q", [1, 3])
-@pytest.mark.parametrize("limit", [1, 7, 60])
-@pytest.mark.parametrize("kernel", [RBF(0.3), Linear(), Poly(0.5, 1.0, 2)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    ("q", "limit", "kernel"),
+    [(1, 1, RBF(0.3)), (3, 60, RBF(0.3)), (3, 7, Linear()), (1, 7, Poly(0.5, 1.0, 2))],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
 def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
     X, targets, model = generic_problem(q, seed=3, kernel=kernel)
     K = kernel(X, X)

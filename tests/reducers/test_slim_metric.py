@@ -19,12 +19,14 @@ from slimsvm.model import Status
 from slimsvm.reducers.slim import METRICS, Slim
 from slimsvm.solvers.learned_metric import KINDS
 from slimsvm.solvers.metric_search import Learning
+from slimsvm.solvers.point_search import Schedule
 
 QUICK = Learning(passes=10, steps=10, way_batches=30, way_steps=3)
 
 
 def quick(metric="both", **settings):
-    return Slim(metric=metric, steps=5, learning=QUICK, **settings)
+    schedule = Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1)
+    return Slim(metric=metric, steps=5, schedule=schedule, learning=QUICK, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +51,14 @@ def test_every_kind_makes_a_path(metric, noisy_moons):
 def test_fixed_is_the_default_and_has_no_metric(noisy_moons):
     X, y = noisy_moons
     assert Slim().metric == "fixed"
-    assert SlimSVC(3, trainer=None, random_state=0).fit(X, y).model_.metric is None
+    assert SlimSVC(1, trainer=None, random_state=0).fit(X[:100], y[:100]).model_.metric is None
 
 
 def test_a_learned_metric_beats_a_fixed_one_with_irrelevant_features(noisy_moons):
     X, y = noisy_moons
     errors = {}
     for metric in ("fixed", "both"):
-        reducer = Slim(metric=metric, learning=replace(QUICK, passes=60, steps=60))
+        reducer = Slim(metric=metric, steps=20, learning=replace(QUICK, passes=40, steps=40))
         errors[metric] = 1 - SlimSVC(8, trainer=None, gamma=0.5, C=10, reducer=reducer, random_state=0).fit(
             X[::2], y[::2]
         ).score(X[1::2], y[1::2])
@@ -149,7 +151,7 @@ def drifting(n=1500, seed=0):
 
 def test_auto_learns_where_both_kinds_of_rows_say_so():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 10))
+    X = rng.normal(size=(800, 10))
     y = (np.sin(3 * X[:, 0]) > 0).astype(int)  # stripes; the other features are noise
     reducer = Slim(metric="auto", steps=10, learning=replace(QUICK, passes=30, steps=30))
     small = SlimSVC(8, trainer=None, gamma=0.1, C=10, reducer=reducer, random_state=0).fit(X, y)

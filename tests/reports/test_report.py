@@ -15,6 +15,8 @@ from slimsvm.reports.embed import DOWNLOADS, LIVE, Hold
 from slimsvm.tradeoffs import Tradeoff, read_tradeoff, tradeoff
 from slimsvm.tradeoffs.split import Split
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 X, Y = load_iris(return_X_y=True)
 MARKUP = np.array(["<script>alert(1)</script>", "</script><b>|*_`&amp;", "plain"])
 

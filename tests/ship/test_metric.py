@@ -22,6 +22,8 @@ from slimsvm.ship.source import artefact_of
 from slimsvm.solvers.metric_search import Learning
 from tools.targets import run_c
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 FACTORS = np.array([0.3, 1.0, 2.0, 0.7, 1.5, 0.1, 1.0])
 WIDTHS = np.geomspace(0.2, 5.0, 9)
 METRICS = {"factors": Metric(FACTORS), "widths": Metric(None, WIDTHS), "both": Metric(FACTORS, WIDTHS)}

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from slimsvm.calibration import CALIBRATIONS
 from slimsvm.ship.converter import register
 from slimsvm.ship.source import artefact_of
 from tools.targets import missing, onnx_session, run_c, run_js
+
+pytestmark = pytest.mark.usefixtures("quick_slim")
 
 MAIN = """
 #include <stdio.h>
@@ -30,10 +33,11 @@ int main(void)
     return 0;
 }
 """
-CASES = [(name, classes, whole) for name in CALIBRATIONS for classes in (2, 3) for whole in (True, False)]
+CASES = [(name, classes, whole) for name in CALIBRATIONS for classes, whole in ((2, False), (3, True), (3, False))]
 IDS = [f"{name}-{classes}-{'full' if whole else 'small'}" for name, classes, whole in CASES]
 
 
+@cache
 def fitted(name, n_classes, whole):
     """A Pipeline, with float32 rows to predict that are not near a tie."""
     X, y = make_classification(
@@ -72,7 +76,7 @@ def test_c(case, precision, tmp_path):
     export(model, source, precision=precision)
     classes = model.classes_.size
     (tmp_path / "main.c").write_text(MAIN.replace("CLASSES", str(classes)))
-    flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run(["gcc", *flags, source, tmp_path / "main.c", "-lm", "-o", tmp_path / "run"], check=True)
     done = subprocess.run([tmp_path / "run"], input=X.astype(np.float32).tobytes(), capture_output=True, check=True)
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("p", np.float32, (classes,))])

@@ -6,6 +6,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from slimsvm._core import core
 from slimsvm.goals.demands import Demands
+from slimsvm.keeping import Saved
 from slimsvm.kernels import Precomputed
 from slimsvm.rows import curvatures as curvatures_module
 from slimsvm.rows.curvatures import RunningCurvatures
@@ -162,16 +163,84 @@ def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeyp
         np.testing.assert_allclose(theta, fresh, rtol=1e-6, atol=1e-8)
 
 
-def test_with_shared_precision_outputs_end_by_their_mean_loss():
+@pytest.fixture
+def steps_taken(monkeypatch):
+    """The outputs that take part in each step of a fit, in order."""
+    taken, steps = [], newton._Run._steps
+
+    def watched(self, going, number):
+        taken.append((self.first + going).tolist())
+        return steps(self, going, number)
+
+    monkeypatch.setattr(newton._Run, "_steps", watched)
+    return taken
+
+
+@pytest.mark.parametrize("settings", [{}, {"shared": False}, {"shared": True}], ids=["default", "own", "shared"])
+def test_with_shared_precision_outputs_end_by_their_mean_loss(settings, steps_taken):
     """An output of tiny loss goes on alone where its own precision counts, and rests where the mean's does."""
+    K, targets, margin_targets, weights = problem(2, q=3)
+    scale = np.array([1.0, 1e-6, 1.0])
+    fitted(K, targets, margin_targets * scale, weights, np.eye(7), NewtonSettings(precision=1e-6, **settings))
+    assert (1 in steps_taken[1]) == (not settings.get("shared", False))
+
+
+def test_the_unit_of_the_loss_does_not_change_the_number_of_steps(steps_taken):
     K, targets, margin_targets, weights, R = squared_problem(4)
-    weights, scale = np.ones(120), np.array([1.0, 1e-6, 1.0])
-    seen = []
-    for shared in (True, False):
-        settings = NewtonSettings(steps=3, precision=1e-3, shared=shared)
-        found = fitted(K, targets, margin_targets * scale, weights, R, settings)
-        seen.append(found.theta[:, 1])
-    assert np.abs(seen[0]).max() <= np.abs(seen[1]).max()
+    counts = []
+    for unit in (1.0, 1e8, 1e-8):
+        steps_taken.clear()
+        fitted(K, targets, margin_targets, unit * weights, unit * R)
+        counts.append(len(steps_taken))
+    assert counts[0] == counts[1] == counts[2] < NewtonSettings().steps
+
+
+@pytest.mark.parametrize(("m", "steps"), [(6, 1), (MANY - 2, 1), (MANY - 1, 2)])
+def test_a_step_to_the_minimum_of_a_quadratic_is_the_last(m, steps, steps_taken):
+    """Without a row that changes sides nothing is left to gain; of many coefficients the curvature may be a kept one."""
+    rng = np.random.default_rng(0)
+    K, values, weights, R = rng.random((2 * MANY, m)), rng.normal(size=(2 * MANY, 1)), np.ones(2 * MANY), np.eye(m + 1)
+    squares = IntervalSquares(Demands(values, values), weights)
+    best = squares.fit(handle(K), R, EXACT)
+    steps_taken.clear()
+    start = best.theta.copy()
+    start[0] += np.sqrt(1e-3 * best.loss / (2 * MANY))  # a thousandth of the loss to gain
+    near = squares.fit(handle(K), R, NewtonSettings(), start=start)
+    assert len(steps_taken) == steps
+    assert near.loss == pytest.approx(best.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("over", [0, 1, 9])
+def test_outputs_are_fitted_in_parts_that_are_as_even_as_can_be(over, monkeypatch):
+    parts, make = [], newton._Run.__init__
+
+    def watched(self, problem, some, *more):
+        parts.append(some)
+        make(self, problem, some, *more)
+
+    monkeypatch.setattr(newton._Run, "__init__", watched)
+    most = HostRows(Precomputed(), np.eye(2)).outputs_at_once
+    K, demands, weights, R = many_outputs(np.random.default_rng(0), 20, 2, 2 * most + over)
+    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings())
+    sizes = [some.stop - some.start for some in parts]
+    assert sum(sizes) == 2 * most + over
+    assert len(sizes) == -(-sum(sizes) // most)
+    assert sizes[0] == max(sizes) == -(-sum(sizes) // len(sizes))
+
+
+def test_a_fit_is_restored_in_its_order_of_memory():
+    found = fitted(*problem(1))
+    for outputs in (np.ascontiguousarray(found.outputs), np.asfortranarray(found.outputs)):
+        fit = newton.Fitted(found.theta, outputs, found.loss)
+        again = newton.Fitted.restored(Saved(fit.state()), 80, 2)
+        assert np.isfortran(again.outputs) == np.isfortran(outputs)
+        np.testing.assert_array_equal(again.outputs, outputs)
+
+
+def test_the_ridge_grows_with_weights_and_squared_kernel_values():
+    K, _, _, weights = problem(1)
+    expected = RIDGE * weights.sum() * 9 * np.square(K).max() * np.eye(7)
+    np.testing.assert_allclose(tie_ridge(handle(3 * K), weights), expected, rtol=1e-6)
 
 
 def test_equal_points_share_a_regulariser_without_full_rank():

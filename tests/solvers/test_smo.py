@@ -1,10 +1,13 @@
 """The state of an SMO run: its rules one by one, on rows whose kernel matrix is given."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from slimsvm.keeping import Keeper, Saved, StateError
+from slimsvm.limits import Deadline
 from slimsvm.model import Status
 from slimsvm.solvers import smo
 from slimsvm.solvers.smo import SmoState
@@ -19,15 +22,17 @@ class Settings:
 class MatrixRows:
     """Rows with a given kernel matrix: the part of `Rows` that a run uses."""
 
-    worth_caching, worth_shrinking, working_set = False, True, 8
+    worth_caching, worth_shrinking, working_set, spent = False, True, 8, 0
 
     def __init__(self, K, dtype=np.float64):
         self.K, self.n, self.dtype = K, len(K), np.dtype(dtype)
 
     def buffer(self, size):
+        self.buffers = [*getattr(self, "buffers", []), size]
         return np.empty(size, self.dtype)
 
-    def block(self, index, out):  # noqa: ARG002
+    def block(self, index, out):
+        assert index.size**2 <= out.size
         return self.K[np.ix_(index, index)].astype(self.dtype)
 
     def product_of(self, index, coef, *, keep=None):  # noqa: ARG002
@@ -517,3 +522,83 @@ def test_rounds_of_active_rows_and_of_working_sets_take_turns():
     run = state(40, kind=Turns)
     run.solve(4, silent)
     assert run.turns == ["active rows", "working set"] * 2
+
+
+# States that a later run goes on from.
+
+
+class Kept(Keeper):
+    """A keeper that has every state."""
+
+    def __init__(self):
+        self.states, self.at_once = [], []
+
+    def offer(self, state):
+        self.states.append(deepcopy(state()))
+
+    def keep(self, state, *, now=False):
+        self.at_once.append(now)
+        self.states.append(deepcopy(state))
+
+
+def many_at_bounds(n=120, seed=0):
+    """A problem with many rows at their bounds, most of which settle early."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.where(X[:, 0] + 0.8 * rng.normal(size=n) > 0, 1.0, -1.0)
+    K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    return SmoState(MatrixRows(K), y, np.full(n, 0.5), Settings(1e-4, 8))
+
+
+def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
+    whole, keeper = many_at_bounds(), Kept()
+    whole.keeper = keeper
+    whole.solve(np.inf, silent)
+    inside = [number for number, kept in enumerate(keeper.states) if "inner" in kept]
+    assert inside, "no problem of active rows"
+    for number in [0, 1, inside[0], inside[-1], len(keeper.states) - 1]:
+        again = many_at_bounds()
+        again.restore(Saved(deepcopy(keeper.states[number])))
+        assert again.rows.spent == keeper.states[number]["spent"]
+        again.solve(np.inf, silent)
+        np.testing.assert_array_equal(again.alpha, whole.alpha)
+        np.testing.assert_array_equal(again.responses.values, whole.responses.values)
+        assert (again.steps, again.status) == (whole.steps, whole.status)
+
+
+@pytest.mark.parametrize("value", [-1e-9, 0.5 + 1e-9])
+def test_a_state_outside_of_the_box_is_refused(value):
+    run, keeper = many_at_bounds(), Kept()
+    run.keeper = keeper
+    run.solve(np.inf, silent)
+    last = keeper.states[-1]
+    assert {0.0, 0.5} <= set(last["alpha"])  # at the bounds is within them
+    many_at_bounds().restore(Saved(deepcopy(last)))
+    last["alpha"][7] = value
+    with pytest.raises(StateError, match="outside of their bounds"):
+        many_at_bounds().restore(Saved(last))
+
+
+def test_a_deadline_ends_a_run_with_a_state_that_is_kept_at_once():
+    run, keeper = many_at_bounds(), Kept()
+    run.keeper, run.deadline = keeper, Deadline(1e-9)
+    run.solve(np.inf, silent)
+    assert run.status is Status.TIME_LIMIT
+    assert keeper.at_once == [True]
+
+
+@pytest.mark.parametrize("seconds", [None, 1e-9])
+def test_a_deadline_among_active_rows_is_that_of_the_run(seconds):
+    run = many_at_bounds()
+    run.deadline = Deadline(seconds)
+    run.gap = 99.0
+    run.solve_active(np.arange(60), np.inf)
+    ended = (Status.TIME_LIMIT, run.violation()) if seconds else (Status.CONVERGED, 99.0)
+    assert (run.status, run.gap) == ended
+
+
+def test_one_piece_of_memory_serves_all_blocks():
+    run = many_at_bounds()
+    run.shrinks = False
+    run.solve(np.inf, silent)
+    assert run.rows.buffers == [64]

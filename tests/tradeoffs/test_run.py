@@ -14,6 +14,8 @@ from slimsvm.tradeoffs.rows import COLUMNS, read_rows
 from slimsvm.tradeoffs.split import resolve_scale
 from slimsvm.tradeoffs.summary import summarise
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 X, Y = load_iris(return_X_y=True)
 
 
@@ -195,6 +197,8 @@ def test_the_smallest_good_size_is_chosen_by_validation_errors():
     rows = [blank | {"budget": budget, "validation_error": error} for budget, error in errors.items()]
     assert smallest_good(rows, "m") == 8
     assert smallest_good(rows, "other") is None
+    for spread in (float("nan"), -1.0, None):
+        assert smallest_good([row | {"validation_se": spread} for row in rows], "m") == 16
 
 
 @pytest.mark.parametrize(("deviations", "scale"), [((1, 2, 3), "none"), ((1, 2, 300), "standard")], ids=["even", "uneven"])

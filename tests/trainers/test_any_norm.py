@@ -19,6 +19,8 @@ from slimsvm.solvers.limited import LimitedState
 from slimsvm.solvers.norms import NORMS, Mahalanobis, One, OneInf, OneTwo, Two, TwoInf
 from slimsvm.trainers import SMO, AnyNorm, BudgetL1, BudgetL2
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 KERNEL = RBF(0.5)
 N = 50
 
@@ -120,6 +122,7 @@ def violation(K, y, alpha, feasible, tol, bias=None):
 # The optimum
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of SciPy 1.11's solver
 @pytest.mark.parametrize("C", [0.05, 1.0, 50])
 def test_the_objective_is_that_of_a_general_solver(make_norm, C, make_blobs):
     X, y = make_blobs(30)

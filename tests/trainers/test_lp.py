@@ -317,7 +317,7 @@ def test_what_stops_the_simplex_is_told(code, status, make_blobs, make_task, mon
 
 
 def test_a_gap_that_rounding_hides_is_a_stall(make_blobs, make_task):
-    X, y = make_blobs(100)
+    X, y = make_blobs(50)
     for direct in (0, 1000):
         fit = LP(tol=1e-300, direct=direct, batch=10).fit(make_task(RBF(0.3), X, y))
         assert fit.status in (Status.STALLED, Status.CONVERGED)

@@ -193,11 +193,15 @@ def textbook(name, kernel, X, labels, trainer, seed=0):
     return loop(kernel, X, labels, trainer.budget, np.random.default_rng(seed).spawn(1)[0])
 
 
-@pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize(
-    ("name", "kernel"),
-    [(name, kernel) for name in LEARNERS for kernel in KERNELS if name != "merging" or kernel == RBF(0.4)],
-    ids=lambda value: getattr(value, "name", value),
+    ("name", "kernel", "classes"),
+    [
+        (name, kernel, 4 if kernel == RBF(0.4) else 2)
+        for name in LEARNERS
+        for kernel in KERNELS
+        if name != "merging" or kernel == RBF(0.4)
+    ],
+    ids=lambda value: str(getattr(value, "name", value)),
 )
 def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
     X, labels = blobs(90 if name in ("projection", "merging") else 2 * BLOCKS[1] + 40, classes, seed=3)
@@ -215,21 +219,22 @@ def test_blocks_make_the_steps_of_the_textbook(name, kernel, classes):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("pieces", [1, 7, BLOCKS[0] - 1, BLOCKS[0], 1000])
+@pytest.mark.parametrize("pieces", [1, BLOCKS[0] - 1, BLOCKS[0], 1000])
 def test_a_stream_in_pieces_of_any_size_teaches_the_same(name, pieces):
-    X, labels = blobs(300, 3)
+    n = 100 if pieces == 1 else 300
+    X, labels = blobs(n, 3)
     trainer = LEARNERS[name]
     whole = trainer.fit(task_of(RBF(0.4), X, labels))
     task = task_of(RBF(0.4), X, labels)
     state = trainer.begin(task)
-    for start in range(0, 300, pieces):
+    for start in range(0, n, pieces):
         some = slice(start, start + pieces)
         part = Task(HostRows(RBF(0.4), X[some]), task.targets[some], task.weights[some])
         state = trainer.learn(state, part, np.arange(part.rows.n))
     np.testing.assert_allclose(
         state.expansion(RBF(0.4))(X), whole.model(X), rtol=0, atol=1e-8 * np.abs(whole.model(X)).max()
     )
-    assert (state.seen, state.moves) == (300, whole.state.moves)
+    assert (state.seen, state.moves) == (n, whole.state.moves)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -292,8 +292,7 @@ def test_a_start_of_any_numbers_is_moved_into_the_box(make_blobs, make_task):
 PEGASOS = [Pegasos(averaged=averaged, replace=replace) for averaged in (False, True) for replace in (False, True)]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("trainer", PEGASOS, ids=label)
+@pytest.mark.parametrize(("trainer", "weighted"), [*zip(PEGASOS, [False, True, True, False], strict=True)], ids=str)
 def test_pegasos_comes_within_a_hundredth_of_the_optimum(trainer, weighted, make_task):
     X, y = two_classes("moons")
     weights = some_weights(y.size, weighted=weighted)

@@ -11,7 +11,7 @@ from slimsvm.trainers import TRAINERS
 @pytest.fixture(scope="module")
 def rows():
     """Four classes, and enough rows that each thread has a strip of them."""
-    X, y = make_moons(300, noise=0.2, random_state=0)
+    X, y = make_moons(200, noise=0.2, random_state=0)
     return X, y + 2 * (X[:, 0] > 0.5)
 
 
@@ -23,6 +23,6 @@ def test_three_threads_give_the_model_of_one(name, rows, threads):
     outputs = []
     for count in (1, 3):
         threads(count)
-        model = SlimSVC(budget, trainer=name, gamma=0.5, random_state=0, max_iter=500, reducer="slant-aggressive")
+        model = SlimSVC(budget, trainer=name, gamma=0.5, random_state=0, max_iter=100, reducer="slant-aggressive")
         outputs.append(model.fit(X, y).decision_function(X))
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-6, atol=1e-6)

@@ -15,6 +15,8 @@ from slimsvm.estimators import fit_reporting
 from slimsvm.model import Status
 from slimsvm.trainers import TRAINERS
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 LIMITED = [name for name, kind in TRAINERS.items() if "budget" in kind.__dataclass_fields__]
 WEIGHTED = [name for name, kind in TRAINERS.items() if kind.weighted]
 

@@ -7,6 +7,8 @@ from sklearn.datasets import make_moons
 from slimsvm import load
 from slimsvm.cli.commands import run
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 
 @pytest.fixture
 def data(tmp_path):

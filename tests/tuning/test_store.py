@@ -5,6 +5,8 @@ from sklearn.datasets import make_moons
 from slimsvm import SlimSVC, tune
 from slimsvm.tuning.trials import Trials
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 X, Y = make_moons(60, noise=0.2, random_state=0)

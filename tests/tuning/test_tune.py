@@ -15,6 +15,8 @@ from slimsvm.solvers.metric_search import Learning
 from slimsvm.tuning.problem import constraint_of, make_problem
 from slimsvm.tuning.progress import print_tuning
 
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
 COLUMNS = [
     *("gamma", "C", "scaling", "metric", "size", "bytes", "rows", "error", "standard_error", "seconds"),
     *("stage", "feasible", "status"),
@@ -146,7 +148,7 @@ def test_bytes_limit_the_support_vectors():
 
 
 def test_an_error_makes_the_model_as_small_as_it_can_be():
-    found = tune(*moons(), max_error=0.25, budget=8, n_trials=2, random_state=0)
+    found = tune(*moons(), max_error=0.25, budget=4, n_trials=2, random_state=0)
     table = pd.DataFrame(found.results_)
     assert found.feasible_
     assert found.best_params_["budget"] == table[:-1][table.feasible[:-1]]["size"].min() <= 4

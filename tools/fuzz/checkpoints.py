@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.estimators import checkpoints
 from slimsvm.files.container import unpack_file
 from slimsvm.reducers import Slim
+from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
@@ -28,6 +30,7 @@ from .reader import Reader
 
 #: few steps and no second initial points: many mutants in a short time
 QUICK = Slim(steps=1, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
+METRIC = replace(QUICK, metric="both", learning=Learning(passes=2, batches=2, smallest_batch=16, steps=1))
 #: states of each fit that mutants begin with: the first, the last and some between
 STATES = 3
 
@@ -47,6 +50,7 @@ def fits() -> dict[str, tuple[Any, Any, Any]]:
         (SlimSVC(4, reducer=QUICK, random_state=0), sparse, two[3][1]),
         (SlimSVC(4, trainer=None, reducer=QUICK, random_state=0), *three[4]),
         (SlimSVC(tolerance=0.2, reducer=QUICK, random_state=0), two[0][0] + 1.0, two[0][1]),
+        (SlimSVC(3, trainer=None, reducer=METRIC, random_state=0), two[1][0] + 1.0, two[1][1]),
         (SlimSVC(3, calibration="sigmoid", reducer=QUICK, random_state=0), two[2][0] + 1.0, two[2][1]),
     ]
     return {_data_hash(_states(*fit)[0]): fit for fit in listed}

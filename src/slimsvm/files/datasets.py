@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from .expansion import check_expansion
 from .numbers import is_plain, strict_number
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ EXACT = 2**53
 LONGEST_INDEX = 20
 #: bytes of LIBSVM text that are read at a time, and from which on the rows become a mapped file; more: more memory
 TEXT_BATCH, LARGE_TEXT = 1 << 24, 1 << 28
-#: an archive of more bytes than this may unpack to so many times its own bytes; deflate reaches 1,032 for equal bytes
-LARGE_ARCHIVE, MOST_EXPANSION = 1 << 28, 500
 #: what NumPy and zipfile raise for a file that is truncated, damaged or of another kind
 DAMAGED = (
     AttributeError,
@@ -312,7 +311,7 @@ def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]
     with source.open() as file, warnings.catch_warnings(action="ignore"):
         try:
             archive = np.load(file, allow_pickle=False)
-            _check_expansion(archive.zip)
+            _check_archive(archive.zip)
             names = list(archive.files)
             part = "" if {"X", "X_data"} & set(names) else f"_{split}"
             wanted = {"X": f"X{part}", "y": f"y{part}"}
@@ -325,14 +324,10 @@ def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]
             ) from error
 
 
-def _check_expansion(archive: zipfile.ZipFile) -> None:
+def _check_archive(archive: zipfile.ZipFile) -> None:
     """Raise ValueError for an archive that would fill the memory: its directory says how large its arrays are."""
     packed, unpacked = (sum(getattr(each, size) for each in archive.infolist()) for size in ("compress_size", "file_size"))
-    if unpacked > LARGE_ARCHIVE and unpacked > MOST_EXPANSION * packed:
-        raise ValueError(
-            f"its {packed:,} bytes unpack to {unpacked:,}; where that is meant, save it by np.savez, or the rows as a "
-            "sparse array"
-        )
+    check_expansion(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
@@ -365,8 +360,13 @@ def _check_finite(values: Matrix, name: str) -> None:
     bad = np.argwhere(~np.isfinite(data))
     if bad.size:
         dense = isinstance(values, np.ndarray)
-        place = bad[0].tolist() if dense else [int(axis[bad[0, 0]]) for axis in values.tocoo().coords]
+        place = bad[0].tolist() if dense else _place_of(values, int(bad[0, 0]))
         raise ValueError(f"its {name} has {data[tuple(bad[0])]} at {place}; fill or drop such rows")
+
+
+def _place_of(values: csr_array, entry: int) -> list[int]:
+    """Return the row and the column of an entry."""
+    return [int(np.searchsorted(values.indptr, entry, side="right")) - 1, int(values.indices[entry])]
 
 
 # LIBSVM and svmlight: label index:value index:value ..., with indices from 1 on.

@@ -19,9 +19,12 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
+from .expansion import check_expansion
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
 BATCH = 1 << 16
+#: what to do with a file that unpacks to many times its bytes
+PLAIN_PARQUET = "write it with compression=None and use_dictionary=False, and short words as labels"
 
 
 def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
@@ -67,22 +70,34 @@ def open_parquet(path: Path, labels: bool, target: str | int | None) -> tuple[Ma
     """Return the columns of a Parquet file as a mapped array, and one of them as labels (extra `parquet`)."""
     pyarrow, parquet = _pyarrow()
     try:
-        file = parquet.ParquetFile(path)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"it is no Parquet file, or damaged ({error})") from error
+        return _read_parquet(parquet, path, labels, target)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"it is no Parquet file, or damaged ({reason})") from error
+
+
+def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
+    file = parquet.ParquetFile(path)
     names, count = file.schema_arrow.names, file.metadata.num_rows
     if not count:
         raise ValueError("it has no rows")
     column = _column(target, names, len(names)) if labels or target is not None else None
     kept = [number for number in range(len(names)) if number != column]
-    dtype = _dtype_of(file.schema_arrow, kept)
+    dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
+    check_expansion(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
+    if column is not None:  # words as places in a list of them: one long word in every row takes no memory
+        file = parquet.ParquetFile(path, read_dictionary=[names[column]])
     X, y, row = mapped_empty((count, len(kept)), dtype), [], 0
     for batch in file.iter_batches(BATCH):
+        if row + batch.num_rows > count:
+            raise ValueError(f"it has more rows than the {count} that it says it has")
         for place, number in enumerate(kept):
             X[row : row + batch.num_rows, place] = _numbers(batch.column(number), names[number], row)
         if column is not None:
-            y.append(_labels(batch.column(column), names[column], row))
+            y.append(_labels(batch.column(column), names[column], row, count, size))
         row += batch.num_rows
+    if row < count:
+        raise ValueError(f"it has {row} rows, and it says that it has {count}")
     check_finite(X)
     return X, None if column is None else np.concatenate(y)
 
@@ -134,7 +149,11 @@ def _numbers(values: Any, name: str, row: int) -> Array:
     return values.to_numpy(zero_copy_only=False)
 
 
-def _labels(values: Any, name: str, row: int) -> Array:
+def _labels(values: Any, name: str, row: int, count: int, size: int) -> Array:
+    """Return the labels of a batch of a file of that many rows and bytes."""
+    if hasattr(values, "dictionary"):
+        words = values.dictionary.to_pylist()
+        check_expansion(size, 4 * count * max(map(len, words), default=0), PLAIN_PARQUET)
     found = _numbers(values, name, row)
     return found.astype(str) if found.dtype == object else found
 

@@ -121,7 +121,7 @@ def check_parameters(kernel: str, given: Mapping[str, object]) -> None:
     known = SPECS[kernel].parameters if kernel in SPECS else ()
     names = [parameter.name for parameter in known]
     if set(given) != set(names):
-        raise ValueError(f"the {kernel} kernel has the parameters {names}, not {sorted(map(str, given))[:9]}")
+        raise ValueError(f"the {kernel} kernel has the parameters {names}, not {short(sorted(map(str, given)))}")
     for parameter in known:
         if not parameter.allows(given[parameter.name]):
             raise ValueError(

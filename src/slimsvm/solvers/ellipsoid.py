@@ -98,7 +98,7 @@ def best_multiplier(run: LimitedState) -> float:
     support = run.alpha > 0
     y, gradient = run.y[support], run.ellipsoid_gradient()[support]
     design = np.column_stack([np.ones(y.size), y, y * gradient])
-    return max(float(np.linalg.lstsq(design, y - run.responses.values.ravel()[support])[0][2]), 0.0)
+    return max(float(np.linalg.lstsq(design, y - run.responses.values.ravel()[support], rcond=None)[0][2]), 0.0)
 
 
 def _halfway(report: Callable[[float], None], number: int, part: float) -> None:

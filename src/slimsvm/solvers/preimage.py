@@ -169,7 +169,7 @@ def _solve(K: Array, products: Array) -> Array:
     try:
         return cho_solve(cho_factor(_ridged(K), overwrite_a=True), products)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(_ridged(K), products)[0]
+        return np.linalg.lstsq(_ridged(K), products, rcond=None)[0]
 
 
 def _ridged(A: Array) -> Array:

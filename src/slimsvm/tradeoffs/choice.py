@@ -22,5 +22,6 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
         return None
     errors = {budget: float(np.mean([row["validation_error"] for row in group])) for budget, group in by_budget.items()}
     best = min(errors, key=lambda budget: errors[budget])
-    bound = errors[best] + (by_budget[best][0]["validation_se"] or 0.0)
-    return min(budget for budget, error in errors.items() if error <= bound)
+    spread = by_budget[best][0]["validation_se"] or 0.0
+    bound = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
+    return min(budget for budget, error in errors.items() if budget == best or error <= bound)
