@@ -24,9 +24,9 @@ from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
 
 #: largest batch as a share of all rows; a larger one gives small problems too few rounds
 LARGEST_BATCH = 1 / 32
-#: largest batch as a share of all rows drawn so far. A larger share moves w further before it sees the new responses, and
-#: the first rounds become unsteady; a smaller one makes more rounds
-LARGEST_MOVE = 1 / 32
+#: largest batch as a share of all rows drawn so far. The rows of a batch are chosen by the same responses, so that some of
+#: them are not needed once the others are there: with a larger share draws are worth less. A smaller one makes more rounds
+LARGEST_MOVE = 1 / 512
 #: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
 #: A smaller value averages over more of the past, and early iterates, which are poor, count for longer
 RECENT = 4.0
