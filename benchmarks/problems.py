@@ -50,6 +50,7 @@ SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
     "a8a": (0.1, 1.0, True, None),
     "a9a": (0.05, 1.0, True, None),
     "covtype": (0.1, 10.0, False, StandardScaler()),
+    "covtype_raw": (1e-4, 1e4, False, None),
     "ijcnn1": (1.0, 10.0, False, None),
     "ijcnn1_35k": (1.0, 10.0, False, None),
     "letter": (1 / 16, 10.0, False, StandardScaler()),
@@ -67,7 +68,7 @@ SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
 #: problems of one class of another data set against the others
 ONE_CLASS = {"mnist8": ("mnist", 8), "mnist8_c10": ("mnist", 8)}
 #: problems with features made of another data set's
-SAME_ROWS = {"newsgroups200": "newsgroups20"}
+SAME_ROWS = {"newsgroups200": "newsgroups20", "covtype_raw": "covtype"}
 #: problems of the first training rows of another data set: ijcnn1's own training file, without its validation file
 FIRST_ROWS = {"ijcnn1_35k": ("ijcnn1", 35_000)}
 

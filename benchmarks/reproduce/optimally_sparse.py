@@ -18,7 +18,7 @@ from slimsvm.reducers import REDUCERS, AggressiveSlant, Slant
 #: the paper's data by our names; covtype is an experiment of its own, TIMIT is not public
 DATA = {"a8a": "Adult", "ijcnn1_35k": "IJCNN", "w8a": "Web"}
 #: gamma and C of table 1
-PARAMETERS = {"a8a": (0.1, 1.0), "ijcnn1_35k": (1.0, 10.0), "w8a": (0.1, 10.0), "covtype": (1e-4, 1e4)}
+PARAMETERS = {"a8a": (0.1, 1.0), "ijcnn1_35k": (1.0, 10.0), "w8a": (0.1, 10.0), "covtype_raw": (1e-4, 1e4)}
 ETAS = tuple(4.0**power for power in range(-4, 3))
 EPSILONS = tuple(2.0**power for power in range(-4, 1))
 #: the paper's rivals, in our own forms
@@ -127,7 +127,7 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
                 words,
                 holds if len(run) == settings else None,
                 f"% test error, ours / best other, by size: {'; '.join(figures)}",
-                f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s",
+                f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
             )
         )
     return out
@@ -178,10 +178,11 @@ EXPERIMENT = Experiment(
 COVTYPE = Experiment(
     "optimally_sparse_covtype",
     "Cotter et al. 2013, figure 2: Forest",
-    TERMS,
+    f"{TERMS} Features are as they come. The full model of half a million rows with C = 10,000 comes first, and it "
+    "takes hours.",
     COLUMNS,
-    lambda: cells_of(("covtype",)),
+    lambda: cells_of(("covtype_raw",)),
     run,
-    lambda rows: claims_on(rows, {"covtype": "Forest"}),
+    lambda rows: claims_on(rows, {"covtype_raw": "Forest"}),
     draw,
 )
