@@ -9,6 +9,8 @@ evaluations in both. One run is measured after each number of draws. Test rows h
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,14 @@ from slimsvm.model import Expansion
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.protocol import Meter
 from slimsvm.solvers.batch_perceptron import BatchPerceptron
+from slimsvm.trainers import SBP
 
 #: training rows at most, held-out rows at most, and the share of the training rows that is learned from
 MOST, HELD_OUT, SHARE = 8000, 5000, 0.7
 DRAWS = (16, 64, 256, 1024)
-FORMS: dict[str, dict[str, Any]] = {
-    "default": {"bias": True, "batch": 64, "root": False},
-    "paper, known nu": {"bias": False, "batch": 1, "root": True},
-}
+FORMS = {"default": SBP(), "paper, known nu": SBP(bias=False, batch=1)}
+#: MiB for kernel rows: none fits, so that a draw costs n evaluations
+NO_CACHE = 1e-9
 
 
 def optimal_slack(X: Any, y: np.ndarray, gamma: float, C: float) -> float:
@@ -38,26 +40,34 @@ def optimal_slack(X: Any, y: np.ndarray, gamma: float, C: float) -> float:
     return float(np.maximum(0.0, 1 - y * model.decision_function(X)).mean() / length)
 
 
-def errors(kernel: RBF, X: Any, y: np.ndarray, held: Any, labels: np.ndarray, seed: int, **form: Any) -> list[float]:
-    """Return the error in percent on held-out rows after each number of draws."""
+def after_draws(
+    trainer: SBP, kernel: RBF, X: Any, y: np.ndarray, draws: Sequence[int], seed: int
+) -> Iterator[tuple[BatchPerceptron, Expansion]]:
+    """Yield one run, and the model that it has by then, after each number of draws or a part of a batch more."""
     run = BatchPerceptron(
-        HostRows(kernel, X, Meter(), 1e-9),
+        HostRows(kernel, X, Meter(), NO_CACHE),
         y,
         np.ones(y.size),
         np.random.default_rng(seed),
         validation=np.zeros(0, dtype=int),
-        **form,
+        bias=trainer.bias,
+        batch=trainer.batch,
+        root=trainer.root,
+        C=trainer.C,
+        nu=trainer.nu,
     )
-    found = []
-    for draws in DRAWS:
-        while run.drawn < draws:
+    for count in draws:
+        while run.drawn < count:
             run.round()
         iterate = run.result()
         scale, bias = iterate.predictor
         rows = np.flatnonzero(iterate.coef)
-        model = Expansion(kernel, X[rows], scale * iterate.coef[rows, None], np.array([bias]))
-        found.append(round(100 * float(np.mean((model(held)[:, 0] > 0) != (labels > 0))), 2))
-    return found
+        yield run, Expansion(kernel, X[rows], scale * iterate.coef[rows, None], np.array([bias]))
+
+
+def error_of(model: Expansion, X: Any, y: np.ndarray) -> float:
+    """Return the share of rows on the wrong side."""
+    return float(np.mean((model(X)[:, 0] > 0) != (y > 0)))
 
 
 def measure(data: str, seed: int) -> None:
@@ -70,7 +80,8 @@ def measure(data: str, seed: int) -> None:
     X, kernel = p.X[learned], RBF(p.gamma)
     for name, form in FORMS.items():
         nu = None if name == "default" else optimal_slack(X, y[learned], p.gamma, p.C)
-        found = errors(kernel, X, y[learned], p.X[held], y[held], seed, C=p.C, nu=nu, **form)
+        runs = after_draws(replace(form, C=p.C, nu=nu), kernel, X, y[learned], DRAWS, seed)
+        found = [round(100 * error_of(model, p.X[held], y[held]), 2) for _, model in runs]
         figures = {f"error_{draws}": error for draws, error in zip(DRAWS, found, strict=True)}
         line(benchmark="early", data=data, rows=count, seed=seed, form=name, **figures)
 

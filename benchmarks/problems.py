@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 MISSING = """The benchmark data {file} is not in {folder}.
 Set SLIMSVM_DATA to a folder with a8a.npz, ijcnn1.npz, letter.npz and mnist.npz, each with X_train, y_train, X_test and
@@ -40,11 +42,15 @@ def shades(X: np.ndarray) -> np.ndarray:
     return (X / 255).astype(np.float32)
 
 
+#: word counts as 200 directions of the training rows' tf-idf, of length 1
+LATENT = make_pipeline(TfidfTransformer(sublinear_tf=True), TruncatedSVD(200, random_state=0), Normalizer())
+
 #: name -> (gamma, C, rows given as CSR, how features are scaled)
 SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
     "a8a": (0.1, 1.0, True, None),
     "a9a": (0.05, 1.0, True, None),
     "covtype": (0.1, 10.0, False, StandardScaler()),
+    "covtype_raw": (1e-4, 1e4, False, None),
     "ijcnn1": (1.0, 10.0, False, None),
     "ijcnn1_35k": (1.0, 10.0, False, None),
     "letter": (1 / 16, 10.0, False, StandardScaler()),
@@ -53,6 +59,7 @@ SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
     "mnist8": (1 / 25, 1.0, False, FunctionTransformer(shades)),
     "mnist8_c10": (0.02, 10.0, False, FunctionTransformer(shades)),
     "newsgroups20": (1.0, 10.0, True, TfidfTransformer(sublinear_tf=True)),
+    "newsgroups200": (1.0, 10.0, False, LATENT),
     "pageblocks": (0.1, 10.0, False, StandardScaler()),
     "reuters_moneyfx": (2.0, 1.0, True, TfidfTransformer()),
     "usps": (0.01, 10.0, False, None),
@@ -60,6 +67,8 @@ SETTINGS: dict[str, tuple[float, float, bool, Any]] = {
 }
 #: problems of one class of another data set against the others
 ONE_CLASS = {"mnist8": ("mnist", 8), "mnist8_c10": ("mnist", 8)}
+#: problems with features made of another data set's
+SAME_ROWS = {"newsgroups200": "newsgroups20", "covtype_raw": "covtype"}
 #: problems of the first training rows of another data set: ijcnn1's own training file, without its validation file
 FIRST_ROWS = {"ijcnn1_35k": ("ijcnn1", 35_000)}
 
@@ -82,7 +91,7 @@ def problem(name: str) -> Problem:
     """Return the problem of that name."""
     gamma, C, sparse, scaler = SETTINGS[name]
     data, wanted = ONE_CLASS.get(name, (name, None))
-    data, first = FIRST_ROWS.get(name, (data, None))
+    data, first = FIRST_ROWS.get(name, (SAME_ROWS.get(data, data), None))
     stored = arrays(data)
     X, X_test = rows(stored, "X_train")[:first], rows(stored, "X_test")
     y, y_test = stored["y_train"][:first], stored["y_test"]

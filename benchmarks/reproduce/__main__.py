@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+import joblib
 import matplotlib as mpl
 
 from benchmarks.reproduce import __doc__ as words
-from benchmarks.reproduce import batch_perceptron, compressed_vectors, dekel_singer, optimally_sparse
 from benchmarks.reproduce.page import write_page
-
-#: in the order of the page; those in LONG run only by name
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        optimally_sparse.EXPERIMENT,
-        optimally_sparse.COVTYPE,
-        batch_perceptron.EXPERIMENT,
-        dekel_singer.EXPERIMENT,
-        compressed_vectors.TOY,
-        compressed_vectors.EXPERIMENT,
-    )
-}
-LONG = (optimally_sparse.COVTYPE.name,)
+from benchmarks.reproduce.papers import EXPERIMENTS, LONG
+from benchmarks.reproduce.pool import missing_cells, run_cells
 
 
 def main() -> None:
@@ -30,13 +19,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*EXPERIMENTS, "page", []], help="experiments, or the page alone")
     parser.add_argument("--cells", type=int, help="run so many cells of each experiment at most")
+    parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="processes, one for each core by default")
+    parser.add_argument("--seconds", type=float, help="begin no cell after this time, and cut those that run then")
     given = parser.parse_args()
     mpl.use("svg")
     mpl.rcParams |= {"svg.hashsalt": "slimsvm"}
-    for name in given.names or [name for name in EXPERIMENTS if name not in LONG]:
-        if name != "page":
-            EXPERIMENTS[name].go_on(given.cells)
+    names = given.names or [name for name in EXPERIMENTS if name not in LONG]
+    work = list(missing_cells([name for name in names if name != "page"], given.cells))
+    left = run_cells(work, given.jobs, given.seconds)
     print(write_page(EXPERIMENTS.values()))
+    if left:
+        sys.exit(f"{left} cells have no rows: the same command runs them again")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,29 +12,30 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.evaluations import ENDLESS, NO_CACHE
+from benchmarks.early import NO_CACHE, after_draws, error_of, optimal_slack
 from benchmarks.problems import problem
 from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row, mean_by
 from slimsvm import SlimSVC
+from slimsvm.kernels import RBF
 from slimsvm.model import Status
-from slimsvm.trainers import TRAINERS
+from slimsvm.trainers import SBP, SDCA, SMO, Pegasos, Perceptron
+
+#: passes over the rows by which a trainer would end before max_iter
+ENDLESS = 10**9
 
 DATA = {"a9a": "Adult", "reuters_moneyfx": "Reuters", "mnist8": "MNIST"}
 #: multiples of n kernel evaluations at which errors are measured
 MULTIPLES = (64, 256, 1024, 4096)
-#: the perceptron's second pass begins after these
-LATE = (16384, 32768)
+#: on Adult the perceptron's second pass begins after these, and the paper says what happens then
+LATE = {("a9a", "perceptron"): (16384, 32768)}
 SEEDS = range(3)
-#: label -> trainer, settings, and whether the paper counts n evaluations for every step
-CONTENDERS: dict[str, tuple[str, dict[str, Any], bool]] = {
-    "sbp, paper": ("sbp", {"bias": False, "batch": 1}, True),  # nu of the optimum is added
-    "pegasos, paper": ("pegasos", {"replace": True, "averaged": False}, True),
-    "sdca": ("sdca", {}, True),
-    "perceptron": ("perceptron", {}, False),
-    "sbp": ("sbp", {}, False),
-    "smo, one pair": ("smo", {"working_set": 2}, False),
-}
-#: steps of the first model, and of a model over those of the one before, where steps do not tell the evaluations
+#: our rounds, in which a draw is n evaluations; nu of the optimum is added to the paper's form
+ROUNDS = {"sbp, paper": SBP(bias=False, batch=1), "sbp": SBP()}
+#: trainers that the paper charges n evaluations for every step
+CHARGED = {"pegasos, paper": Pegasos(passes=ENDLESS, gap=0.0, replace=True, averaged=False), "sdca": SDCA(passes=ENDLESS)}
+#: trainers whose evaluations are counted
+COUNTED = {"perceptron": Perceptron(passes=ENDLESS), "smo, one pair": SMO(working_set=2)}
+#: steps of the first model of those, and of a model over those of the one before
 FEWEST, GROWTH = 4, 1.4
 #: trainers without chance
 FIXED = ("smo, one pair",)
@@ -43,58 +44,80 @@ FIXED = ("smo, one pair",)
 def cells() -> Iterator[Cell]:
     """Yield a cell for each data set, contender and seed."""
     for data in DATA:
-        for label in CONTENDERS:
+        for label in (*ROUNDS, *CHARGED, *COUNTED):
             for seed in SEEDS[:1] if label in FIXED else SEEDS:
                 yield {"data": data, "trainer": label, "seed": seed}
 
 
 @cache
-def optimal_slack(data: str) -> float:
-    """Return nu of the optimum without a bias: the mean hinge loss over |w|, as the paper takes it."""
+def signed(data: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return a problem with its training and test labels as -1 and 1."""
     p = problem(data)
-    model = SlimSVC(C=p.C, gamma=p.gamma, trainer="sdca", tol=1e-2).fit(p.X, p.y)
-    y = np.where(p.y == model.classes_[1], 1.0, -1.0)
-    coef = model.model_.coef[:, 0]
-    length = float(np.sqrt(coef @ model.decision_function(model.support_vectors_)))
-    return float(np.maximum(0.0, 1 - y * model.decision_function(p.X)).mean()) / length
+    positive = np.unique(p.y)[1]
+    return p, np.where(p.y == positive, 1.0, -1.0), np.where(p.y_test == positive, 1.0, -1.0)
+
+
+@cache
+def known_nu(data: str) -> float:
+    """Return nu of the optimum, as the paper takes it."""
+    p, y, _ = signed(data)
+    return optimal_slack(p.X, y, p.gamma, p.C)
 
 
 def run(cell: Cell) -> Iterator[Row]:
-    """Yield the test error after each number of evaluations; each is a training of its own."""
-    p, (name, settings, counted) = problem(cell["data"]), CONTENDERS[cell["trainer"]]
-    fields = {field.name for field in dataclasses.fields(TRAINERS[name])}
-    settings = {key: value for key, value in (ENDLESS | settings).items() if key in fields}
-    if cell["trainer"] == "sbp, paper":
-        settings["nu"] = optimal_slack(cell["data"])
-    for multiple in (*MULTIPLES, *(LATE if name == "perceptron" else ())):
-        model = limited(p, TRAINERS[name](**settings), multiple, counted, cell["seed"])
-        yield {
-            "multiple": multiple,
-            "evaluations": model.n_kernel_evals_,
-            "steps": model.n_iter_,
-            "test_error": round(float(np.mean(model.predict(p.X_test) != p.y_test)), 5),
-        }
+    """Yield the test error after each number of evaluations."""
+    data, label = cell["data"], cell["trainer"]
+    multiples = (*MULTIPLES, *LATE.get((data, label), ()))
+    models = rounds if label in ROUNDS else charged if label in CHARGED else counted
+    for multiple, evaluations, steps, error in models(data, label, multiples, cell["seed"]):
+        yield {"multiple": multiple, "evaluations": evaluations, "steps": steps, "test_error": round(error, 5)}
 
 
-def limited(p: Any, trainer: Any, multiple: int, counted: bool, seed: int) -> SlimSVC:
-    """Return a model after `multiple` steps, or the last within `multiple` times n evaluations of a ladder of steps."""
-    steps = multiple if counted else FEWEST
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        model = fit(p, trainer, steps, seed)
-        while not counted and model.status_ is Status.MAX_ITER:
-            steps = int(GROWTH * (steps + 1))
-            following = fit(p, trainer, steps, seed)
-            if following.n_kernel_evals_ > multiple * p.X.shape[0]:
+#: a multiple of n, kernel evaluations, steps and the test error then
+Measured = Iterator[tuple[int, int, int, float]]
+
+
+def rounds(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Measured:
+    """Yield the errors of one run of the batch perceptron on its way."""
+    p, y, y_test = signed(data)
+    trainer = replace(ROUNDS[label], C=p.C, nu=known_nu(data) if label == "sbp, paper" else None)
+    runs = after_draws(trainer, RBF(p.gamma), p.X, y, multiples, seed)
+    for multiple, (state, model) in zip(multiples, runs, strict=True):
+        yield multiple, state.responses.rows.meter.evaluations, state.t, error_of(model, p.X_test, y_test)
+
+
+def charged(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Measured:
+    """Yield the errors after as many steps as multiples; each is a training of its own."""
+    for multiple in multiples:
+        yield multiple, *measured(fit(data, CHARGED[label], multiple, seed), data)
+
+
+def counted(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Measured:
+    """Yield the errors of the last models within the evaluations, of trainings with more and more steps."""
+    n, steps = problem(data).X.shape[0], FEWEST
+    model = following = fit(data, COUNTED[label], steps, seed)
+    for multiple in multiples:
+        while following.n_kernel_evals_ <= multiple * n:
+            model, steps = following, int(GROWTH * (steps + 1))
+            if model.status_ is not Status.MAX_ITER:
                 break
-            model = following
-    return model
+            following = fit(data, COUNTED[label], steps, seed)
+        yield multiple, *measured(model, data)
 
 
-def fit(p: Any, trainer: Any, steps: int, seed: int) -> SlimSVC:
+def fit(data: str, trainer: Any, steps: int, seed: int) -> SlimSVC:
     """Return a model after so many steps, without a cache, so that evaluations mean the same for all."""
-    return SlimSVC(C=p.C, gamma=p.gamma, trainer=trainer, max_iter=steps, cache_mb=NO_CACHE, random_state=seed).fit(
-        p.X, p.y
-    )
+    p, _, _ = signed(data)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return SlimSVC(C=p.C, gamma=p.gamma, trainer=trainer, max_iter=steps, cache_mb=NO_CACHE, random_state=seed).fit(
+            p.X, p.y
+        )
+
+
+def measured(model: SlimSVC, data: str) -> tuple[int, int, float]:
+    """Return the evaluations and steps of a model, and its test error."""
+    p, _, _ = signed(data)
+    return model.n_kernel_evals_, model.n_iter_, float(np.mean(model.predict(p.X_test) != p.y_test))
 
 
 def claims(rows: list[Row]) -> list[Claim]:
@@ -147,9 +170,10 @@ def claims(rows: list[Row]) -> list[Claim]:
                 lacking(data, "sbp", "sbp, paper"),
             )
         )
-    late = [error.get(("a9a", "perceptron", m), np.nan) for m in (MULTIPLES[-1], *LATE)]
+    after = LATE["a9a", "perceptron"]
+    late = [error.get(("a9a", "perceptron", m), np.nan) for m in (MULTIPLES[-1], *after)]
     overfits = bool(max(late[1:]) > late[0]) if np.isfinite(late).all() else None
-    figures = f"{' / '.join(f'{value:.2f}' for value in late)} % after {MULTIPLES[-1]:,}, {LATE[0]:,} and {LATE[1]:,} n"
+    figures = f"{' / '.join(f'{value:.2f}' for value in late)} % after {MULTIPLES[-1]:,}, {after[0]:,} and {after[1]:,} n"
     words = "On Adult the perceptron overfits after the first pass."
     if overfits is False:
         out.append(

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run yet"
@@ -64,16 +63,8 @@ class Experiment:
         done = {tuple(row[key] for key in keys) for row in rows}
         return [cell for cell in cells if tuple(str(cell[key]) for key in keys) not in done]
 
-    def go_on(self, most: int | None = None, folder: Path = RESULTS) -> None:
-        """Run the cells that are missing, `most` of them at most, and append the rows of each when it is complete."""
-        for cell in self.missing(folder)[:most]:
-            start = perf_counter()
-            rows = [cell | row for row in self.run(cell)]
-            seconds = round(perf_counter() - start, 2)
-            self._append([row | {"seconds": seconds} for row in rows], folder)
-            print(self.name, *cell.values(), f"{seconds} s", flush=True)
-
-    def _append(self, rows: list[Row], folder: Path) -> None:
+    def append(self, rows: list[Row], folder: Path = RESULTS) -> None:
+        """Append rows to the file."""
         folder.mkdir(parents=True, exist_ok=True)
         new = not self.file(folder).exists()
         with open(self.file(folder), "a", newline="") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.problems import problem
-from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row
+from benchmarks.reproduce.experiment import NOT_REPRODUCED, Cell, Claim, Experiment, Row
+from benchmarks.reproduce.paths import predicted, small_models
 from slimsvm import SlimSVC, compress
 from slimsvm.reducers import REDUCERS, AggressiveSlant, Slant
 
 #: the paper's data by our names; covtype is an experiment of its own, TIMIT is not public
 DATA = {"a8a": "Adult", "ijcnn1_35k": "IJCNN", "w8a": "Web"}
 #: gamma and C of table 1
-PARAMETERS = {"a8a": (0.1, 1.0), "ijcnn1_35k": (1.0, 10.0), "w8a": (0.1, 10.0), "covtype": (1e-4, 1e4)}
+PARAMETERS = {"a8a": (0.1, 1.0), "ijcnn1_35k": (1.0, 10.0), "w8a": (0.1, 10.0), "covtype_raw": (1e-4, 1e4)}
 ETAS = tuple(4.0**power for power in range(-4, 3))
 EPSILONS = tuple(2.0**power for power in range(-4, 1))
 #: the paper's rivals, in our own forms
@@ -25,10 +27,10 @@ RIVALS = ("spsvm", "cpsp", "osuna-girosi", "rsvm", "slim")
 SIZES = tuple(2**power for power in range(2, 11))
 #: random halves of the test rows, one to choose settings on and one to measure with; the paper has 100
 SPLITS = 20
-#: rows that compress holds out; the paper trains on all rows
+#: rows that `compress` holds out for the rivals, to choose among models of a size
 HELD_OUT = 0.02
-#: for one setting of a method
-SECONDS = 120.0
+#: for one setting of a method; the paper's runs end at their eps, ours at so many steps or seconds at the latest
+STEPS, SECONDS = 1_000_000, 60.0
 
 
 def cells_of(data: tuple[str, ...]) -> Iterator[Cell]:
@@ -51,36 +53,37 @@ def trained(data: str) -> tuple[Any, SlimSVC]:
     return p, SlimSVC(C=C, gamma=gamma).fit(p.X, p.y)
 
 
-def reducer_of(cell: Cell) -> Any:
-    """Return the method of a cell; those of the paper without the refit, which is ours."""
+def slant(cell: Cell) -> Slant:
+    """Return the paper's method with a learned bias (section 6) and without the refit, which is ours."""
+    settings: dict[str, Any] = {"bias": "learned", "refit": False, "max_steps": STEPS, "time_limit": SECONDS}
     if cell["method"] == "basic":
-        return Slant(eta=cell["eta"], refit=False, time_limit=SECONDS)
-    if cell["method"] == "aggressive":
-        return AggressiveSlant(eta=cell["eta"], eps=cell["eps"], refit=False, time_limit=SECONDS)
-    return REDUCERS[cell["method"]](time_limit=SECONDS)
+        return Slant(eta=cell["eta"], **settings)
+    return AggressiveSlant(eta=cell["eta"], eps=cell["eps"], **settings)
 
 
 def run(cell: Cell) -> Iterator[Row]:
     """Yield the errors of a path on both halves of the test rows, for each size and split."""
     p, full = trained(cell["data"])
     if cell["method"] == "full":
-        yield halves(p, full, full.model_)
-        return
-    most = min(SIZES[-1], full.model_.size - 1)
-    small = compress(full, p.X, p.y, budget=most, reducer=reducer_of(cell), validation_fraction=HELD_OUT, random_state=0)
-    for size in SIZES:
-        if small.path_ is not None and small.path_.sizes[0] <= size < 2 * small.path_.sizes[-1]:
-            yield halves(p, small, small.path_.best(size).model) | {"size": size}
+        yield halves(p, full, full.model_) | {"size": full.model_.size}
+    elif cell["method"] in RIVALS:
+        rival = REDUCERS[cell["method"]](time_limit=SECONDS)
+        small = compress(full, p.X, p.y, budget=SIZES[-1], reducer=rival, validation_fraction=HELD_OUT, random_state=0)
+        for size in SIZES:
+            if small.path_.sizes[0] <= size < 2 * small.path_.sizes[-1]:
+                yield halves(p, small, small.path_.best(size).model) | {"size": size}
+    else:
+        for size, model in small_models(full, p.X, p.y, slant(cell), SIZES).items():
+            yield halves(p, full, model) | {"size": size}
 
 
 def halves(p: Any, estimator: Any, model: Any) -> Row:
     """Return the errors of a model on the two halves of the test rows, in each split."""
-    wrong = estimator.classes_[estimator.goal_.decode(model(p.X_test))] != p.y_test
+    wrong = predicted(estimator, model, p.X_test) != p.y_test
     order = [np.random.default_rng(seed).permutation(wrong.size) for seed in range(SPLITS)]
     half = wrong.size // 2
     errors = [[f"{wrong[rows].mean():.5f}" for rows in (at[:half], at[half:])] for at in order]
     return {
-        "size": model.size,
         "support_vectors": model.size,
         "validation": " ".join(first for first, _ in errors),
         "test": " ".join(second for _, second in errors),
@@ -119,16 +122,25 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
             if except_adult
             else f"On {name} the aggressive variant is comparable to or better than the best competing algorithm."
         )
-        holds = any(behind) if except_adult else sum(behind) <= len(behind) // 4
-        out.append(
-            Claim.of(
-                words,
-                holds if len(run) == settings else None,
-                f"% test error, ours / best other, by size: {'; '.join(figures)}",
-                f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s",
-            )
+        claim = Claim.of(
+            words,
+            (any(behind) if except_adult else sum(behind) <= len(behind) // 4) if len(run) == settings else None,
+            f"% test error, ours / best other, by size: {'; '.join(figures)}",
+            f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
         )
+        out.append(qualified(claim, sizes, behind))
     return out
+
+
+def qualified(claim: Claim, sizes: list[int], behind: list[bool]) -> Claim:
+    """Return a claim that does not hold at all sizes with the size from which on it does, if there is one."""
+    if claim.verdict != NOT_REPRODUCED or behind[-1]:
+        return claim
+    first = sizes[max(at for at, worse in enumerate(behind) if worse) + 1]
+    verdict = (
+        f"differs, because the others, in our own forms, are ahead with fewer than {first} vectors and not from there on"
+    )
+    return replace(claim, verdict=f"{verdict} (those that get there in {SECONDS:.0f} s)")
 
 
 def claims(rows: list[Row]) -> list[Claim]:
@@ -160,8 +172,8 @@ COLUMNS = ("data", "method", "eta", "eps", "size", "support_vectors", "validatio
 TERMS = (
     "Gamma, C, eta (4^-4 to 4^2), eps (2^-4 to 1) and the choice of settings on half of the test rows are the paper's; "
     f"averages are over {SPLITS} random halves in place of 100. All rivals are our own forms. The paper's kernel is "
-    "printed as exp(-gamma |x - x'|); we take the square, as the data's source does. A fiftieth of the training rows is "
-    f"held out. Each setting gets at most {SECONDS:.0f} s."
+    "printed as exp(-gamma |x - x'|); we take the square, as the data's source does. The bias is learned (the "
+    f"paper's section 6). Each setting gets at most {STEPS:,} steps and {SECONDS:.0f} s."
 )
 EXPERIMENT = Experiment(
     "optimally_sparse",
@@ -176,10 +188,11 @@ EXPERIMENT = Experiment(
 COVTYPE = Experiment(
     "optimally_sparse_covtype",
     "Cotter et al. 2013, figure 2: Forest",
-    TERMS,
+    f"{TERMS} Features are as they come. The full model of half a million rows with C = 10,000 comes first, and it "
+    "takes hours.",
     COLUMNS,
-    lambda: cells_of(("covtype",)),
+    lambda: cells_of(("covtype_raw",)),
     run,
-    lambda rows: claims_on(rows, {"covtype": "Forest"}),
+    lambda rows: claims_on(rows, {"covtype_raw": "Forest"}),
     draw,
 )

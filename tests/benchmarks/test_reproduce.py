@@ -1,25 +1,23 @@
 """The reproduction of the papers' experiments: runs continue their files, and the page follows from the rows."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from benchmarks.problems import problem
-from benchmarks.reproduce.__main__ import EXPERIMENTS
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
-from benchmarks.reproduce.optimally_sparse import chosen
+from benchmarks.reproduce.optimally_sparse import chosen, qualified
 from benchmarks.reproduce.page import write_page
+from benchmarks.reproduce.papers import EXPERIMENTS
+from benchmarks.reproduce.pool import missing_cells, run_cells, timed_run
 
 
-def counting(calls):
-    """Return an experiment of three cells that records its runs."""
+def squares():
+    """Return an experiment of three cells."""
 
     def run(cell):
-        calls.append(cell["number"])
         yield {"square": cell["number"] ** 2}
 
     def claims(rows):
@@ -32,27 +30,51 @@ def counting(calls):
     return Experiment("squares", "Squares", "Ours.", ("number", "square"), lambda: cells, run, claims, draw)
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path):
-    calls = []
-    experiment = counting(calls)
-    experiment.go_on(1, tmp_path)
+@pytest.fixture
+def experiment(monkeypatch):
+    """Return an experiment that is in the table."""
+    monkeypatch.setitem(EXPERIMENTS, "squares", squares())
+    return EXPERIMENTS["squares"]
+
+
+def run_some(experiment, count, folder):
+    """Run missing cells in this process."""
+    for name, cell in list(missing_cells([experiment.name], count, folder)):
+        experiment.append(timed_run(name, cell), folder)
+
+
+def test_a_run_that_was_stopped_goes_on(experiment, tmp_path):
+    run_some(experiment, 1, tmp_path)
     assert [row["square"] for row in experiment.rows(tmp_path)] == ["0"]
-    experiment.go_on(None, tmp_path)
-    experiment.go_on(None, tmp_path)
-    assert calls == [0, 1, 2]
+    assert [cell["number"] for _, cell in missing_cells(["squares"], None, tmp_path)] == [1, 2]
+    run_some(experiment, None, tmp_path)
+    run_some(experiment, None, tmp_path)
     assert [row["square"] for row in experiment.rows(tmp_path)] == ["0", "1", "4"]
 
 
-def test_the_page_has_a_verdict_for_every_claim(tmp_path):
-    experiment = counting([])
+def test_the_page_has_a_verdict_for_every_claim(experiment, tmp_path):
     assert f"| Squares are even. | **{NOT_RUN}** |" in write_page([experiment], tmp_path).read_text()
-    experiment.go_on(1, tmp_path)
+    run_some(experiment, 1, tmp_path)
     page = write_page([experiment], tmp_path).read_text()
     assert f"**{REPRODUCED}** | of all |" in page
     assert "2 cells are missing" in page
-    experiment.go_on(None, tmp_path)
+    run_some(experiment, None, tmp_path)
     assert f"**{NOT_REPRODUCED}**" in write_page([experiment], tmp_path).read_text()
     assert (tmp_path / "squares.svg").read_text() == "3"
+
+
+def test_cells_run_in_processes_and_a_failure_is_counted_and_said(tmp_path, capfd):
+    """The first cell of the toy problem has rows; a cell of unknown data has none, and others go on."""
+    work = [("compressed_vectors", {"data": "unknown", "method": "full", "budget": ""}), (TOY.name, {"seed": 0})]
+    assert run_cells(work, 2, folder=tmp_path) == 1
+    sizes = {row["method"]: int(row["support_vectors"]) for row in TOY.rows(tmp_path)}
+    assert sizes["CVM"] == sizes["LARS-SVM"] == 8
+    assert "failed: compressed_vectors unknown" in capfd.readouterr().err
+
+
+def test_no_cell_begins_after_the_time_is_over(tmp_path):
+    assert run_cells([(TOY.name, {"seed": 0})], 1, seconds=0.0, folder=tmp_path) == 1
+    assert not TOY.rows(tmp_path)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -94,13 +116,6 @@ def test_claims_on_the_batch_perceptron_compare_all_numbers_of_evaluations():
     assert experiment.claims(rows)[0].verdict == REPRODUCED
 
 
-def test_the_toy_problem_is_the_papers(tmp_path):
-    TOY.go_on(1, tmp_path)
-    sizes = {row["method"]: int(row["support_vectors"]) for row in TOY.rows(tmp_path)}
-    assert sizes["CVM"] == sizes["LARS-SVM"] == 8
-    assert Path(TOY.file(tmp_path)).exists()
-
-
 def test_a_missing_folder_of_data_says_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIMSVM_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit) as stop:
@@ -116,6 +131,12 @@ def test_a_claim_that_was_not_run_says_what_is_missing():
     assert claim.figures.startswith("0 of 48 settings have rows")
 
 
+def test_a_claim_that_holds_only_for_large_models_says_from_which_size_on():
+    claim = Claim("Better.", NOT_REPRODUCED, "")
+    assert "fewer than 16 vectors" in qualified(claim, [4, 8, 16, 32], [True, True, False, False]).verdict
+    assert qualified(claim, [4, 8], [False, True]) == claim
+
+
 def test_claims_on_some_of_the_data_say_which():
     experiment = EXPERIMENTS["compressed_vectors"]
     scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", "Reduced-SVM": "0.6"}
@@ -126,4 +147,4 @@ def test_claims_on_some_of_the_data_say_which():
     ]
     first, second = experiment.claims(rows)
     assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
-    assert "pageblocks and letter and mnist have not been run" in first.figures
+    assert "pageblocks, letter, newsgroups200 and mnist have not been run" in first.figures

@@ -435,12 +435,13 @@ def test_the_shortfall_is_what_a_margin_lacks_with_no_bias_while_it_is_learned()
 
 def test_the_worst_row_is_that_of_the_largest_shortfall_or_the_worst_of_each_side():
     shortfall = np.array([[0.1, 0.2], [0.3, 0.8], [0.6, 0.1], [0.4, 0.3]])
-    value, rows, column = small_run().worst(shortfall, TARGETS)
+    sides = small_run().sides
+    value, rows, column = small_run().worst(shortfall, sides)
     assert (value, rows.tolist(), column) == (0.8, [1], 1)
-    value, rows, column = small_run("learned").worst(shortfall, TARGETS)
+    value, rows, column = small_run("learned").worst(shortfall, sides)
     assert (value, rows.tolist(), column) == (pytest.approx(0.55), [3, 1], 1)  # of column 0: (0.3 + 0.6) / 2
     shortfall[2, 0] = 0.9
-    value, rows, column = small_run("learned").worst(shortfall, TARGETS)
+    value, rows, column = small_run("learned").worst(shortfall, sides)
     assert (value, rows.tolist(), column) == (pytest.approx(0.6), [1, 2], 0)
 
 

@@ -237,7 +237,7 @@ def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost(mon
 
 
 def test_the_first_rounds_draw_few_rows(make_task):
-    """A batch is at most a 32nd of the rows drawn so far, so that each round sees what the rows before it did."""
+    """A batch is at most a 256th of the rows drawn so far, so that each round sees what the rows before it did."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4096, 3)), rng.choice([-1.0, 1.0], size=4096)
     task = make_task(RBF(0.1), X, y)

@@ -61,8 +61,11 @@ class SlantRun:
         # the bias can be balanced only where every output has margin targets on both sides
         both_sides = all((np.isfinite(self.margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
+        # added to shortfalls, they leave those of positives and those of negatives
+        self.sides = np.stack([np.where(task.targets == sign, 0.0, -np.inf) for sign in (1, -1)])
         self.responses = Responses(task.rows, model.bias.size)
         self.index = np.empty(0, dtype=np.intp)
+        self.place = np.full(task.rows.n, -1)  # of each row among the support vectors, or -1
         self.coef = np.zeros((0, model.bias.size))
         # the paper assumes k(x, x) <= 1; to divide the step by the largest k(x, x) is to scale the kernel to that
         self.eta = (settings.eta or 0.5) / largest
@@ -79,8 +82,8 @@ class SlantRun:
         while True:
             self.settle()
             shortfall = self.shortfall(slice(None), self.responses.values)
-            value, rows, column = self.worst(shortfall, self.targets)
-            new = np.setdiff1d(rows, self.index)
+            value, rows, column = self.worst(shortfall, self.sides)
+            new = rows[self.place[rows] < 0]
             status = self.ending(value, new.size, limit)
             if status or (new.size and self.index.size in wanted):
                 self.found.append(self.model(shortfall))
@@ -111,19 +114,22 @@ class SlantRun:
         bias = 0.0 if self.learned else self.kept_bias
         return self.margin_targets[rows] - self.targets[rows] * (values + bias)
 
-    def worst(self, shortfall: Array, targets: Array) -> tuple[float, Array, int]:
+    def worst(self, shortfall: Array, sides: Array) -> tuple[float, Array, int]:
         """Return the objective, and the rows and the output of its subgradient."""
         if not self.learned:
             row, column = divmod(int(shortfall.argmax()), shortfall.shape[1])
             return float(shortfall[row, column]), np.array([row]), column
         # the best bias makes the largest shortfalls of positives and of negatives equal (appendix D)
-        above, below = (np.where(targets == sign, shortfall, -np.inf) for sign in (1, -1))
+        above, below = (shortfall + side for side in sides)
         values = 0.5 * (above.max(axis=0) + below.max(axis=0))
         column = int(values.argmax())
         return float(values[column]), np.array([above[:, column].argmax(), below[:, column].argmax()]), column
 
     def admit(self, rows: Array) -> None:
         """Make rows support vectors, with coefficients of 0."""
+        if not rows.size:
+            return
+        self.place[rows] = np.arange(self.index.size, self.index.size + rows.size)
         self.index = np.append(self.index, rows)
         self.coef = np.vstack([self.coef, np.zeros((rows.size, self.coef.shape[1]))])
 
@@ -131,8 +137,7 @@ class SlantRun:
         """Take one subgradient step and update all responses."""
         change = np.zeros((rows.size, self.coef.shape[1]))
         change[:, column] = self.eta / rows.size * self.targets[rows, column]
-        places = (self.index[:, None] == rows).argmax(axis=0)
-        self.coef[places] += change
+        self.coef[self.place[rows]] += change
         self.responses.add_rows(rows, change, keep=True)
         self.steps += 1
 
@@ -140,7 +145,7 @@ class SlantRun:
         """Return the model as it is now."""
         bias = self.kept_bias
         if self.learned:
-            above, below = (np.where(self.targets == sign, shortfall, -np.inf).max(axis=0) for sign in (1, -1))
+            above, below = ((shortfall + side).max(axis=0) for side in self.sides)
             bias = 0.5 * (above - below)
         return self.task.expansion(self.index, self.coef.copy(), bias)
 

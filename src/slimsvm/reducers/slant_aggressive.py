@@ -23,16 +23,19 @@ class AggressiveRun(SlantRun):
         """Step on support vectors until their shortfalls are `eps` or less, then update all responses once."""
         if not self.index.size:
             return
-        targets, values = self.targets[self.index], self.responses.values[self.index]
-        shortfall = self.shortfall(self.index, values)
-        change = np.zeros_like(self.coef)
+        targets, sides = self.targets[self.index], self.sides[:, self.index]
+        shortfall = self.shortfall(self.index, self.responses.values[self.index])
+        change, signed = np.zeros_like(self.coef), np.empty(self.index.size)
         while self.steps < self.settings.max_steps and not self.deadline.over:
-            value, rows, column = self.worst(shortfall, targets)
+            value, rows, column = self.worst(shortfall, sides)
             if not value > self.eps:
                 break
-            step = self.eta / rows.size * targets[rows, column]
-            change[rows, column] += step
-            shortfall[:, column] -= targets[:, column] * (self.block[:, rows] @ step)
+            for row in rows:
+                step = self.eta / rows.size * targets[row, column]
+                change[row, column] += step
+                np.multiply(targets[:, column], self.block[row], out=signed)
+                signed *= step
+                shortfall[:, column] -= signed
             self.steps += 1
         self.coef += change
         moved = change.any(axis=1)

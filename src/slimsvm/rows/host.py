@@ -27,6 +27,9 @@ from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 if TYPE_CHECKING:
     from .span import SpanRows
 
+#: rows of a strip in which cached kernel rows are summed; longer strips have fewer calls and fewer threads at work
+SUM_STRIP = 1 << 14
+
 
 class HostRows(GivenRows):
     """Rows in host memory. Dense rows are held once, in the precision of the tiles; the caller's array is only referred to.
@@ -195,19 +198,26 @@ class HostRows(GivenRows):
 
     def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
         """Return the product with the kernel rows in these slots; those that are new are filled first."""
-        fresh = make_tiles(self.kernel, self.prepared, self._points(index[new]), self.dtype)
-        fresh_slots = slots[new]
+        if new.any():
+            self._fill_cache(slots[new], index[new])
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
         sums = np.zeros((V.shape[1], self.n))
 
         def work(strip: slice) -> None:
-            for cols in blocks(fresh_slots.size, fresh.shape[1]):
-                self.cache.rows[fresh_slots[cols], strip] = fresh.transposed(strip, cols)
             for weight, total in zip(weights, sums, strict=True):
                 self._add_rows(slots, weight, strip, total)
 
-        self.crew.run(work, self.n, fresh.shape[0])
+        self.crew.run(work, self.n, SUM_STRIP)
         return sums.T
+
+    def _fill_cache(self, slots: Array, index: Array) -> None:
+        tiles = make_tiles(self.kernel, self.prepared, self._points(index), self.dtype)
+
+        def work(strip: slice) -> None:
+            for cols in blocks(slots.size, tiles.shape[1]):
+                self.cache.rows[slots[cols], strip] = tiles.transposed(strip, cols)
+
+        self.crew.run(work, self.n, tiles.shape[0])
 
     def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
         if self.dtype == np.float32:

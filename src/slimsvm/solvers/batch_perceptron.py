@@ -24,9 +24,9 @@ from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
 
 #: largest batch as a share of all rows; a larger one gives small problems too few rounds
 LARGEST_BATCH = 1 / 32
-#: largest batch as a share of all rows drawn so far. A larger share moves w further before it sees the new responses, and
-#: the first rounds become unsteady; a smaller one makes more rounds
-LARGEST_MOVE = 1 / 32
+#: largest batch as a share of all rows drawn so far. The rows of a batch are chosen by the same responses, so that some of
+#: them are not needed once the others are there: with a larger share draws are worth less. A smaller one makes more rounds
+LARGEST_MOVE = 1 / 256
 #: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
 #: A smaller value averages over more of the past, and early iterates, which are poor, count for longer
 RECENT = 4.0
@@ -157,8 +157,7 @@ class BatchPerceptron:
     def round(self) -> None:
         """Draw rows under water, move w towards them, and compute the new water level."""
         self.t += 1
-        # the first rows matter most, and each one improves the choice of the next
-        count = self.batch if self.root else min(max(int(LARGEST_MOVE * self.drawn), 1), self.batch)
+        count = self.batch if self.root else self.even_batch()
         rows, step = self.draw(count)
         self.drawn += count
         step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
@@ -174,6 +173,14 @@ class BatchPerceptron:
             self.average(coef, min(RECENT * count / self.drawn, 1.0))
         self.last = self.iterate(coef, self.values)
 
+    def even_batch(self) -> int:
+        """Return the size of the next batch, a multiple of the number of basins.
+
+        The first batches are small: the first rows matter most, and each one improves the choice of the next.
+        """
+        k = len(self.basins)
+        return -(-min(int(LARGEST_MOVE * self.drawn) or 1, self.batch) // k) * k
+
     def average(self, coef: Array, share: float) -> None:
         """Move the average towards an iterate, made of length 1, by a share of the way."""
         length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
@@ -185,7 +192,7 @@ class BatchPerceptron:
         """Return rows under water, half of them from each of two basins, and the step towards their mean."""
         rows, steps = [], []
         k = len(self.basins)
-        counts = self.rng.multinomial(count, [1 / k] * k) if self.root else [-(-count // k)] * k
+        counts = self.rng.multinomial(count, [1 / k] * k) if self.root else [count // k] * k
         for basin, heights, level, count in zip(
             self.basins, self.last.heights, self.last.surface.levels, counts, strict=True
         ):

@@ -16,9 +16,9 @@ from ..solvers.batch_perceptron import BatchPerceptron, Iterate
 from .frames.per_output import Binary, BinaryTrainer, Solution
 
 STEPS = ("mean", "root")
-#: rounds between two checks of the objective: enough to draw this share of the rows under water, and at least so many;
-#: more rounds make checks cheaper and endings later
-CHECK_EVERY, FEWEST_ROUNDS = 1 / 4, 32
+#: rows drawn between two checks of the objective: this share of the rows under water, and so many full batches at least;
+#: more of them make checks cheaper and endings later
+CHECK_EVERY, FEWEST_BATCHES = 1 / 4, 32
 #: checks before the gain of the second half of them is used; more of them make the first ending later and safer
 FEWEST_CHECKS = 16
 #: the gain of the second half of the rounds may be `tol` times this; a larger factor ends earlier
@@ -37,7 +37,7 @@ class SBP(BinaryTrainer):
     needed. During the first draws, up to 8,192 or as many as there are rows, C counts more: a w of few rows has so much
     slack by C itself that wrong rows would hardly be preferred.
 
-    A round draws `batch` rows, or a 32nd of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
+    A round draws `batch` rows, or a 256th of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
     independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is
     better than equal weights). Otherwise w is the mean of all draws, every row under water is drawn once before any row is
     drawn again, which needs fewer kernel evaluations, and the average gives an iterate after i draws a weight of about i^3.
@@ -115,7 +115,7 @@ class Monitor:
 
     def __init__(self, settings: SBP, problem: Binary, run: BatchPerceptron, validation: Array) -> None:
         self.settings, self.problem, self.run, self.validation = settings, problem, run, validation
-        self.next_check = FEWEST_ROUNDS
+        self.next_check = FEWEST_BATCHES * run.batch  # in rows drawn
         most = max(MOST_ROUNDS, MOST_DRAWS_A_ROW * problem.rows.n // run.batch)
         limits = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit)
         self.effort = limits.start(problem.deadline)
@@ -131,7 +131,7 @@ class Monitor:
             if reached is Status.TIME_LIMIT:
                 self.problem.keeper.keep(self.state(), now=True)
             return reached
-        if self.run.t < self.next_check:
+        if self.run.drawn < self.next_check:
             return None
         self.check()
         if self.settings.early_stopping and self.stable():
@@ -141,7 +141,8 @@ class Monitor:
     def check(self) -> None:
         """Record the objective and the validation error."""
         iterate = self.run.result()
-        self.next_check = self.run.t + max(int(CHECK_EVERY * self.run.under_water / self.run.batch), FEWEST_ROUNDS)
+        drawn, batch = self.run.drawn, self.run.batch
+        self.next_check = drawn + max(int(CHECK_EVERY * self.run.under_water), FEWEST_BATCHES * batch)
         self.objectives.append(min([self.run.objective(iterate.surface), *self.objectives[-1:]]))
         if self.validation.size:
             self.errors.append(self.validation_error(iterate))

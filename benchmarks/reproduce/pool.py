@@ -1,0 +1,68 @@
+"""Run the cells of experiments in several processes of one thread each; the rows of a cell are kept when it is complete."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.reproduce.experiment import RESULTS, Cell, Row
+from benchmarks.reproduce.papers import EXPERIMENTS
+
+#: variables that hold the libraries in a process to one thread; they are read when a library is imported
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+Work = tuple[str, Cell]  # an experiment's name, and one of its cells
+
+
+def run_cells(work: Iterable[Work], jobs: int, seconds: float | None = None, folder: Path = RESULTS) -> int:
+    """Run cells in `jobs` processes, until `seconds` have passed if given; return how many have no rows in the end."""
+    os.environ |= ONE_THREAD
+    end = perf_counter() + seconds if seconds is not None else float("inf")
+    waiting, failed = list(work), 0
+    running: dict[Future[list[Row]], Work] = {}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        while (waiting or running) and (left := end - perf_counter()) > 0:
+            while waiting and len(running) < jobs:
+                name, cell = waiting.pop(0)
+                running[pool.submit(timed_run, name, cell)] = name, cell
+            done, _ = wait(running, timeout=left if left < float("inf") else None, return_when=FIRST_COMPLETED)
+            for future in done:
+                failed += not kept(future, running.pop(future), folder)
+        for process in list((pool._processes or {}).values()) if running else ():
+            process.kill()  # the time is over; a cell that was cut leaves no rows
+    return len(waiting) + len(running) + failed
+
+
+def timed_run(name: str, cell: Cell) -> list[Row]:
+    """Return the rows of one cell, with the seconds that it took."""
+    start = perf_counter()
+    rows = [cell | row for row in EXPERIMENTS[name].run(cell)]
+    seconds = round(perf_counter() - start, 2)
+    return [row | {"seconds": seconds} for row in rows]
+
+
+def kept(future: Future[list[Row]], work: Work, folder: Path) -> bool:
+    """Append the rows of a cell to the file of its experiment; print what failed, and return whether there are rows."""
+    name, cell = work
+    try:
+        rows = future.result()
+        if not rows:
+            raise ValueError("the cell has no rows")
+    except (Exception, SystemExit) as error:  # one cell must not end the others
+        print("failed:", name, *cell.values(), repr(error), file=sys.stderr, flush=True)
+        return False
+    EXPERIMENTS[name].append(rows, folder)
+    print(name, *cell.values(), f"{rows[0]['seconds']} s", flush=True)
+    return True
+
+
+def missing_cells(names: Iterable[str], most: int | None = None, folder: Path = RESULTS) -> Iterator[Work]:
+    """Yield the cells without rows, at most so many of each experiment."""
+    for name in names:
+        for cell in EXPERIMENTS[name].missing(folder)[:most]:
+            yield name, cell
