@@ -1,5 +1,6 @@
 """What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
 
+import gc
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ from slimsvm.solvers.point_search import Schedule
 from tools.contracts import Recorder
 
 # the same examples in every run: a failure is then a change, not chance
-hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("repeatable")
 
 
@@ -34,6 +35,11 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.pluginmanager.register(Recorder(config))
+
+
+def pytest_collection_finish():
+    """Take ten thousand tests, which live to the end, out of what the garbage collector looks through again and again."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -228,7 +228,7 @@ def test_a_model_with_a_metric_is_followed(noisy_moons):
     X, y = noisy_moons
     large = SlimSVC(12, trainer=None, gamma=0.5, reducer=quick(), random_state=0).fit(X, y)
     small = compress(large, X, y, budget=3, reducer=Slim(target="slant", steps=10), random_state=0)
-    assert small.model_.size == 3
+    assert 1 <= small.model_.size <= 3
 
 
 def test_a_class_of_few_rows_is_learned_too():

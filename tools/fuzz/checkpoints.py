@@ -30,14 +30,21 @@ from .reader import Reader
 
 #: few steps and no second initial points: many mutants in a short time
 QUICK = Slim(steps=1, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
-METRIC = replace(QUICK, metric="both", learning=Learning(passes=2, batches=2, smallest_batch=16, steps=1))
+FEW = Learning(passes=2, batches=2, smallest_batch=16, steps=1, way_batches=2, way_steps=1)
+METRIC = replace(QUICK, metric="both", learning=FEW)
 #: states of each fit that mutants begin with: the first, the last and some between
 STATES = 3
 
 
 @cache
 def fits() -> dict[str, tuple[Any, Any, Any]]:
-    """Return small fits of every method that goes on from checkpoints, with rows of their own, by the hash of those."""
+    """Return the fits by the hash of their rows."""
+    return {_data_hash(states[0]): fit for fit, states in _written_fits()}
+
+
+@cache
+def _written_fits() -> list[tuple[tuple[Any, Any, Any], list[bytes]]]:
+    """Return small fits of every method that goes on from checkpoints, with rows of their own, and all their checkpoints."""
     two, three = ([_rows(n, classes, seed) for seed, n in enumerate((60, 90, 40, 44, 36))] for classes in (2, 3))
     sparse = csr_array(np.where(two[3][0] > 0.8, two[3][0], 0.0))
     listed = [
@@ -53,7 +60,7 @@ def fits() -> dict[str, tuple[Any, Any, Any]]:
         (SlimSVC(3, trainer=None, reducer=METRIC, random_state=0), two[1][0] + 1.0, two[1][1]),
         (SlimSVC(3, calibration="sigmoid", reducer=QUICK, random_state=0), two[2][0] + 1.0, two[2][1]),
     ]
-    return {_data_hash(_states(*fit)[0]): fit for fit in listed}
+    return [(fit, _states(*fit)) for fit in listed]
 
 
 def _rows(n: int, classes: int, seed: int) -> tuple[Any, Any]:
@@ -77,8 +84,7 @@ def _data_hash(data: bytes) -> Any:
 
 
 def _seeds() -> Iterable[Any]:
-    for fit in fits().values():
-        written = _states(*fit)
+    for _, written in _written_fits():
         for place in np.unique(np.linspace(0, len(written) - 1, STATES).astype(int)):
             yield container_content(written[place])
 
