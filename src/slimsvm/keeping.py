@@ -133,5 +133,5 @@ def restore_rng(rng: np.random.Generator, saved: Saved) -> None:
         if saved.state["state"]["inc"] % 2 != 1:
             raise ValueError("its increment is even")
         rng.bit_generator.state = saved.state
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise StateError(f"no generator ({error})") from error

@@ -357,6 +357,7 @@ HOSTILE = {
     "a number beyond all": ("smo, rounds", entry("best", to=10**400), "'best' beyond all"),
     "never idle": ("smo, rounds", entry("idle", to=-(10**9)), "'idle' that is not between -1"),
     "a generator that draws zeros": ("sbp", entry("run", "rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
+    "a generator of numbers": ("sbp", entry("run", "rng", "state", to=np.zeros(3)), "no generator"),
     "a generator of another kind": ("sbp", entry("run", "rng", "bit_generator", to="MT19937"), "no generator"),
     "an order that leaves out rows": ("sbp", entry("run", "orders", to=[]), "0 orders for 2 groups"),
     "a place beyond the order": ("sbp", entry("run", "orders", 0, "at", to=10**6), "'at' that is not between 0"),

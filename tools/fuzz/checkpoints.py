@@ -44,7 +44,7 @@ def fits() -> dict[str, tuple[Any, Any, Any]]:
 
 @cache
 def _written_fits() -> list[tuple[tuple[Any, Any, Any], list[bytes]]]:
-    """Return small fits of every method that goes on from checkpoints, with rows of their own, and all their checkpoints."""
+    """Return small fits of every method that goes on from checkpoints, with rows of their own, and their checkpoints."""
     two, three = ([_rows(n, classes, seed) for seed, n in enumerate((60, 90, 40, 44, 36))] for classes in (2, 3))
     sparse = csr_array(np.where(two[3][0] > 0.8, two[3][0], 0.0))
     listed = [
