@@ -16,6 +16,7 @@ import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.estimators import checkpoints
 from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
+from slimsvm.keeping import Saved, StateError, restore_rng
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.solvers import smo
@@ -357,7 +358,6 @@ HOSTILE = {
     "a number beyond all": ("smo, rounds", entry("best", to=10**400), "'best' beyond all"),
     "never idle": ("smo, rounds", entry("idle", to=-(10**9)), "'idle' that is not between -1"),
     "a generator that draws zeros": ("sbp", entry("run", "rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
-    "a generator of numbers": ("sbp", entry("run", "rng", "state", to=np.zeros(3)), "no generator"),
     "a generator of another kind": ("sbp", entry("run", "rng", "bit_generator", to="MT19937"), "no generator"),
     "an order that leaves out rows": ("sbp", entry("run", "orders", to=[]), "0 orders for 2 groups"),
     "a place beyond the order": ("sbp", entry("run", "orders", 0, "at", to=10**6), "'at' that is not between 0"),
@@ -432,3 +432,9 @@ def test_a_seed_that_no_fit_draws_is_refused(seed, tmp_path):
     (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
     with pytest.raises(ValueError, match="'seed'"):
         estimator.fit(rows, labels)
+
+
+@pytest.mark.parametrize("state", [np.zeros(3), [1, 2], None, {"state": 1}], ids=str)
+def test_a_state_that_is_no_generator_is_refused(state):
+    with pytest.raises(StateError, match="no generator"):
+        restore_rng(np.random.default_rng(0), Saved({"state": state}))
