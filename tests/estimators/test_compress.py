@@ -270,7 +270,8 @@ def test_the_small_model_can_be_pickled(data):
 
 
 @pytest.mark.parametrize("kind", [SVC, NuSVC, SlimSVC])
-@pytest.mark.parametrize("settings", [{}, {"budget": 8}, {"tolerance": 0.2}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"budget": 8}, {"tolerance": 0.1}], ids=str)
+@pytest.mark.filterwarnings("ignore:no model of at most")  # after a few steps none may be good enough
 def test_the_model_given_is_left_unchanged(kind, settings, data):
     X, y = data[3]
     model, _ = fitted(kind, "rbf", X, y)
