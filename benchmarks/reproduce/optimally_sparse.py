@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.problems import problem
-from benchmarks.reproduce.experiment import NOT_REPRODUCED, Cell, Claim, Experiment, Row
+from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row
 from benchmarks.reproduce.paths import predicted, small_models
 from slimsvm import SlimSVC, compress
 from slimsvm.reducers import REDUCERS, AggressiveSlant, Slant
@@ -122,25 +121,15 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
             if except_adult
             else f"On {name} the aggressive variant is comparable to or better than the best competing algorithm."
         )
-        claim = Claim.of(
-            words,
-            (any(behind) if except_adult else sum(behind) <= len(behind) // 4) if len(run) == settings else None,
-            f"% test error, ours / best other, by size: {'; '.join(figures)}",
-            f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
+        out.append(
+            Claim.of(
+                words,
+                (any(behind) if except_adult else sum(behind) <= len(behind) // 4) if len(run) == settings else None,
+                f"% test error, ours / best other, by size: {'; '.join(figures)}",
+                f"{len(run)} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
+            )
         )
-        out.append(qualified(claim, sizes, behind))
     return out
-
-
-def qualified(claim: Claim, sizes: list[int], behind: list[bool]) -> Claim:
-    """Return a claim that does not hold at all sizes with the size from which on it does, if there is one."""
-    if claim.verdict != NOT_REPRODUCED or behind[-1]:
-        return claim
-    first = sizes[max(at for at, worse in enumerate(behind) if worse) + 1]
-    verdict = (
-        f"differs, because the others, in our own forms, are ahead with fewer than {first} vectors and not from there on"
-    )
-    return replace(claim, verdict=f"{verdict} (those that get there in {SECONDS:.0f} s)")
 
 
 def claims(rows: list[Row]) -> list[Claim]:
