@@ -8,7 +8,7 @@ from benchmarks.problems import problem
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
-from benchmarks.reproduce.optimally_sparse import chosen, qualified
+from benchmarks.reproduce.optimally_sparse import chosen
 from benchmarks.reproduce.page import write_page
 from benchmarks.reproduce.papers import EXPERIMENTS
 from benchmarks.reproduce.pool import missing_cells, run_cells, timed_run
@@ -129,12 +129,6 @@ def test_a_claim_that_was_not_run_says_what_is_missing():
     assert reasons["MNIST"].startswith("no rows yet of")
     (claim,) = EXPERIMENTS["optimally_sparse_covtype"].claims([])
     assert claim.figures.startswith("0 of 48 settings have rows")
-
-
-def test_a_claim_that_holds_only_for_large_models_says_from_which_size_on():
-    claim = Claim("Better.", NOT_REPRODUCED, "")
-    assert "fewer than 16 vectors" in qualified(claim, [4, 8, 16, 32], [True, True, False, False]).verdict
-    assert qualified(claim, [4, 8], [False, True]) == claim
 
 
 def test_claims_on_some_of_the_data_say_which():
