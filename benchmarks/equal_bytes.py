@@ -40,7 +40,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.contenders import CONTENDERS, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
+from benchmarks.contenders import CONTENDERS
+from benchmarks.contenders.base import Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 from benchmarks.equal_bytes_shown import figure, markdown, read_rows
 from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
