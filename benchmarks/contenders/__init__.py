@@ -15,7 +15,7 @@ from .trees import HistGradientBoosting, LightGBM
 CONTENDERS: dict[str, Contender] = {
     each.name: each
     for each in (
-        SlimContender("slim", ("both", "fixed", "widths")),
+        SlimContender("slim", ("fixed", "both")),
         *(SlimContender(f"slim-{metric}", (metric,)) for metric in METRICS),
         HistGradientBoosting("hist-gradient-boosting"),
         LightGBM("lightgbm"),

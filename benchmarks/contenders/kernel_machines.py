@@ -31,34 +31,43 @@ from slimsvm.ship.source import artefact_of
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 
 #: the precisions of tables that contenders choose from
-PRECISIONS = ("int8", "int16", "float32")
+PRECISIONS = ("int8", "int16")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
 RANGE_ROWS, BEYOND = 4096, 0.001
 #: rows at most on which slim chooses the size of a model
 VALIDATION_ROWS = 4096
 
 
+#: points of the model whose code is measured: offsets of longer tables take no more bytes of code
+MEASURED_POINTS = 300
+#: bytes by which code may differ between models of one shape
+SLACK = 8
+#: bytes of a scaler's tables for each feature
+SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 3}
+
+
 @cache
 def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real: bool, widths: bool) -> int:
-    """Return the bytes of code of an exported kernel machine, by one of two points."""
+    """Return the bytes of code of an exported kernel machine."""
     from sklearn.preprocessing import StandardScaler
 
     from slimsvm.metric import Metric
 
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(2, features))
-    metric = Metric(None, np.array([0.5, 2.0])) if widths else None
-    model = _machine(RBF(0.1), points, rng.normal(size=(2, outputs)), np.zeros(outputs), real, metric)
+    rng, count = np.random.default_rng(0), MEASURED_POINTS
+    points = rng.normal(size=(count, features))
+    metric = Metric(None, rng.uniform(0.5, 2, count)) if widths else None
+    model = _machine(RBF(0.1), points, rng.normal(size=(count, outputs)), rng.normal(size=outputs), real, metric)
     scaler = StandardScaler().fit(rng.normal(size=(9, features)) * np.arange(1, features + 1))
     source = _c_of(make_pipeline(scaler, model) if scaled else model, precision, None)
-    own = table_bytes(RBF(0.1), 2, features, outputs, precision, widths=widths) + (8 * features if scaled else 0)
-    return c_bytes(source) - own
+    own = table_bytes(RBF(0.1), count, features, outputs, precision, widths=widths)
+    return c_bytes(source) - own - (features * SCALER_BYTES[precision] if scaled else 0)
 
 
 def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool) -> int:
     """Return how many points fit into so many bytes of tables and code."""
     d, scaled = data.X.shape[1], data.scaler is not None or factors
-    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths) + (8 * d if scaled else 0)
+    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths) + SLACK
+    fixed += d * SCALER_BYTES[precision] if scaled else 0
     one, two = (table_bytes(RBF(1.0), m, d, data.outputs, precision, widths=widths) for m in (1, 2))
     count = (size - fixed - one) // (two - one) + 1
     if count < 1:
@@ -101,7 +110,7 @@ class SlimContender(Contender):
         return {
             "metric": self.metrics,
             "gamma": (1.0, 4.0, 0.25, 16.0),
-            "C": (10.0, 1.0, 100.0, 0.1),
+            "C": (10.0, 100.0, 1.0),
             "share": SHARES,
             "precision": PRECISIONS,
         }

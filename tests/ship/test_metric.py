@@ -17,7 +17,8 @@ from slimsvm.metric import Metric
 from slimsvm.reducers.slim import Slim
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import BITS, CExporter
-from slimsvm.ship.quantise import Widths, quantise
+from slimsvm.ship.quantise import quantise
+from slimsvm.ship.small_floats import SmallFloats
 from slimsvm.ship.source import artefact_of
 from slimsvm.solvers.metric_search import Learning
 from tools.targets import run_c
@@ -66,9 +67,10 @@ def test_integers_are_exactly_what_their_tables_say(bits, tmp_path):
     model = model_of("rbf", "rest", metric=METRICS["widths"])
     artefact = artefact_of(model)
     q = quantise(artefact, bits)
-    units = np.clip(np.rint((ROWS.astype(np.float32) - q.middle) / q.step), -q.largest, q.largest).astype(int)
-    sums = np.array([[sum((x - z) ** 2) for z in q.points.astype(int)] for x in units])
-    expected = np.exp(-0.3 * q.step**2 * q.widths.values * sums) @ q.coef * q.coef_step + artefact.bias
+    step = q.grid.step / q.grid.fine
+    units = np.clip(np.rint((ROWS.astype(np.float32) - q.grid.middle) / step), -q.row_end, q.row_end).astype(int)
+    sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in units])
+    expected = np.exp(-0.3 * step**2 * q.widths.values * sums) @ q.coef * q.coef_step + artefact.bias
     outcome = run_c(exported(model, "c", tmp_path, precision=f"int{bits}"), artefact, ROWS)
     np.testing.assert_allclose(outcome.scores, expected, rtol=1e-4, atol=1e-4)
 
@@ -77,7 +79,7 @@ def test_integers_are_exactly_what_their_tables_say(bits, tmp_path):
 @pytest.mark.parametrize("span", [1.0, 3.0, 15.0, 200.0, 60_000.0])
 def test_codes_of_widths_keep_their_digits(bits, span):
     widths = np.geomspace(0.01, 0.01 * span, 50)
-    found = Widths.of(widths, bits)
+    found = SmallFloats.of(widths, bits)
     assert found.codes.dtype == f"u{bits // 8}"
     np.testing.assert_allclose(found.values, widths, rtol=0.51 / 2**found.mantissa)
     assert found.mantissa >= bits - 4
@@ -85,7 +87,7 @@ def test_codes_of_widths_keep_their_digits(bits, span):
 
 
 def test_widths_beyond_all_exponents_are_the_smallest():
-    found = Widths.of(np.array([1e-9, 1.0]), 8)
+    found = SmallFloats.of(np.array([1e-9, 1.0]), 8)
     assert found.values[0] == pytest.approx(2.0**-16, rel=0.05)
     assert found.values[1] == pytest.approx(1.0)
 
