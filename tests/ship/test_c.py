@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from shipped import LAYOUTS, ROWS, assert_agrees, model_of
+from shipped import LAYOUTS, ROWS, assert_agrees, model_of, no_ties
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -88,7 +88,8 @@ def test_integers_are_exactly_what_their_tables_say(bits, kernel, tmp_path):
     artefact = artefact_of(model)
     q = quantise(artefact, bits)
     step = q.grid.step / q.grid.fine
-    units = np.clip(np.rint((ROWS.astype(np.float32) - q.grid.middle) / step), -q.row_end, q.row_end).astype(int)
+    exact = (ROWS.astype(np.float32) - q.grid.middle) / step
+    units, clear = np.clip(np.rint(exact), -q.row_end, q.row_end).astype(int), no_ties(exact)
     points = q.points.astype(int) * q.grid.fine
     if kernel == "rbf":
         sums = np.array([[sum((x - z) ** 2) for z in points] for x in units])
@@ -97,7 +98,7 @@ def test_integers_are_exactly_what_their_tables_say(bits, kernel, tmp_path):
         values = (0.3 * step**2 * np.array([[sum(x * z) for z in points] for x in units]) + 0.5) ** 3
     expected = values @ q.coef * q.coef_step + artefact.bias
     outcome = run_c(written(model, tmp_path, precision=f"int{bits}"), artefact, ROWS)
-    np.testing.assert_allclose(outcome.scores, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
 
 
 def test_scales_of_eight_bits_are_exactly_what_their_tables_say(tmp_path):
@@ -111,7 +112,8 @@ def test_scales_of_eight_bits_are_exactly_what_their_tables_say(tmp_path):
     sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in whole])
     expected = np.exp(-0.3 * (step / q.grid.fine) ** 2 * sums) @ q.coef * q.coef_step + artefact.bias
     outcome = run_c(written(model, tmp_path, precision="int8"), artefact, ROWS)
-    np.testing.assert_allclose(outcome.scores, expected, rtol=1e-3, atol=1e-3)
+    clear = no_ties(units)
+    np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(scale, artefact.compact().scaling.scale, rtol=1 / 32)
 
 

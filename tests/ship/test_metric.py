@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from shipped import ROWS, assert_agrees, exported, model_of, shipped
+from shipped import ROWS, assert_agrees, exported, model_of, no_ties, shipped
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -68,11 +68,12 @@ def test_integers_are_exactly_what_their_tables_say(bits, tmp_path):
     artefact = artefact_of(model)
     q = quantise(artefact, bits)
     step = q.grid.step / q.grid.fine
-    units = np.clip(np.rint((ROWS.astype(np.float32) - q.grid.middle) / step), -q.row_end, q.row_end).astype(int)
+    exact = (ROWS.astype(np.float32) - q.grid.middle) / step
+    units, clear = np.clip(np.rint(exact), -q.row_end, q.row_end).astype(int), no_ties(exact)
     sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in units])
     expected = np.exp(-0.3 * step**2 * q.widths.values * sums) @ q.coef * q.coef_step + artefact.bias
     outcome = run_c(exported(model, "c", tmp_path, precision=f"int{bits}"), artefact, ROWS)
-    np.testing.assert_allclose(outcome.scores, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -160,7 +161,8 @@ def test_a_budget_of_bytes_includes_the_metric(precision, scaler, tmp_path):
     flash = CExporter(precision).cost(artefact_of(model)).flash
     assert flash <= 200
     costs = Costs(machine.model_.kernel, 5, 1, lambda _: 0.0, 0 if scaler is None else 40, frozenset({"factors", "widths"}))
-    assert flash == costs.bytes(machine.model_.size, precision)
+    short = 5 * 5 if scaler is not None and precision == "int8" else 0  # of 8 bytes a feature, 3 are needed
+    assert flash == costs.bytes(machine.model_.size, precision) - short
     save(model, tmp_path / "m.slim")
     np.testing.assert_array_equal(load(tmp_path / "m.slim").predict(X), model.predict(X))
 
