@@ -2,7 +2,7 @@
 
 python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
 python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim,lightgbm --seconds 20
-python -m benchmarks.equal_bytes --workers 6 --seconds 60                                six models at a time, a core each
+python -m benchmarks.equal_bytes --workers 6 --seconds 60 --machine "8-core host"       six models at a time, a core each
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
@@ -197,6 +197,7 @@ def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) ->
         "data": data.name,
         "kilobytes": kilobytes,
         "contender": contender.name,
+        "goal": "values" if data.real else "classes",
     }
     start, budget = perf_counter(), Budget(seconds)
     try:
@@ -237,7 +238,7 @@ def case(name: str, kilobytes: int, contender: str, seconds: float) -> dict[str,
 
 
 def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all data sets, sizes and contenders, as they are done."""
+    """Yield the rows of all data sets, sizes and contenders, as they are done, in the order of the data sets given."""
     cases = list(product(given.data, given.sizes, given.contenders, [given.seconds]))
     if given.workers == 1:
         yield from (case(*each) for each in cases)
@@ -261,6 +262,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--workers", type=int, default=1, help="models at a time, each with one thread where there are several"
     )
+    parser.add_argument("--machine", default="", help="the machine in words, for the rows")
     parser.add_argument("--table", type=Path, metavar="ROWS", help="print a table of rows, and measure nothing")
     parser.add_argument("--figure", type=Path, nargs=2, metavar=("ROWS", "PICTURE"), help="draw a picture of rows")
     return parser.parse_args()
@@ -274,8 +276,9 @@ def main() -> None:
     elif given.figure:
         figure(read_rows(given.figure[0]), given.figure[1])
     else:
+        named = {"machine": given.machine} if given.machine else {}
         for row in measured(given):
-            line(**row)
+            line(**row, **named)
 
 
 if __name__ == "__main__":
