@@ -14,7 +14,7 @@ from .model import Expansion
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}
 #: bytes of the factor of a feature, with its middle
-FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 3}
+FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 4}
 #: coefficients for each coordinate of a point up to which integer exports keep coefficients in 16 bits
 CHEAP_COEFFICIENTS = 1 / 8
 #: calls of which the fastest counts, and the seconds after which no more are made
@@ -38,8 +38,7 @@ def table_bytes(
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
     """Return the bytes of the learned factors of a model without a scaler; those of inner products are in the points.
 
-    Integers have their middle in units of each feature, a second table. With int8 a factor is a float of 8 bits, and a
-    middle an integer of 16.
+    Integers have their middle in units of each feature, a second table. With int8 both have 16 bits.
     """
     if kernel.name in SPECS and SPECS[kernel.name].total.inner:
         return 0

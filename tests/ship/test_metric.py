@@ -161,7 +161,7 @@ def test_a_budget_of_bytes_includes_the_metric(precision, scaler, tmp_path):
     flash = CExporter(precision).cost(artefact_of(model)).flash
     assert flash <= 200
     costs = Costs(machine.model_.kernel, 5, 1, lambda _: 0.0, 0 if scaler is None else 40, frozenset({"factors", "widths"}))
-    short = 5 * 5 if scaler is not None and precision == "int8" else 0  # of 8 bytes a feature, 3 are needed
+    short = 5 * 4 if scaler is not None and precision == "int8" else 0  # of 8 bytes a feature, 4 are needed
     assert flash == costs.bytes(machine.model_.size, precision) - short
     save(model, tmp_path / "m.slim")
     np.testing.assert_array_equal(load(tmp_path / "m.slim").predict(X), model.predict(X))

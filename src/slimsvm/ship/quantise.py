@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from . import small_floats
-from .artefact import Array, Artefact
-from .small_floats import SmallFloats
+from .artefact import MODERATE, Array, Artefact
+from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
 #: quantised scores that differ by more than this share of the largest score raise a warning
 NOTABLE = 0.1
@@ -61,9 +60,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class ShortScaling:
-    """A scaling in 3 bytes a feature: rows are scale x - shift, in steps of the points."""
+    """A scaling in 4 bytes a feature: a row is scale x in its own steps, less a shift in those of the points."""
 
-    scales: SmallFloats
+    scales: Array  # codes of `upper_halves`
     shifts: Array  # integers of 16 bits
 
 
@@ -136,21 +135,21 @@ def _has_short_scaling(a: Artefact, reach: float) -> bool:
     if a.scaling is None or a.scaling.clips or not a.spec.total.shift_invariant or not np.ptp(a.scaling.scale):
         return False
     near = bool(np.abs(a.scaling.centre * a.scaling.scale).max() <= FAR * reach)
-    return near and small_floats.fit(a.scaling.scale)
+    low, high = MODERATE
+    return near and bool(low <= a.scaling.scale.min() and a.scaling.scale.max() <= high)
 
 
 def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
-    """Return nearly the same function with scales that are small floats, and a grid whose shifts are whole steps."""
+    """Return nearly the same function with scales of 16 bits, and a grid whose shifts are whole steps."""
     assert a.scaling is not None
-    scales = SmallFloats.of(a.scaling.scale, grid.bits)
-    change = scales.values / a.scaling.scale
-    centre = a.scaling.centre * scales.values
+    codes = upper_halves(a.scaling.scale * grid.fine / grid.step)
+    scale = of_upper_halves(codes) * grid.step / grid.fine
+    change, centre = scale / a.scaling.scale, a.scaling.centre * scale
     shifts = np.rint((centre + grid.middle * change) / grid.step).astype(np.int16)
-    scaling = replace(a.scaling, scale=scales.values)
     return (
-        replace(a, points=a.points * change, scaling=scaling),
+        replace(a, points=a.points * change, scaling=replace(a.scaling, scale=scale)),
         replace(grid, middle=shifts * grid.step - centre),
-        ShortScaling(scales, shifts),
+        ShortScaling(codes, shifts),
     )
 
 
@@ -222,7 +221,8 @@ def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
     rows, points = a.points[some], tables.points * grid.step + grid.middle
     exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
     if a.scaling is not None and tables.scaling is not None:
-        rows = rows * (tables.scaling.scales.values / a.scaling.scale)
+        scale = of_upper_halves(tables.scaling.scales) * grid.step / grid.fine
+        rows = rows * (scale / a.scaling.scale)
     widths = None if tables.widths is None else tables.widths.values
     coarse = _kernel(a, widths)(grid.rounded_rows(rows), points) @ (tables.coef * tables.coef_step)
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
