@@ -32,7 +32,9 @@ def table_bytes(
     if kernel.name == "linear":
         points = min(points, outputs)
     cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
-    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+    distance = kernel.name in SPECS and SPECS[kernel.name].total.shift_invariant
+    bias = 2 if precision == "int8" and outputs > 1 and distance else 4
+    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + bias * outputs
 
 
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:

@@ -97,7 +97,7 @@ def test_integers_are_exactly_what_their_tables_say(bits, kernel, tmp_path):
         values = np.exp(-0.3 * step**2 * sums)
     else:
         values = (0.3 * step**2 * np.array([[sum(x * z) for z in points] for x in units]) + 0.5) ** 3
-    expected = values @ q.coef * q.coef_step + artefact.bias
+    expected = values @ q.coef * q.coef_step + q.bias_values
     outcome = run_c(written(model, tmp_path, precision=f"int{bits}"), artefact, ROWS)
     np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
 
@@ -111,7 +111,7 @@ def test_short_scales_are_exactly_what_their_tables_say(tmp_path):
     units = ROWS.astype(np.float32) * scale - q.grid.fine * q.scaling.shifts
     whole = np.clip(np.rint(units), -q.row_end, q.row_end).astype(int)
     sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in whole])
-    expected = np.exp(-0.3 * (step / q.grid.fine) ** 2 * sums) @ q.coef * q.coef_step + artefact.bias
+    expected = np.exp(-0.3 * (step / q.grid.fine) ** 2 * sums) @ q.coef * q.coef_step + q.bias_values
     outcome = run_c(written(model, tmp_path, precision="int8"), artefact, ROWS)
     clear = no_ties(units)
     np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)

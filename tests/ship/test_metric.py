@@ -71,7 +71,7 @@ def test_integers_are_exactly_what_their_tables_say(bits, tmp_path):
     exact = (ROWS.astype(np.float32) - q.grid.middle) / step
     units, clear = np.clip(np.rint(exact), -q.row_end, q.row_end).astype(int), no_ties(exact)
     sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in units])
-    expected = np.exp(-0.3 * step**2 * q.widths.values * sums) @ q.coef * q.coef_step + artefact.bias
+    expected = np.exp(-0.3 * step**2 * q.widths.values * sums) @ q.coef * q.coef_step + q.bias_values
     outcome = run_c(exported(model, "c", tmp_path, precision=f"int{bits}"), artefact, ROWS)
     np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
 

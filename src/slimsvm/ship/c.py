@@ -174,10 +174,11 @@ class Source:
             own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
             own = {"points": small.points, "coef": small.coef}
+        bias = as_float32(a.bias, "bias") if small is None else small.bias
         map_tables = (
             {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
         )
-        return scaling | own | self.width_table | {"bias": as_float32(a.bias, "bias")} | map_tables
+        return scaling | own | self.width_table | {"bias": bias} | map_tables
 
     @property
     def width_table(self) -> dict[str, Array]:
@@ -338,7 +339,7 @@ class Source:
         if self.small is None:
             return []
         found = []
-        if self.small.scaling is not None:
+        if self.small.scaling is not None or self.has_short_bias:
             comment = "/* The float whose upper half is given. */\n"
             found.append(comment + function("static float upper_half(uint16_t code)", [*UPPER_HALF]))
         if self.small.widths is not None:
@@ -363,7 +364,7 @@ class Source:
             "        out[k] += v * c[k];",
             "}",
         ]
-        body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
+        body += ["for (int k = 0; k < OUTPUTS; k++)", f"    out[k] = COEF_UNIT * out[k] + {self.bias_read()};"] * scales
         return function(f"{name}(const float *x, float *out)", body)
 
     def prepared(self) -> list[str]:
@@ -391,9 +392,18 @@ class Source:
             f"float sum = {'0' if scales else 'bias[k]'};",
             "for (int j = 0; j < POINTS; j++)",
             "    sum += values[j] * coef[j * OUTPUTS + k];",
-            f"return {'COEF_UNIT * sum + bias[k]' if scales else 'sum'};",
+            f"return COEF_UNIT * sum + {self.bias_read()};" if scales else "return sum;",
         ]
         return function("static float output(const float *values, int k)", body)
+
+    @property
+    def has_short_bias(self) -> bool:
+        """Whether biases are upper halves of floats."""
+        return self.small is not None and self.small.bias.dtype.kind == "u"
+
+    def bias_read(self) -> str:
+        """The bias of output k."""
+        return "upper_half(bias[k])" if self.has_short_bias else "bias[k]"
 
     def width_read(self) -> str:
         """The third argument of the kernel, where points have widths."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .artefact import MODERATE, Array, Artefact
+from .literals import as_float32
 from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
 #: quantised scores that differ by more than this share of the largest score raise a warning
@@ -68,14 +69,24 @@ class ShortScaling:
 
 @dataclass(frozen=True)
 class Quantised:
-    """The integers of points and coefficients, which have a step of their own, and what rows become."""
+    """The integers of points and coefficients, which have a step of their own, and what rows become.
+
+    The biases of several outputs have 16 bits beside points of 8 bits, where coefficients can make up for their rounding.
+    One output may be a value far from 0, and keeps all digits.
+    """
 
     grid: Grid
     points: Array  # integers
     coef: Array
     coef_step: float
+    bias: Array  # float32, or codes of `upper_halves`
     widths: SmallFloats | None = None
     scaling: ShortScaling | None = None
+
+    @property
+    def bias_values(self) -> Array:
+        """The biases as numbers."""
+        return of_upper_halves(self.bias) if self.bias.dtype.kind == "u" else self.bias.astype(np.float64)
 
     @property
     def row_end(self) -> int:
@@ -117,9 +128,13 @@ def quantise(
     coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
     widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
+    bias = as_float32(a.bias, "bias")
+    if bits == 8 and a.outputs > 1 and a.spec.total.shift_invariant:
+        bias = upper_halves(bias)
+        a = replace(a, bias=of_upper_halves(bias))
     if fit and a.size <= FITTED_POINTS:
         coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
-    return Quantised(grid, grid.points(a.points), coef, coef_step, widths, scaling)
+    return Quantised(grid, grid.points(a.points), coef, coef_step, bias, widths, scaling)
 
 
 def _fine(bits: int, features: int) -> int:
@@ -178,7 +193,7 @@ def _fitted(
 ) -> tuple[Array, float]:
     """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
     sample = sample[:FITTED_ROWS]
-    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef
+    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef + (exact.bias - a.bias)
     if exact.scaling is not None and a.scaling is not None:
         sample = sample * (a.scaling.scale / exact.scaling.scale)
     K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.points))
