@@ -5,9 +5,9 @@ best and the usual setting are then trained again on more rows for longer. What 
 to the last training on all rows. Rows grow with the time of a training, so that a method that needs many passes has as many
 in a trial as in the end.
 
-Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss on
-all of them is lower by more than the standard error of the difference, row by row, and where it is no higher on any part. So
-differences by chance choose the usual setting, which comes first, and so do settings that fit some rows at the cost of others.
+Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss
+on all of them is lower by more than the standard error of the difference, row by row, and is no higher on any part. So
+differences by chance choose the usual setting, which comes first, and so does a gain on some rows at the cost of others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 
 Array = np.ndarray
 Settings = dict[str, Any]
-#: the loss of a setting on each validation row, part by part, with the share of the rows that it is trained on and the seconds
-#: that training may take; None where the setting has no model
+#: the loss of a setting on each validation row, part by part, with the share of the rows that it is trained on and the
+#: seconds that training may take; None where the setting has no model
 Losses = Callable[[Settings, float, float], Sequence[Array] | None]
 
 
