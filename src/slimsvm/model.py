@@ -160,14 +160,17 @@ class Judgement:
         return cls(error, float(np.linalg.norm(deviations)), deviations.astype(np.float32), class_errors)
 
     def worse_than(self, other: Judgement, standard_errors: float) -> bool:
-        """Return whether the error is above another's by more than so many standard errors of the difference.
+        """Return whether the error is above another's by more than so many standard errors of the difference."""
+        return self.error - other.error > standard_errors * self.noise_against(other)
+
+    def noise_against(self, other: Judgement) -> float:
+        """Return the standard error of the difference of two errors.
 
         Where rows were not the same or are not known, the standard error of the other takes that place.
         """
-        noise = other.standard_error
         if self.deviations is not None and other.deviations is not None and self.deviations.size == other.deviations.size:
-            noise = float(np.linalg.norm(self.deviations - other.deviations))
-        return self.error - other.error > standard_errors * noise
+            return float(np.linalg.norm(self.deviations - other.deviations))
+        return other.standard_error
 
     @classmethod
     def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:
