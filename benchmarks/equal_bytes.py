@@ -239,13 +239,18 @@ def case(name: str, kilobytes: int, contender: str, seconds: float) -> dict[str,
     return measure(CONTENDERS[contender], _last_data(name), kilobytes, seconds) | {"seconds_given": seconds}
 
 
+def one_thread_each() -> None:
+    """Let each process begun from here on have one thread."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
 def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the rows of all data sets, sizes and contenders, as they are done, in the order of the data sets given."""
     cases = list(product(given.data, given.sizes, given.contenders, [given.seconds]))
     if given.workers == 1:
         yield from (case(*each) for each in cases)
         return
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # of the processes begun here
+    one_thread_each()
     with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(case, *each) for each in cases]):
             yield done.result()

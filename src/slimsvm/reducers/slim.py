@@ -70,8 +70,8 @@ class Slim(Reducer):
     with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
     rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
     better on the validation rows, and clearly so on blocks of neighbouring rows that were left out: a metric follows rows
-    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a quarter of the
-    time, and the rest goes to the models that won.
+    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a
+    quarter of the time, and the rest goes to the models that won.
 
     `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
     (`Learning`).
