@@ -3,7 +3,7 @@
 python -m benchmarks.metric_choice --seconds 40 --workers 14
 
 A tenth of the training rows of each data set are left out at random, and another tenth are the last rows of each class, up
-to 20,000 in all. Both metrics have the same seconds. `difference` is the error of "auto" less that of "fixed", in percent points.
+to 20,000 in all. Both metrics have the same seconds. `difference` is the error of "auto" less that of "fixed".
 """
 
 from __future__ import annotations
