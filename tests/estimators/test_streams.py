@@ -283,7 +283,7 @@ def test_rows_of_another_width_are_refused(clouds):
         ({"budget": None}, "keeps to a budget while it learns: budget must be a number of support vectors"),
         ({"budget": 1}, "2 at least, not 1"),
         ({"budget": 0.5}, "keeps to a budget while it learns: budget must be a number of support vectors"),
-        ({"trainer": BSGD(maintenance="merging"), "kernel": "linear"}, "merging makes new points of the rbf kernel alone"),
+        ({"trainer": BSGD(maintenance="merging"), "kernel": "linear"}, "merging needs the rbf kernel"),
         ({"kernel": "chi2", "shift": -5.0}, "MinMaxScaler"),
     ],
     ids=str,
