@@ -63,7 +63,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     _home: str | None = None
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse rows are allowed; the kernel decides on pairwise input and negative entries."""
+        """Return scikit-learn's tags: sparse rows are allowed; the kernel decides on pairwise and negative input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -71,7 +71,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return tags
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, Array, Array]:
-        """Return all rows, those of positive weight, and their labels, weights and numbers; set the width and feature names."""
+        """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
         return given, *weighted_rows(given, y, sample_weight)

@@ -83,7 +83,7 @@ def _part(selection: Selection, number: int, count: int) -> Selection:
 
 
 def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
-    """Yield training and validation rows; a class with too few rows for folds is in both, as in `split`."""
+    """Yield training and validation rows of each fold; both are all rows if a class has too few rows for folds."""
     labels, everything = selection.labels, np.arange(selection.labels.size)
     if np.unique(labels, return_counts=True)[1].min() < FOLDS:
         yield everything, everything
@@ -140,7 +140,7 @@ def _platt(score: Array, member: Array, weights: Array) -> tuple[float, float]:
 
 
 def fit_isotonic(scores: Array, members: Array, weights: Array) -> Isotonic:
-    """Return a rising curve for each score; values stay as far from 0 and 1 as one more row would move them."""
+    """Return a rising curve for each score; with n rows, values are at least 1 / (n + 2) away from 0 and 1."""
     knots, least = [], 1 / (scores.shape[0] + 2)
     for column, member in zip(scores.T, members.T, strict=True):
         found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(
