@@ -123,6 +123,7 @@ def test_centres_far_from_the_rows_stay_floats():
     assert quantise(artefact, 8).scaling is not None
     far = replace(artefact.scaling, centre=np.where(np.arange(7) == 0, 1e6, artefact.scaling.centre))
     assert quantise(replace(artefact, scaling=far), 8).scaling is None
+    assert quantise(replace(artefact, points=artefact.points + 1e5), 8).scaling is None
 
 
 def test_the_upper_half_of_a_float_is_close_to_it():

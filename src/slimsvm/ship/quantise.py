@@ -25,7 +25,7 @@ HEADROOM = {8: 1.0, 16: 4.0}
 CHEAP = 1 / 8
 #: steps of a row in a step of 8 bits at most, a power of 2. More: larger sums; fewer where these leave 32 bits
 FINEST = 32
-#: the centre of the features, in units of the range, up to which it is an integer of 16 bits in units of the tables
+#: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
 FAR = 128.0
 #: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
@@ -123,7 +123,7 @@ def quantise(
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
     exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
-    if bits == 8 and _has_short_scaling(a, reach):
+    if bits == 8 and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
     coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
@@ -145,11 +145,11 @@ def _fine(bits: int, features: int) -> int:
     return int(2 ** np.clip(np.ceil(np.log2(most)) - 1, 0, np.log2(FINEST)))
 
 
-def _has_short_scaling(a: Artefact, reach: float) -> bool:
+def _has_short_scaling(a: Artefact, middle: Array | float, reach: float) -> bool:
     """Return whether scales and centres may be rounded: those of a distance, near the range, without clipping."""
     if a.scaling is None or a.scaling.clips or not a.spec.total.shift_invariant or not np.ptp(a.scaling.scale):
         return False
-    near = bool(np.abs(a.scaling.centre * a.scaling.scale).max() <= FAR * reach)
+    near = bool(np.abs(a.scaling.centre * a.scaling.scale + middle).max() <= FAR * reach)
     low, high = MODERATE
     return near and bool(low <= a.scaling.scale.min() and a.scaling.scale.max() <= high)
 
