@@ -26,7 +26,7 @@ FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 #: rows on which models of the fixed metric are found, since they are beginnings only
 START_ROWS = 1 << 15
-#: passes over more rows than those that the time must allow for that: where it is short, mini-batches need all of it
+#: passes over the rows that the time must allow for a fixed beginning of the last size. More: mini-batches alone for longer
 ENOUGH_PASSES = 300
 
 
@@ -49,8 +49,9 @@ class MetricRun:
         some = task.part(task.sample(START_ROWS))
         self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
-        large, few_rows = sizes[-1] > schedule.several_starts_up_to, task.rows.n <= START_ROWS
-        enough_time = few_rows or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
+        large = sizes[-1] > schedule.several_starts_up_to
+        several = task.goal.outputs > 1 and task.rows.n <= START_ROWS  # mini-batches are slow to find their coefficients
+        enough_time = several or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
         self.begins_fixed = large and enough_time  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
