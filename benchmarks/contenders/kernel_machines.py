@@ -113,7 +113,7 @@ class SlimContender(Contender):
             "metric": self.metrics,
             "gamma": (1.0, 4.0, 0.25),
             "share": SHARES,
-            "C": (10.0, 100.0, 1.0),
+            "C": (10.0, 1.0, 100.0),
             "precision": PRECISIONS,
         }
 

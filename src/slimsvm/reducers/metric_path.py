@@ -50,9 +50,7 @@ class MetricRun:
         self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
         large = sizes[-1] > schedule.several_starts_up_to
-        several = task.goal.outputs > 1 and task.rows.n <= START_ROWS  # mini-batches are slow to find their coefficients
-        enough_time = several or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
-        self.begins_fixed = large and enough_time  # whether the last size does
+        self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
         self.tried = 0  # sizes that were made or left out
@@ -60,6 +58,16 @@ class MetricRun:
         saved = self.keeper.saved()
         if saved is not None:
             self._restore(Saved(saved))
+
+    def _has_time_to_begin_fixed(self) -> bool:
+        """Return whether the last size may begin with the fixed metric: where the time is short, mini-batches need it all.
+
+        With several outputs and few rows it always does, since mini-batches are slow to find many coefficients. So it does
+        with few rows on a device, whose time for a pass is not known.
+        """
+        passes = self.search.passes_left(self.sizes[-1])
+        few_rows = self.task.rows.n <= START_ROWS
+        return passes >= ENOUGH_PASSES or (few_rows and (self.task.goal.outputs > 1 or passes == 0))
 
     @property
     def ended(self) -> bool:
