@@ -36,7 +36,7 @@ BITS = {"float32": 32, "int16": 16, "int8": 8}
 
 @dataclass(frozen=True)
 class Cost:
-    """What a C model takes: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
 
     flash: int
     ram: int
@@ -68,7 +68,7 @@ class CExporter:
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
-        """Return what the exported model will take."""
+        """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
@@ -81,7 +81,7 @@ class CExporter:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one model; its pieces in the order of the file."""
+    """The text of one model, in pieces in the order of the file."""
 
     a: Artefact
     prefix: str
@@ -103,7 +103,7 @@ class Source:
         ]
         return "\n\n".join(pieces) + "\n"
 
-    # What the pieces share.
+    # Parts shared by the pieces.
 
     @property
     def probable(self) -> bool:
@@ -112,7 +112,7 @@ class Source:
 
     @property
     def interface(self) -> Interface:
-        """The functions that a caller sees."""
+        """The public functions."""
         return INTERFACES[self.a.decision]
 
     @property
@@ -125,7 +125,7 @@ class Source:
         return sorted(found)
 
     def functions(self) -> list[str]:
-        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        """The functions after that of the outputs; with a calibration, `predict` uses probabilities."""
         own = self.interface.functions(self.prefix)
         if self.a.calibration is None:
             return own
@@ -138,7 +138,7 @@ class Source:
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """From raw features to those of the tables; integers are a scaling too."""
+        """The scaling from raw features to those of the tables; rounding to integers needs one too."""
         if self.small is None:
             return self.a.scaling
         size = self.a.features
@@ -147,7 +147,7 @@ class Source:
 
     @cached_property
     def scaling_parts(self) -> dict[str, Array]:
-        """The arrays of the scaling that are needed."""
+        """The arrays of the scaling that change anything."""
         if self.scaling is None:
             return {}
         parts = {"centre": self.scaling.centre, "scale": self.scaling.scale}
@@ -172,7 +172,7 @@ class Source:
 
     @property
     def width_table(self) -> dict[str, Array]:
-        """The width of each point, where points have one."""
+        """The width of each point, if points have widths."""
         if self.a.widths is None:
             return {}
         widths = None if self.small is None else self.small.widths
@@ -208,7 +208,7 @@ class Source:
  * Written by slimsvm {version("slimsvm")}; do not edit. */"""
 
     def constants(self) -> str:
-        """Includes and numbers."""
+        """Includes and constants."""
         a = self.a
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
@@ -280,7 +280,7 @@ class Source:
         total = "s0 + s1 + s2 + s3"
         if self.small is not None:
             total = f"(float)({total})"
-            # next to GAMMA, so that compilers fold the two constants into one
+            # beside GAMMA, so that compilers combine the two constants
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         if width:
             value = value.replace("* s", "* width * s")
@@ -358,13 +358,13 @@ class Source:
         return function("static float output(const float *values, int k)", body)
 
     def width_read(self) -> str:
-        """The third argument of the kernel, where points have widths."""
+        """The third argument of the kernel, if points have widths."""
         if self.a.widths is None:
             return ""
         return ", widths[j]" if self.small is None else ", width_of(widths[j])"
 
     def prototypes(self) -> str:
-        """What the header declares."""
+        """The declarations of the header."""
         return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:

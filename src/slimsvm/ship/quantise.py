@@ -1,4 +1,4 @@
-"""Tables of small integers. Each table has one step, and rows are in units of the points, so sums are exact."""
+"""Tables of small integers. Each table has one step size, and rows have that of the points, so sums are exact."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from ..costs import CHEAP_COEFFICIENTS
 from .artefact import Array, Artefact
 
-#: quantised scores that differ by more than this share of the largest score raise a warning
+#: a warning is given if quantised scores differ by more than this share of the largest score
 NOTABLE = 0.1
-#: the range of the tables in units of that of the points: 16 bits leave room for rows beyond the points, 8 bits do not
+#: the range of the tables, as a multiple of the points' range: 16 bits leave room for rows beyond the points, 8 bits do not
 HEADROOM = {8: 1.0, 16: 4.0}
-#: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
-CHEAP = 1 / 8
-#: bits of the exponent of a width at most: widths may differ by a factor of 2^16
+#: the most bits of the exponent of a width; with 4, widths may differ by a factor of 2^16
 EXPONENT_BITS = 4
-#: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
+#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths as small floats, so that small ones are as precise as large ones.
+    """Widths as small floats: small ones have the same relative precision as large ones.
 
     The lower bits of a code w are a mantissa, the upper ones an exponent: (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
     """
@@ -36,14 +35,14 @@ class Widths:
 
     @property
     def values(self) -> Array:
-        """The widths that the codes stand for."""
+        """The widths of the codes."""
         codes, one = self.codes.astype(np.int64), 1 << self.mantissa
         return self.step * ((one + codes % one) << (codes >> self.mantissa))
 
     @classmethod
     def of(cls, widths: Array, bits: int) -> Widths:
         """Return the nearest codes; widths get as long a mantissa as their range allows."""
-        octaves = np.log2(widths.max() / widths.min()) + 0.1  # 2^exponents times the last mantissa is a little less
+        octaves = np.log2(widths.max() / widths.min()) + 0.1  # the last mantissa is a little below 2
         most = max(bits - EXPONENT_BITS, 1)
         mantissa = next((m for m in range(bits - 1, most, -1) if 2 ** (bits - m) >= octaves), most)
         one, largest = 1 << mantissa, 2 ** (bits - mantissa) - 1
@@ -73,7 +72,7 @@ class Quantised:
 
     @property
     def sum_bits(self) -> int:
-        """The width that the sum over features needs: squares of differences are up to (2 largest)^2 each."""
+        """The bits that the sum over features needs: each squared difference is up to (2 largest)^2."""
         return 32 if self.points.shape[1] * (2 * self.largest) ** 2 < 2**31 else 64
 
 
@@ -95,7 +94,7 @@ def quantise(
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
-    coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
+    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
     widths = None if a.widths is None else Widths.of(a.widths, bits)
     if fit and a.size <= FITTED_POINTS:
@@ -113,7 +112,7 @@ def _integers(values: Array, bits: int, step: float) -> Array:
 
 
 def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
-    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts."""
+    """Return the middle of the range, which is 0 unless the kernel ignores shifts, and the largest distance from it."""
     low, high = float(sample.min()), float(sample.max())
     middle = (low + high) / 2 if centred and a.spec.total.shift_invariant else 0.0
     return middle, max(high - middle, middle - low)
@@ -122,7 +121,7 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
 def _fitted(
     a: Artefact, rounded: Callable[[Array], Array], widths: Widths | None, sample: Array, bits: int
 ) -> tuple[Array, float]:
-    """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
+    """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
     K = _kernel(a, None if widths is None else widths.values)(rounded(sample), rounded(a.points))
     H = K.T @ K
@@ -138,7 +137,7 @@ def _step(coef: Array, bits: int) -> float:
 
 
 def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
-    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients make up for earlier rounding.
+    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients correct earlier rounding.
 
     This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
@@ -159,7 +158,7 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
+    """Warn if the outputs on a subsample of the points, as rows, differ much from the exact ones."""
     some = np.arange(0, a.size, -(-a.size // 256))
     points = tables.points * tables.step + tables.middle
     exact = _kernel(a, a.widths)(a.points[some], a.points) @ a.coef
