@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..costs import BITS
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
 from . import c_calibration
@@ -30,8 +31,6 @@ from .literals import (
     table,
 )
 from .quantise import Quantised, quantise, warn_where_coarse
-
-BITS = {"float32": 32, "int16": 16, "int8": 8}
 
 
 @dataclass(frozen=True)

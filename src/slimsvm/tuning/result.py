@@ -1,4 +1,4 @@
-"""What tuning returns."""
+"""The result of tuning."""
 
 from __future__ import annotations
 
