@@ -13,6 +13,8 @@ from .model import Expansion
 
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}
+#: bytes of the factor of a feature, with its centre
+FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 3}
 #: integer exports keep coefficients in 16 bits up to this many coefficients for each coordinate of a point
 CHEAP_COEFFICIENTS = 1 / 8
 #: the most calls that are timed, and the seconds after which no more are made; the fastest counts
@@ -36,11 +38,12 @@ def table_bytes(
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
     """Return the bytes of the learned factors of a model without a scaler.
 
-    Kernels of inner products need none: the points contain the factors. Integer tables need a second one, for centres.
+    Kernels of inner products need none: the points contain the factors. Integer tables need a second one, for the centre of
+    each feature: with int8 a factor is a float of 8 bits, and a centre an integer of 16.
     """
     if kernel.name in SPECS and SPECS[kernel.name].total.inner:
         return 0
-    return 4 * features * (1 if precision == "float32" else 2)
+    return features * FACTOR_BYTES[precision]
 
 
 def model_bytes(model: Expansion, precision: str = "float32") -> int:

@@ -25,6 +25,7 @@ class StateError(ValueError):
 
     def __init__(self, words: str) -> None:
         super().__init__(f"its state has {words}; start without this checkpoint")
+        self.words = words
 
 
 class Keeper:

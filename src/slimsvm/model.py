@@ -18,7 +18,7 @@ from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
 from .progress import not_recorded, silent
-from .rows.prediction import kernel_product, prediction_rows
+from .rows.prediction import kernel_product, pair_outputs, prediction_rows
 from .rows.protocol import Meter, Rows
 
 
@@ -54,6 +54,8 @@ class Status(Enum):
 #: up to this many rows, one product with the coefficients of all pairs, zeros included, is faster than one for each class;
 #: and the most coefficients that are written out for it, 8 MiB
 FEW_ROWS, MOST_WRITTEN = 8, 1 << 20
+#: classes from which on the outputs of all pairs come from one matrix of kernel values; more: products for each class
+MANY_CLASSES = 64
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class Expansion:
             return kernel_product(self.kernel, X, self.points, self.coef, meter, self.metric) + self.bias
         if X.shape[0] <= FEW_ROWS and self.size * self.bias.size <= MOST_WRITTEN:
             return kernel_product(self.kernel, X, self.points, self.coef.written, meter, self.metric) + self.bias
+        if self.coef.counts.size >= MANY_CLASSES:
+            return pair_outputs(self.kernel, X, self.points, self.coef, self.bias, meter, self.metric)
         return self.on(prediction_rows(self.kernel, X, self.weights, meter))
 
     def on(self, rows: Rows) -> Array:

@@ -13,8 +13,6 @@ from .tasks import labels_of, task_of
 #: numbers of rows x support vectors up to which the runtime's one core takes less time than the import of scikit-learn,
 #: with whose estimators all cores work in tiles
 LIGHT_WORK = 1 << 28
-#: kernels that are not defined for all rows; their estimators check rows
-PARTIAL_KERNELS = ("chi2", "poly")
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ def open_predictor(path: Path, data: Path, trust: bool, label: str | None, split
     from ..ship.slim import read_slim
 
     artefact = None if path.suffix.lower() in PICKLES else read_slim(path)
-    if artefact is None or artefact.kernel in PARTIAL_KERNELS:
+    if artefact is None or artefact.spec.partial:  # estimators check the rows of such kernels
         model, X, y = read_model_and_rows(path, data, trust, labels=False, target=label, split=split)
         return _of_estimator(model), X, y
     import numpy as np

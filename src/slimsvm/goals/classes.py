@@ -163,7 +163,11 @@ class OneVsOne(Classification):
 
     def votes(self, outputs: Array) -> Array:
         """Return the number of columns won by each class (n, k); an output of 0 is for the column's negative class."""
-        return (self._sums(np.where(outputs > 0, np.int8(1), np.int8(-1))) + self.n_classes - 1) / 2
+        votes, won = np.zeros((outputs.shape[0], self.n_classes), dtype=np.int32), outputs > 0
+        for i, columns in self._blocks():
+            votes[:, i] += np.count_nonzero(won[:, columns], axis=1)
+            votes[:, i + 1 :] += ~won[:, columns]
+        return votes if self.n_classes > 2 else votes[:, ::-1]
 
     def scores(self, outputs: Array) -> Array:
         """Return votes, plus the sums of outputs scaled to less than half a vote, which break ties, as SVC does."""

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import joblib
@@ -118,9 +118,14 @@ class Crew:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or thread_count()
+        self.given = count
         self.pool: ThreadPoolExecutor | None = None
         self.inside = threading.local()
+
+    @cached_property
+    def count(self) -> int:
+        """The number of threads; the system is asked for it when there is work to share out."""
+        return self.given or thread_count()
 
     def __reduce__(self) -> tuple[type[Crew], tuple[int]]:
         """Return how to make the crew in another process, which starts threads of its own."""

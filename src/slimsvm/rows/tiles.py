@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -19,6 +20,8 @@ from .threads import Crew, blocks
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
 #: features that more than this share of the points has are dense; for rarer ones, a list of these points is faster
 FREQUENT = 1 / 40
+#: multiply-adds of all kernel values up to which the calling thread does them: threads take longer to start
+SMALL_WORK = 1 << 22
 #: boxes of rows that a thread works through at a time
 BOXES_A_STRIP = 16
 #: with more features, a dense line of points takes too much memory
@@ -229,7 +232,7 @@ def tiled_product(tiles: Tiles, V: Array, crew: Crew, boxes: Boxes | None = None
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             tiles.add_product(rows, cols, V, out)
 
-    crew.run(work, tiles.A.count, tiles.shape[0])
+    _run(tiles, work, crew)
     return out
 
 
@@ -260,8 +263,18 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             K[rows, cols] = tiles.values(rows, cols)
 
-    crew.run(work, tiles.A.count, tiles.shape[0])
+    _run(tiles, work, crew)
     return K
+
+
+def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
+    """Call work(rows) for strips of all rows, in threads where the work is worth them."""
+    n, values = tiles.A.count, tiles.A.values
+    width = values.nnz // max(n, 1) if issparse(values) else values.shape[1]
+    if n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
+        work(slice(0, n))
+    else:
+        crew.run(work, n, tiles.shape[0])
 
 
 def tiles_against(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..checks import is_count
 from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
-from ..kernels import Array, Matrix, make_kernel
+from ..kernels import KERNELS, Array, Matrix, make_kernel
 from ..metric import takes_factors, takes_widths
 from ..reducers import Slim
 from .result import Constraint
@@ -95,8 +95,8 @@ def _check_kernel(estimator: Any) -> None:
     kernel = make_kernel(estimator.kernel, gamma=1.0, degree=estimator.degree, coef0=estimator.coef0)
     if not Slim.takes(kernel):
         raise ValueError(
-            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; there are "
-            "'rbf', 'linear', 'poly', 'sigmoid' and 'laplacian'"
+            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; the kernels "
+            f"with gradients are {[name for name, kind in KERNELS.items() if kind.differentiable]}"
         )
 
 
