@@ -1,4 +1,4 @@
-"""The names of the methods for help texts, which are shown without importing the methods; a test compares the tables."""
+"""The names of the methods for help texts, without an import of the methods; a test compares the tables."""
 
 TRAINERS = (
     "smo",

@@ -1,4 +1,4 @@
-"""What `predict` asks of a model. Small work is done without scikit-learn and scipy, whose import takes a second."""
+"""A model as `predict` uses it. Small work is done without scikit-learn and scipy, whose import takes a second."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from .parse import PICKLES, as_scalers_take, read_model, read_model_and_rows
 from .tasks import labels_of, task_of
 
-#: numbers of rows x support vectors up to which the runtime's one core takes less time than the import of scikit-learn,
-#: with whose estimators all cores work in tiles
+#: up to this product of the rows' numbers and the support vectors, the runtime on one core takes less time than the import
+#: of scikit-learn, whose estimators use all cores
 LIGHT_WORK = 1 << 28
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A model as functions of rows; None for what the model does not have."""
+    """A model as functions of rows; None for functions that the model does not have."""
 
     task: str
     predict: Callable[[Any], Any]
