@@ -36,7 +36,6 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
 METRICS = ("fixed", "scales", "widths", "both", "auto")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
-MULTICLASS = ("ovr", "ovo", "dag")
 
 
 def one_of(names: tuple[str, ...]) -> str:

@@ -71,16 +71,16 @@ class CExporter:
         """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
 
-    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")
         a, bits = artefact.compact(), BITS[self.precision]
         check_float32(a)
         small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
-        return Source(a, prefix, self.precision, small)
+        return CSource(a, prefix, self.precision, small)
 
 
 @dataclass(frozen=True)
-class Source:
+class CSource:
     """The text of one model, in pieces in the order of the file."""
 
     a: Artefact
