@@ -14,10 +14,11 @@ import subprocess
 import sys
 
 WORK = """
-import json, sys, time
+import json, os, sys, time
 import numpy as np
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]  # it would come first
 import slimsvm
-from slimsvm._core import core
+assert os.path.realpath(slimsvm.__file__).startswith(os.path.realpath(os.getcwd())), slimsvm.__file__
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 20))
