@@ -35,6 +35,8 @@ def message_of(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, ArithmeticError | RecursionError):
         return f"the data or the options are beyond what can be computed ({type(error).__name__}: {error})"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{f' ({error})' * bool(str(error))}"
     return str(error) or type(error).__name__
 
 
