@@ -50,5 +50,5 @@ def test_a_window_of_little_gain_is_the_end():
 def test_a_descent_on_flat_ground_stays_where_it_is(method):
     start = np.array([1.0, 2.0])
     settings = DescentSettings(10, method=method, ftol=0.0, gtol=0.0)
-    end = descend(lambda x: (1.0, np.full(2, 1e-170)), start, settings, Deadline())
+    end = descend(lambda x: (1.0, np.full(x.shape, 1e-170)), start, settings, Deadline())
     np.testing.assert_array_equal(end.x, start)
