@@ -17,7 +17,7 @@ from .protocol import Meter
 from .threads import Crew, blocks
 from .tiles import Tiles, tiled_matrix, tiled_product, tiles_against
 
-#: the share of one point in the error of a prediction
+#: the largest error of a prediction that one point may cause
 PREDICTION_ERROR = 5e-4
 #: multiply-adds below which preparing rows for tiles costs more than the kernel values
 TINY_WORK = 1 << 20
@@ -39,7 +39,7 @@ def kernel_product(
 
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
-    """Return K(X, points), for products of some of its rows with some columns of V."""
+    """Return K(X, points) in the precision that products with V need."""
     meter.add(X.shape[0] * points.shape[0])
     _check_rows(kernel, X, metric)
     return tiled_matrix(_tiles(kernel, X, points, V, metric), Crew())
@@ -82,17 +82,17 @@ def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
     if metric is None or metric.factors is None:
         kernel.check_rows(X)
     else:
-        for _, rows in Given(X).blocks():  # no copy of all rows
+        for _, rows in Given(X).blocks():  # a block at a time, to save memory
             kernel.check_rows(scaled(rows, metric.factors))
 
 
 def kernel_error(V: Array) -> float:
-    """Return how far off a kernel value may be that is multiplied by these coefficients."""
+    """Return the allowed error of kernel values that are multiplied by these coefficients."""
     return PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
 
 
 def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
-    """Return rows for several products with coefficients V in all."""
+    """Return rows for several products, each with some of the coefficients V."""
     _check_rows(kernel, X, None)
     return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 
