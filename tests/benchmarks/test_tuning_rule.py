@@ -11,7 +11,7 @@ CHOICES = {"a": (0, 1, 2), "b": (0, 1, 2), "c": (0, 1)}
 
 def alike(loss):
     """The same loss on all validation rows."""
-    return np.full(10, float(loss))
+    return [np.full(10, float(loss))]
 
 
 def test_settings_that_depend_on_each_other_are_found_one_at_a_time() -> None:
@@ -42,7 +42,15 @@ def test_the_usual_setting_stays_where_another_is_better_by_chance() -> None:
         wrong[:2] = settings["a"] == 0
         wrong[2] = settings["a"] == 1
         wrong[50:] = settings["a"] < 2
-        return wrong
+        return [wrong]
+
+    assert tune({"a": (0, 1)}, losses, Budget(60.0))[0] == {"a": 0}
+    assert tune({"a": (0, 1, 2)}, losses, Budget(60.0))[0] == {"a": 2}
+
+
+def test_a_setting_that_is_worse_on_a_part_of_the_rows_is_not_chosen() -> None:
+    def losses(settings, *_):
+        return [np.full(50, 1.0 - settings["a"]), np.full(50, 1.0 + 0.1 * (settings["a"] == 1))]
 
     assert tune({"a": (0, 1)}, losses, Budget(60.0))[0] == {"a": 0}
     assert tune({"a": (0, 1, 2)}, losses, Budget(60.0))[0] == {"a": 2}

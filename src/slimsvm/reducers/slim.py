@@ -71,9 +71,9 @@ class Slim(Reducer):
 
     with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
     rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
-    better on the validation rows and on blocks of neighbouring rows that were left out: a metric follows rows closely, and
-    where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a quarter of the
-    time, and the rest goes to the models that won.
+    better on the validation rows, and clearly so on blocks of neighbouring rows that were left out: a metric follows rows
+    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a
+    quarter of the time, and the rest goes to the models that won.
 
     `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
     (`Learning`).
@@ -192,7 +192,7 @@ class Slim(Reducer):
         return ended(size, sizes, deadline)
 
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
-        """Return whether learned models are no worse than fixed ones on blocks of neighbouring rows."""
+        """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
         return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
 
