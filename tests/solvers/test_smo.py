@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from slimsvm._core import core
 from slimsvm.keeping import Keeper, Saved, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
