@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..keeping import PartKeeper, Saved, StateError
+from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
@@ -355,6 +355,7 @@ class _PathRun:
         if compare and last:
             self._keep_rounds()
             self.search.refine(self.search.model, last_steps)
+        self.search.keeper = Keeper()  # the one of `_keep_rounds` refers to this run, so that neither would be freed
         self.made.append((self.search.model, self.search.objective.name))
         if not self.deadline.over:  # a search that was cut short is made again by a run with more time
             self.keeper.keep(self._state())
