@@ -64,6 +64,7 @@ def test_the_page_has_a_verdict_for_every_claim(experiment, tmp_path):
     run_some(experiment, 1, tmp_path)
     page = write_page([experiment], tmp_path).read_text()
     assert f"**{REPRODUCED}** | of all |" in page
+    assert "Of 1 claims, 1 reproduced." in page
     assert "2 cells are missing" in page
     run_some(experiment, None, tmp_path)
     assert f"**{NOT_REPRODUCED}**" in write_page([experiment], tmp_path).read_text()

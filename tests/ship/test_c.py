@@ -99,6 +99,15 @@ def test_integers_are_exactly_what_their_tables_say(bits, kernel, tmp_path):
     np.testing.assert_allclose(outcome.scores, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("layout", "scaler"), [("two", "standard"), ("rest", "clipped"), ("votes", "none")])
+@pytest.mark.filterwarnings("ignore:int8 tables")
+def test_rows_predicted_alike_are_those_of_the_compiled_code(layout, scaler, tmp_path):
+    model = model_of(layout=layout, scaler=scaler)
+    outcome = run_c(written(model, tmp_path, precision="int8", rows=ROWS), artefact_of(model), ROWS)
+    alike = CExporter("int8", rows=ROWS).predicted_alike(artefact_of(model), ROWS)
+    assert alike == np.count_nonzero(outcome.labels == model.predict(ROWS)) < len(ROWS)
+
+
 def test_integers_keep_the_error_on_digits(tmp_path):
     X, y = load_digits(return_X_y=True)
     model = make_pipeline(MinMaxScaler(clip=True), SlimSVC(60, C=10, random_state=0)).fit(X[:600], y[:600])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,18 @@ def quantise(
     if fit and a.size <= FITTED_POINTS:
         coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, widths, sample, coef_bits)
     return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step, widths)
+
+
+def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
+    """Return on how many rows the integers lead to the same prediction as the artefact."""
+    from .runtime import Runtime
+
+    points = tables.middle + tables.step * tables.points
+    widths = None if tables.widths is None else tables.widths.values
+    restored = replace(a, points=points, coef=tables.coef_step * tables.coef, widths=widths, scaling=None)
+    scaled = rows if a.scaling is None else a.scaling(rows)
+    rounded = tables.middle + tables.step * _integers(scaled - tables.middle, tables.bits, tables.step)
+    return int(np.count_nonzero(Runtime(restored)(rounded) == Runtime(a)(rows)))
 
 
 def _largest(bits: int) -> int:
