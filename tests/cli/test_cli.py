@@ -299,7 +299,7 @@ def test_a_command_that_died_goes_on_from_its_checkpoint(files, tmp_path, monkey
 def test_a_checkpoint_is_for_methods_that_can_go_on(files, tmp_path, capsys):
     words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state")]
     assert cli.run([*words, "--trainer", "lp"]) == 1
-    assert "the trainer LP cannot go on from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
+    assert "the trainer LP cannot continue from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
 
 
 def test_a_metric_is_slims(shrinking, capsys):

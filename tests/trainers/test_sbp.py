@@ -224,7 +224,7 @@ def test_bad_settings(settings, message):
 
 def test_slack_out_of_range_says_the_range(make_task):
     X, y = DATA["moons"]()
-    with pytest.raises(ValueError, match=r"nu=5 is so much slack .* lies between 0 and 0\.\d+"):
+    with pytest.raises(ValueError, match=r"nu=5 is so much slack .* must be between 0 and 0\.\d+"):
         SBP(nu=5.0).fit(make_task(RBF(0.1), X, y))
     with pytest.raises(ValueError, match=r"nu=0 is too little slack to separate these rows; it must be above 0\.\d+"):
         SBP(nu=0.0).fit(make_task(Linear(), X, y))

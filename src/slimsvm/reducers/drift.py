@@ -1,8 +1,8 @@
-"""Whether a method is also better on rows of other times: blocks of neighbouring rows are left out and predicted.
+"""Comparison of two methods on blocks of neighbouring rows, which are left out of training.
 
-Rows often come in the order of time or place. Then a random validation row has neighbours among the training rows, and a
-model that follows these closely looks better than it is on rows to come. So the last rows are left out, and the first ones,
-of each class in its own order.
+Rows are often in the order of time or place. A random validation row then has neighbours among the training rows, and a
+model that fits these closely looks better than it is on future rows. So blocks are used for validation: the last rows of
+each class, and the first rows of each class.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..model import Expansion, Holdout, Judgement, Task
 from ..path import sizes_up_to
 from .base import Reducer
 
-#: the share of the rows in a block
+#: the share of the rows in a block; more: less noise, fewer training rows
 BLOCK = 0.2
-#: rows that are used; more: less noise, more time
+#: the most rows that are used; more: less noise, more time
 MOST_ROWS = 1 << 15
 
 
@@ -28,7 +28,7 @@ def better_on_neighbours(
 ) -> bool:
     """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows.
 
-    The time until the deadline is shared out evenly, so that both methods have the same.
+    Both methods get the same share of the time until the deadline.
     """
     part = task.part(task.sample(MOST_ROWS))
     methods, blocks = (("plain", plain), ("other", other)), blocks_of_neighbours(part.groups)

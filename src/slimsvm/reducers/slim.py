@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,8 +82,8 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "fixed"
-    schedule: Schedule = field(default_factory=Schedule)
-    learning: Learning = field(default_factory=Learning)
+    schedule: Schedule = Schedule()
+    learning: Learning = Learning()
     needs_model: ClassVar[bool] = False
     real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False

@@ -1,4 +1,8 @@
-"""Tables of small integers. Each table has one step, and rows are in units of the points, so sums are exact."""
+"""Tables of small integers. Each table has one step, and rows are integers in units of the points, so sums are exact.
+
+Where points have 8 bits, rows have 16: rounded points are other points, whose coefficients are fitted to them, but what
+rounding takes from a row is lost. Rows take no bytes of tables.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from . import small_floats
 from .artefact import Array, Artefact
+from .small_floats import SmallFloats
 
 #: quantised scores that differ by more than this share of the largest score raise a warning
 NOTABLE = 0.1
@@ -17,64 +23,75 @@ NOTABLE = 0.1
 HEADROOM = {8: 1.0, 16: 4.0}
 #: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
 CHEAP = 1 / 8
-#: bits of the exponent of a width at most: widths may differ by a factor of 2^16
-EXPONENT_BITS = 4
+#: steps of a row in a step of 8 bits at most, a power of 2. More: larger sums; fewer where these leave 32 bits
+FINEST = 32
+#: the centre of the features, in units of the range, up to which it is an integer of 16 bits in units of the tables
+FAR = 128.0
 #: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
 @dataclass(frozen=True)
-class Widths:
-    """Widths as small floats, so that small ones are as precise as large ones.
-
-    The lower bits of a code w are a mantissa, the upper ones an exponent: (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
-    """
-
-    codes: Array  # unsigned integers
-    mantissa: int  # bits
-    step: float
-
-    @property
-    def values(self) -> Array:
-        """The widths that the codes stand for."""
-        codes, one = self.codes.astype(np.int64), 1 << self.mantissa
-        return self.step * ((one + codes % one) << (codes >> self.mantissa))
-
-    @classmethod
-    def of(cls, widths: Array, bits: int) -> Widths:
-        """Return the nearest codes; widths get as long a mantissa as their range allows."""
-        octaves = np.log2(widths.max() / widths.min()) + 0.1  # 2^exponents times the last mantissa is a little less
-        most = max(bits - EXPONENT_BITS, 1)
-        mantissa = next((m for m in range(bits - 1, most, -1) if 2 ** (bits - m) >= octaves), most)
-        one, largest = 1 << mantissa, 2 ** (bits - mantissa) - 1
-        step = float(widths.max()) / ((2 * one - 1) << largest)
-        units = np.maximum(widths / step, one)
-        exponent = np.clip(np.floor(np.log2(units)).astype(np.int64) - mantissa, 0, largest)
-        codes = np.rint(units / 2.0**exponent).astype(np.int64) - one + (exponent << mantissa)
-        return cls(np.minimum(codes, 2**bits - 1).astype(f"u{bits // 8}"), mantissa, step)
-
-
-@dataclass(frozen=True)
-class Quantised:
-    """x is about middle + step * q, with q from -largest to largest; coefficients have a step of their own."""
+class Grid:
+    """x is about middle + step * q, with q from -largest to largest; rows have `fine` steps in each of these."""
 
     bits: int
-    points: Array  # integers
-    coef: Array
-    middle: float
+    middle: Array | float  # of each feature, or of all
     step: float
-    coef_step: float
-    widths: Widths | None = None
+    fine: int
 
     @property
     def largest(self) -> int:
         """The largest integer of the points."""
         return _largest(self.bits)
 
+    def points(self, X: Array) -> Array:
+        """Return points as integers."""
+        return _integers(X - self.middle, self.bits, self.step)
+
+    def rounded_points(self, X: Array) -> Array:
+        """Return the points that the integers stand for."""
+        return self.points(X) * self.step + self.middle
+
+    def rounded_rows(self, X: Array) -> Array:
+        """Return the rows that the integers stand for."""
+        end, step = self.largest * self.fine, self.step / self.fine
+        return np.clip(np.rint((X - self.middle) / step), -end, end) * step + self.middle
+
+
+@dataclass(frozen=True)
+class ShortScaling:
+    """A scaling in 3 bytes a feature: rows are scale x - shift, in steps of the points."""
+
+    scales: SmallFloats
+    shifts: Array  # integers of 16 bits
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """The integers of points and coefficients, which have a step of their own, and what rows become."""
+
+    grid: Grid
+    points: Array  # integers
+    coef: Array
+    coef_step: float
+    widths: SmallFloats | None = None
+    scaling: ShortScaling | None = None
+
+    @property
+    def row_end(self) -> int:
+        """The largest integer of a row."""
+        return self.grid.largest * self.grid.fine
+
+    @property
+    def row_bits(self) -> int:
+        """The bits of a row's integers."""
+        return 8 if self.row_end < 2**7 else 16
+
     @property
     def sum_bits(self) -> int:
-        """The width that the sum over features needs: squares of differences are up to (2 largest)^2 each."""
-        return 32 if self.points.shape[1] * (2 * self.largest) ** 2 < 2**31 else 64
+        """The width that the sum over features needs: squares of differences are up to (2 row_end)^2 each."""
+        return 32 if self.points.shape[1] * (2 * self.row_end) ** 2 < 2**31 else 64
 
 
 def quantise(
@@ -95,24 +112,59 @@ def quantise(
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
+    exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
+    if bits == 8 and _has_short_scaling(a, reach):
+        a, grid, scaling = _shortened(a, grid)
     coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
-    widths = None if a.widths is None else Widths.of(a.widths, bits)
+    widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
     if fit and a.size <= FITTED_POINTS:
-        coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, widths, sample, coef_bits)
-    return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step, widths)
+        coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
+    return Quantised(grid, grid.points(a.points), coef, coef_step, widths, scaling)
+
+
+def _fine(bits: int, features: int) -> int:
+    """Return the steps of a row in each step of the points: as many as sums of 32 bits allow, 1 at least."""
+    if bits > 8:
+        return 1
+    most = np.sqrt(2**31 / features) / (2 * _largest(bits))
+    return int(2 ** np.clip(np.ceil(np.log2(most)) - 1, 0, np.log2(FINEST)))
+
+
+def _has_short_scaling(a: Artefact, reach: float) -> bool:
+    """Return whether scales and centres may be rounded: those of a distance, near the range, without clipping."""
+    if a.scaling is None or a.scaling.clips or not a.spec.total.shift_invariant or not np.ptp(a.scaling.scale):
+        return False
+    near = bool(np.abs(a.scaling.centre * a.scaling.scale).max() <= FAR * reach)
+    return near and small_floats.fit(a.scaling.scale)
+
+
+def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
+    """Return nearly the same function with scales that are small floats, and a grid whose shifts are whole steps."""
+    assert a.scaling is not None
+    scales = SmallFloats.of(a.scaling.scale, grid.bits)
+    change = scales.values / a.scaling.scale
+    centre = a.scaling.centre * scales.values
+    shifts = np.rint((centre + grid.middle * change) / grid.step).astype(np.int16)
+    scaling = replace(a.scaling, scale=scales.values)
+    return (
+        replace(a, points=a.points * change, scaling=scaling),
+        replace(grid, middle=shifts * grid.step - centre),
+        ShortScaling(scales, shifts),
+    )
 
 
 def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
     """Return on how many rows the integers lead to the same prediction as the artefact."""
     from .runtime import Runtime
 
-    points = tables.middle + tables.step * tables.points
-    widths = None if tables.widths is None else tables.widths.values
-    restored = replace(a, points=points, coef=tables.coef_step * tables.coef, widths=widths, scaling=None)
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
+    restored = replace(a, points=points, coef=coef, widths=widths, scaling=None)
     scaled = rows if a.scaling is None else a.scaling(rows)
-    rounded = tables.middle + tables.step * _integers(scaled - tables.middle, tables.bits, tables.step)
-    return int(np.count_nonzero(Runtime(restored)(rounded) == Runtime(a)(rows)))
+    if a.scaling is not None and tables.scaling is not None:
+        scaled = scaled * (tables.scaling.scales.values / a.scaling.scale)
+    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
 
 
 def _largest(bits: int) -> int:
@@ -124,23 +176,30 @@ def _integers(values: Array, bits: int, step: float) -> Array:
     return np.clip(np.rint(values / step), -_largest(bits), _largest(bits)).astype(f"i{bits // 8}")
 
 
-def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
-    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts."""
-    low, high = float(sample.min()), float(sample.max())
+def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float, float]:
+    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts.
+
+    Features whose centres are a table already have a middle each.
+    """
+    each = a.scaling is not None and bool(np.ptp(a.scaling.scale) or np.ptp(a.scaling.centre))
+    low, high = (end(sample, axis=0 if each else None) for end in (np.min, np.max))
     middle = (low + high) / 2 if centred and a.spec.total.shift_invariant else 0.0
-    return middle, max(high - middle, middle - low)
+    return middle, float(np.max(np.maximum(high - middle, middle - low)))
 
 
 def _fitted(
-    a: Artefact, rounded: Callable[[Array], Array], widths: Widths | None, sample: Array, bits: int
+    exact: Artefact, a: Artefact, grid: Grid, widths: SmallFloats | None, sample: Array, bits: int
 ) -> tuple[Array, float]:
     """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
     sample = sample[:FITTED_ROWS]
-    K = _kernel(a, None if widths is None else widths.values)(rounded(sample), rounded(a.points))
+    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef
+    if exact.scaling is not None and a.scaling is not None:
+        sample = sample * (a.scaling.scale / exact.scaling.scale)
+    K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.points))
     H = K.T @ K
     ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
     H += ridge * np.eye(a.size)
-    coef = np.linalg.solve(H, K.T @ (_kernel(a, a.widths)(sample, a.points) @ a.coef) + ridge * a.coef)
+    coef = np.linalg.solve(H, K.T @ wanted + ridge * a.coef)
     step = _step(coef, bits)
     return _rounded_in_turn(coef, H, bits, step), step
 
@@ -172,15 +231,17 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
     """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
-    some = np.arange(0, a.size, -(-a.size // 256))
-    points = tables.points * tables.step + tables.middle
-    exact = _kernel(a, a.widths)(a.points[some], a.points) @ a.coef
+    some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
+    rows, points = a.points[some], tables.points * grid.step + grid.middle
+    exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
+    if a.scaling is not None and tables.scaling is not None:
+        rows = rows * (tables.scaling.scales.values / a.scaling.scale)
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(points[some], points) @ (tables.coef * tables.coef_step)
+    coarse = _kernel(a, widths)(grid.rounded_rows(rows), points) @ (tables.coef * tables.coef_step)
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(
-            f"int{tables.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
+            f"int{grid.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
             "scale (a Pipeline with a StandardScaler is exported as one), or use more bits",
             stacklevel=4,
         )

@@ -156,8 +156,9 @@ def _parse(text: str) -> list[Row]:
         raise ValueError("it has no rows; run slimsvm tradeoff to fill it")
     versions = sorted({row.get("format") or "none" for row in rows} - {str(FORMAT)})
     if versions:
+        found = " ".join(", ".join(versions).split())[:80]
         raise ValueError(
-            f"it has rows of format {', '.join(versions)}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
+            f"it has rows of format {found}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
             "tradeoff again with another output"
         )
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
@@ -189,12 +190,21 @@ class RowsFile:
 
     def start(self, *, force: bool) -> list[Row]:
         """Return the rows that are there already, or begin a new file."""
-        if force or not self.path.exists() or not self.path.stat().st_size:
-            self.path.write_bytes(_line(list(COLUMNS)))
+        header = _line(list(COLUMNS))
+        if (
+            force or not self.path.exists() or header.startswith(self.path.read_bytes())
+        ):  # new, or cut off in its first line
+            self.path.write_bytes(header)
             return []
         whole = _complete_lines(self.path)
+        try:
+            rows = read_rows(self.path) if whole != header else []
+            if not whole.startswith(header):
+                raise ValueError(f"the columns of {str(self.path)!r} have another order or other line ends")
+        except ValueError as error:  # somebody else's file, which stays as it is
+            raise ValueError(f"{error}. Give another file, or force=True (--force) to replace this one") from error
         os.truncate(self.path, len(whole))
-        return read_rows(self.path) if whole.count(b"\n") > 1 else []
+        return rows
 
     def append(self, row: Row) -> None:
         """Write one row at the end."""

@@ -85,7 +85,7 @@ class BSGD(OnlineTrainer):
         if self.maintenance == "merging" and not isinstance(kernel, RBF):
             others = sorted(MAINTENANCE.keys() - {"merging"})
             raise ValueError(
-                f"merging makes new points of the rbf kernel alone, and the kernel is {kernel.name!r}; choose "
+                f"merging needs the rbf kernel, and the kernel is {kernel.name!r}; choose "
                 f"maintenance={' or '.join(map(repr, others))}, or kernel='rbf'"
             )
         return self.maintenance or ("merging" if isinstance(kernel, RBF) else "projection")
