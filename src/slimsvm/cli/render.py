@@ -95,6 +95,17 @@ def show_files(files: Sequence[Path]) -> None:
         print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
 
 
+def show_agreement(model: Any, exporter: Any) -> None:
+    """Print on how many rows the integer tables of a C model lead to the model's classes."""
+    from sklearn.base import is_regressor
+
+    from ..ship.source import artefact_of
+
+    if exporter.precision != "float32" and not is_regressor(model):
+        n, same = len(exporter.rows), exporter.predicted_alike(artefact_of(model), exporter.rows)
+        print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
+
+
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
     """Print a model like `show_model`, and how good it is, beside the full model if that is larger."""
     models = [_machine(one).model_ for one in (full, model) if one is not None]

@@ -30,7 +30,7 @@ from .literals import (
     listing,
     table,
 )
-from .quantise import Quantised, quantise, warn_where_coarse
+from .quantise import Quantised, predicted_alike, quantise, warn_where_coarse
 from .small_floats import DECODER, UPPER_HALF
 
 
@@ -70,6 +70,11 @@ class CExporter:
     def cost(self, artefact: Artefact) -> Cost:
         """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
+
+    def predicted_alike(self, artefact: Artefact, rows: Array) -> int:
+        """Return on how many rows integer tables lead to the artefact's predictions."""
+        a = artefact.compact()
+        return predicted_alike(a, quantise(a, BITS[self.precision], self.limit, self.rows), rows)
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")

@@ -167,6 +167,25 @@ def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
     )
 
 
+def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
+    """Return on how many rows the integers lead to the same prediction as the artefact."""
+    from .runtime import Runtime
+
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
+    restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
+    scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
+    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+
+
+def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:
+    """Return scaled rows as the rounded scales of the tables give them."""
+    if a.scaling is None or tables.scaling is None:
+        return scaled
+    scale = of_upper_halves(tables.scaling.scales) * tables.grid.step / tables.grid.fine
+    return scaled * (scale / a.scaling.scale)
+
+
 def _largest(bits: int) -> int:
     return 2 ** (bits - 1) - 1
 
@@ -234,11 +253,10 @@ def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
     some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
     rows, points = a.points[some], tables.points * grid.step + grid.middle
     exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
-    if a.scaling is not None and tables.scaling is not None:
-        scale = of_upper_halves(tables.scaling.scales) * grid.step / grid.fine
-        rows = rows * (scale / a.scaling.scale)
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(grid.rounded_rows(rows), points) @ (tables.coef * tables.coef_step)
+    coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
+        tables.coef * tables.coef_step
+    )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(
