@@ -142,6 +142,15 @@ def test_rows_are_finer_than_points_of_eight_bits():
     assert quantise(artefact, 16).grid.fine == 1
 
 
+@pytest.mark.parametrize(("layout", "scaler"), [("two", "standard"), ("rest", "clipped"), ("votes", "none")])
+@pytest.mark.filterwarnings("ignore:int8 tables")
+def test_rows_predicted_alike_are_those_of_the_compiled_code(layout, scaler, tmp_path):
+    model = model_of(layout=layout, scaler=scaler)
+    outcome = run_c(written(model, tmp_path, precision="int8", rows=ROWS), artefact_of(model), ROWS)
+    alike = CExporter("int8", rows=ROWS).predicted_alike(artefact_of(model), ROWS)
+    assert alike == np.count_nonzero(outcome.labels == model.predict(ROWS))
+
+
 def test_integers_keep_the_error_on_digits(tmp_path):
     X, y = load_digits(return_X_y=True)
     model = make_pipeline(MinMaxScaler(clip=True), SlimSVC(60, C=10, random_state=0)).fit(X[:600], y[:600])

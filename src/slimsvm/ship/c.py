@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..costs import BITS
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
 from . import c_calibration
@@ -29,15 +30,13 @@ from .literals import (
     listing,
     table,
 )
-from .quantise import Quantised, quantise, warn_where_coarse
+from .quantise import Quantised, predicted_alike, quantise, warn_where_coarse
 from .small_floats import DECODER, UPPER_HALF
-
-BITS = {"float32": 32, "int16": 16, "int8": 8}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a C model takes: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
 
     flash: int
     ram: int
@@ -69,20 +68,25 @@ class CExporter:
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
-        """Return what the exported model will take."""
+        """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
 
-    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
+    def predicted_alike(self, artefact: Artefact, rows: Array) -> int:
+        """Return on how many rows integer tables lead to the artefact's predictions."""
+        a = artefact.compact()
+        return predicted_alike(a, quantise(a, BITS[self.precision], self.limit, self.rows), rows)
+
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")
         a, bits = artefact.compact(), BITS[self.precision]
         check_float32(a)
         small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
-        return Source(a, prefix, self.precision, small)
+        return CSource(a, prefix, self.precision, small)
 
 
 @dataclass(frozen=True)
-class Source:
-    """The text of one model; its pieces in the order of the file."""
+class CSource:
+    """The text of one model, in pieces in the order of the file."""
 
     a: Artefact
     prefix: str
@@ -104,7 +108,7 @@ class Source:
         ]
         return "\n\n".join(pieces) + "\n"
 
-    # What the pieces share.
+    # Parts shared by the pieces.
 
     @property
     def probable(self) -> bool:
@@ -113,7 +117,7 @@ class Source:
 
     @property
     def interface(self) -> Interface:
-        """The functions that a caller sees."""
+        """The public functions."""
         return INTERFACES[self.a.decision]
 
     @property
@@ -126,7 +130,7 @@ class Source:
         return sorted(found)
 
     def functions(self) -> list[str]:
-        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        """The functions after that of the outputs; with a calibration, `predict` uses probabilities."""
         own = self.interface.functions(self.prefix)
         if self.a.calibration is None:
             return own
@@ -144,7 +148,7 @@ class Source:
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """From raw features to those of the tables; integers are a scaling too."""
+        """The scaling from raw features to those of the tables; rounding to integers needs one too."""
         if self.small is None:
             return self.a.scaling
         size, grid = self.a.features, self.small.grid
@@ -153,7 +157,7 @@ class Source:
 
     @cached_property
     def scaling_parts(self) -> dict[str, Array]:
-        """The arrays of the scaling that are needed."""
+        """The arrays of the scaling that change anything."""
         if self.scaling is None:
             return {}
         if self.small is not None and self.small.scaling is not None:
@@ -182,7 +186,7 @@ class Source:
 
     @property
     def width_table(self) -> dict[str, Array]:
-        """The width of each point, where points have one."""
+        """The width of each point, if points have widths."""
         if self.a.widths is None:
             return {}
         widths = None if self.small is None else self.small.widths
@@ -218,7 +222,7 @@ class Source:
  * Written by slimsvm {version("slimsvm")}; do not edit. */"""
 
     def constants(self) -> str:
-        """Includes and numbers."""
+        """Includes and constants."""
         a = self.a
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
@@ -303,7 +307,7 @@ class Source:
         width = ", float width" * (self.a.widths is not None)
         head = f"static float kernel(const {self.row_entry} *x, const {self.entry} *z{width})"
         if self.small is not None:
-            # next to GAMMA, so that compilers fold the two constants into one
+            # beside GAMMA, so that compilers combine the two constants
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         if width:
             value = value.replace("* s", "* width * s")
@@ -406,14 +410,14 @@ class Source:
         return "upper_half(bias[k])" if self.has_short_bias else "bias[k]"
 
     def width_read(self) -> str:
-        """The third argument of the kernel, where points have widths."""
+        """The third argument of the kernel, if points have widths."""
         if self.a.widths is None:
             return ""
         widths = None if self.small is None else self.small.widths
         return ", widths[j]" if widths is None else f", small_float(widths[j], {widths.mantissa})"
 
     def prototypes(self) -> str:
-        """What the header declares."""
+        """The declarations of the header."""
         return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:

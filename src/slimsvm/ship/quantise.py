@@ -13,21 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from ..costs import CHEAP_COEFFICIENTS
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
 from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
-#: quantised scores that differ by more than this share of the largest score raise a warning
+#: a warning is given if quantised scores differ by more than this share of the largest score
 NOTABLE = 0.1
-#: the range of the tables in units of that of the points: 16 bits leave room for rows beyond the points, 8 bits do not
+#: the range of the tables, as a multiple of the points' range: 16 bits leave room for rows beyond the points, 8 bits do not
 HEADROOM = {8: 1.0, 16: 4.0}
-#: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
-CHEAP = 1 / 8
 #: steps of a row in a step of 8 bits at most, a power of 2. More: larger sums; fewer where these leave 32 bits
 FINEST = 32
 #: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
 FAR = 128.0
-#: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
+#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
@@ -125,7 +124,7 @@ def quantise(
     exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
     if bits == 8 and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
-    coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
+    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
     widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
     bias = as_float32(a.bias, "bias")
@@ -168,6 +167,25 @@ def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
     )
 
 
+def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
+    """Return on how many rows the integers lead to the same prediction as the artefact."""
+    from .runtime import Runtime
+
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
+    restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
+    scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
+    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+
+
+def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:
+    """Return scaled rows as the rounded scales of the tables give them."""
+    if a.scaling is None or tables.scaling is None:
+        return scaled
+    scale = of_upper_halves(tables.scaling.scales) * tables.grid.step / tables.grid.fine
+    return scaled * (scale / a.scaling.scale)
+
+
 def _largest(bits: int) -> int:
     return 2 ** (bits - 1) - 1
 
@@ -178,7 +196,7 @@ def _integers(values: Array, bits: int, step: float) -> Array:
 
 
 def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float, float]:
-    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts.
+    """Return the middle of the range, which is 0 unless the kernel ignores shifts, and the largest distance from it.
 
     Features whose centres are a table already have a middle each.
     """
@@ -191,7 +209,7 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float,
 def _fitted(
     exact: Artefact, a: Artefact, grid: Grid, widths: SmallFloats | None, sample: Array, bits: int
 ) -> tuple[Array, float]:
-    """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
+    """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
     wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef + (exact.bias - a.bias)
     if exact.scaling is not None and a.scaling is not None:
@@ -210,7 +228,7 @@ def _step(coef: Array, bits: int) -> float:
 
 
 def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
-    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients make up for earlier rounding.
+    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients correct earlier rounding.
 
     This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
@@ -231,15 +249,14 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
+    """Warn if the outputs on a subsample of the points, as rows, differ much from the exact ones."""
     some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
     rows, points = a.points[some], tables.points * grid.step + grid.middle
     exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
-    if a.scaling is not None and tables.scaling is not None:
-        scale = of_upper_halves(tables.scaling.scales) * grid.step / grid.fine
-        rows = rows * (scale / a.scaling.scale)
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(grid.rounded_rows(rows), points) @ (tables.coef * tables.coef_step)
+    coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
+        tables.coef * tables.coef_step
+    )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(
