@@ -26,8 +26,7 @@ FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 #: the most rows for models of the fixed metric, which are only starts
 START_ROWS = 1 << 15
-#: with more rows, the largest model starts from a fixed one if there is time for so many passes; otherwise mini-batches need
-#: all of it
+#: with more rows, the largest model starts from a fixed one only if there is time for so many passes: mini-batches need it
 ENOUGH_PASSES = 300
 
 

@@ -87,7 +87,7 @@ class Units:
 class MetricLoss:
     """The loss and its gradient as functions of a vector: the difference to an initial model, in units.
 
-    `decay` and `pull` are already divided by the sum of all weights, so the loss on some rows is an estimate of that on all.
+    `decay` and `pull` are already divided by the sum of all weights, so the loss on some rows estimates that on all.
     """
 
     least_batch = 1
@@ -194,7 +194,7 @@ class MetricLoss:
         return self.on_coarse_rows if abs(coarse - exact) <= HARDLY * exact else self
 
     def whitened(self, x: Array) -> Whitening:
-        """Return variables for a descent from x in which the curvature of coefficients is about 1, from a sample of rows."""
+        """Return variables for a descent from x in which the curvature of coefficients is about 1, by a sample of rows."""
         model = self.at(x)
         count = int(np.clip(4 * model.points.shape[0], *CURVATURE_ROWS))
         some = np.arange(0, self.rows.n, -(-self.rows.n // count))
