@@ -9,6 +9,7 @@ import inspect
 import re
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_type_hints
@@ -81,15 +82,25 @@ def parse(
     for command in commands:
         _add(places, command)
     try:
-        given = vars(top.parse_args(words or ["--help"]))
+        found, unknown = top.parse_known_args(words or ["--help"])
     except SystemExit:  # after help
         return None
+    if unknown:
+        _refuse(unknown, top if found.command is None else places.choices[found.command])
+    given = vars(found)
     if given.pop("version"):
         return lambda: print(version())
     name = given.pop("command")
     if name is None:
         top.error("give a command")
     return partial(next(command for command in commands if command.__name__ == name), **given)
+
+
+def _refuse(unknown: list[str], parser: _Parser) -> NoReturn:
+    """Raise an error that names the words a command does not take, and the option that the first one resembles."""
+    options = parser._option_string_actions if unknown[0].startswith("-") else ()
+    near = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}" + (f" (did you mean {near[0]}?)" if near else ""))
 
 
 def _add(places: Any, command: Command) -> None:

@@ -414,14 +414,16 @@ def given(**options: Any) -> dict[str, Any]:
 # Paths and files
 
 
-def check_output(path: Path, force: bool) -> None:
-    """Refuse a path that cannot be written, or that is taken, before hours of work."""
+def check_output(path: Path, force: bool, *inputs: str | Path | None) -> None:
+    """Refuse a path that cannot be written, that is taken, or that is one of the files read, before hours of work."""
     if path.exists() and not path.is_file():
         raise ParameterError(f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ParameterError(
             f"cannot write {path}: there is no folder {path.parent} that can be written to", param_hint="--output"
         )
+    if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in inputs):
+        raise ParameterError(f"{path} is a file that this command reads; give another name", param_hint="--output")
     if path.exists() and not force:
         raise ParameterError(f"{path} exists already; give another name, or --force to replace it", param_hint="--output")
 

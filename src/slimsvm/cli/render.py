@@ -35,6 +35,8 @@ def message_of(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, ArithmeticError | RecursionError):
         return f"the data or the options are beyond what can be computed ({type(error).__name__}: {error})"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{f' ({error})' * bool(str(error))}"
     return str(error) or type(error).__name__
 
 
@@ -91,6 +93,17 @@ def show_files(files: Sequence[Path]) -> None:
     """Print the names and sizes of files."""
     for file in files:
         print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
+
+
+def show_agreement(model: Any, exporter: Any) -> None:
+    """Print on how many rows the integer tables of a C model lead to the model's classes."""
+    from sklearn.base import is_regressor
+
+    from ..ship.source import artefact_of
+
+    if exporter.precision != "float32" and not is_regressor(model):
+        n, same = len(exporter.rows), exporter.predicted_alike(artefact_of(model), exporter.rows)
+        print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
 
 
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:

@@ -108,14 +108,21 @@ class Partitions:
 
     def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return work(part, *arguments) for each part; the arguments are sent once for each group of parts."""
-        groups, found = self.grouped(held), [None] * len(held)
-        futures = [
-            self.client.submit(parts.for_each, [held[k] for k in group], work, *arguments, pure=False) for group in groups
-        ]
-        for group, answers in zip(groups, self.client.gather(futures), strict=True):
-            for number, answer in zip(group, answers, strict=True):
-                found[number] = answer
-        return found
+        groups = self.grouped(held)
+        return self._answers(groups, [(parts.for_each, [held[k] for k in group], work, *arguments) for group in groups])
+
+    def each(self, held: Sequence[Any], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return work(part, *its own arguments) for each part."""
+        groups = self.grouped(held)
+        calls = [(parts.for_each_own, [held[k] for k in group], work, [arguments[k] for k in group]) for group in groups]
+        return self._answers(groups, calls)
+
+    def _answers(self, groups: list[list[int]], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the answers of calls for groups of parts, in the order of the parts."""
+        futures = [self.client.submit(*call, pure=False) for call in calls]
+        found = zip(groups, self.client.gather(futures), strict=True)
+        by_part = {number: answer for group, answers in found for number, answer in zip(group, answers, strict=True)}
+        return [by_part[number] for number in range(len(by_part))]
 
     def grouped(self, held: Sequence[Any]) -> list[list[int]]:
         """Return groups of parts, by number, that one thread works on: as many groups on a worker as it has threads.
@@ -133,11 +140,6 @@ class Partitions:
                 on.setdefault(worker, []).append(number)
         shared = [numbers[k :: threads[worker]] for worker, numbers in on.items() for k in range(threads[worker])]
         return [group for group in shared if group] + alone
-
-    def each(self, held: Sequence[Any], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return work(part, *its own arguments) for each part."""
-        futures = [self.client.submit(work, part, *own, pure=False) for part, own in zip(held, arguments, strict=True)]
-        return self.client.gather(futures)
 
     def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
         """Return work(part, rows) for each of the places of some rows."""

@@ -40,6 +40,11 @@ def for_each(several: list[Any], work: Callable[..., Any], *arguments: Any) -> l
     return [work(part, *arguments) for part in several]
 
 
+def for_each_own(several: list[Any], work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+    """Return work(part, *its own arguments) for each of several parts."""
+    return [work(part, *own) for part, own in zip(several, arguments, strict=True)]
+
+
 def summary(part: Any) -> PartSummary:
     """Return the summary of a part."""
     from ..estimators.checkpoints import fingerprint

@@ -20,7 +20,7 @@ from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
 from ..rows.precision import FLOAT32_ERROR, Prepared, is_large_work, rounding_error
 from ..rows.protocol import Curvatures, Meter, Slopes
-from ..rows.threads import Crew
+from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
 from .partitions import Partitions
@@ -144,7 +144,8 @@ class DaskRows:
         self.meter.add(index.size * columns.size)
         A = Prepared(*self._fetched(index), self.centre)
         B = A if columns is index else Prepared(*self._fetched(columns), self.centre)
-        return tiled_matrix(make_tiles(self.kernel, A, B), Crew(), out)
+        with one_blas_thread():  # idle threads of BLAS turn round for a tenth of a second, on cores that workers may need
+            return tiled_matrix(make_tiles(self.kernel, A, B), Crew(), out)
 
     def _fetched(self, index: Array) -> tuple[Array, Array]:
         """Return some rows in the form of tiles, and their squared norms; rows of the last call are not fetched again."""

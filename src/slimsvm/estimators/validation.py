@@ -74,7 +74,14 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
 def _check_labels(kind: str, y: Array) -> None:
     """Raise ValueError for labels that an estimator's kind of problem does not have."""
     if kind == "classes":
-        check_classification_targets(y)
+        try:
+            check_classification_targets(np.unique(y) if y.dtype == object else y)
+        except TypeError:
+            types = sorted({type(label).__name__ for label in y.tolist()})
+            raise ValueError(
+                f"y mixes labels of the types {types}, which have no common order; give all of them as strings, or all as "
+                "numbers"
+            ) from None
     elif y.dtype.kind not in "biuf":
         raise ValueError(f"y has {y.dtype} targets, but regression needs numbers; for classes there is SlimSVC")
 

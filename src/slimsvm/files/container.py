@@ -64,6 +64,13 @@ def pack_file(header: Entry, arrays: Arrays, format_version: int = FORMAT) -> li
     return [start, CHECKSUM.pack(_checksum([start, *pieces])), *pieces]
 
 
+def container_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file; only the first few where it is no container, however large it is."""
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+        return start + file.read() if start == MAGIC else start
+
+
 def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
     """Return the header and the arrays in the bytes of a file."""
     if not data.startswith(MAGIC):

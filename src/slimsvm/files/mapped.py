@@ -85,6 +85,9 @@ def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | No
     kept = [number for number in range(len(names)) if number != column]
     dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
     check_expansion(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
+    kind = None if column is None else file.schema_arrow.field(column).type
+    if kind is not None and kind.num_fields:
+        raise ValueError(f"its column {names[column]!r} is of type {kind}; labels must be numbers or words")
     if column is not None:  # as places in a list of distinct words, so that a long word in every row takes no memory
         file = parquet.ParquetFile(path, read_dictionary=[names[column]])
     X, y, row = mapped_empty((count, len(kept)), dtype), [], 0

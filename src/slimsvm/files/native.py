@@ -44,6 +44,7 @@ from .container import (
     SCALAR,
     Arrays,
     Entry,
+    container_bytes,
     entry_of,
     pack_file,
     unpack_file,
@@ -102,7 +103,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
-    data = Path(path).read_bytes()
+    data = container_bytes(path)
     try:
         header, arrays = unpack_file(data)
         entry, reader = entry_of(header, "model", dict), Reader(arrays, KINDS, Status.__members__)

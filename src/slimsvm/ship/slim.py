@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..calibration import CALIBRATIONS
-from ..files.container import MAGIC, Entry, entry_of, unpack_file
+from ..files.container import MAGIC, Entry, container_bytes, entry_of, unpack_file
 from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
@@ -58,7 +57,7 @@ def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
 
     That is the case for sparse points, pairs of many classes, kernels without an export, and damaged files.
     """
-    data = Path(path).read_bytes()
+    data = container_bytes(path)
     if not data.startswith(MAGIC):
         return None
     try:

@@ -18,6 +18,8 @@ METHODS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
 #: a start whose largest number is outside these bounds is scaled to 1. The first step of both methods has a length of about
 #: 1, which is far too long or too short for numbers such as 1e-30 or 1e30
 ORDINARY = 1e-6, 1e6
+#: the largest slope of a gradient that is as good as 0: its square is no number, and steps along it would be none either
+FLAT = 1e-140
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def descend(
 
     def flat(x: Array) -> tuple[float, Array]:
         value, gradient = value_and_gradient(unit * x.reshape(start.shape))
-        return value, unit * gradient.ravel()
+        gradient = unit * gradient.ravel()
+        return value, gradient if np.abs(gradient).max(initial=0.0) > FLAT else np.zeros_like(gradient)
 
     values: list[float] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Space:
             Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0], self.metrics[0])
             for scaling, unit in self.units.items()
         ]
-        spread = qmc.Halton(4, rng=np.random.default_rng(seed)).random(max(n - len(guesses), 0))
+        spread = _halton(4, seed).random(max(n - len(guesses), 0))
         return [*guesses, *(self._at(place) for place in spread)][:n]
 
     def neighbours(self, of: Settings) -> list[Settings]:
@@ -121,6 +122,12 @@ def _unit_of_gamma(kernel: Any, X: Matrix, scaler: Any, rng: np.random.Generator
         return float(resolve_gamma("scale", first))
     distances = squared_norms(first - second)
     return 1 / float(np.median(distances[distances > 0])) if distances.any() else 1.0
+
+
+def _halton(dimensions: int, seed: int) -> qmc.Halton:
+    """Return a sequence that spreads over the unit cube; the generator has another name before SciPy 1.15."""
+    name = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"
+    return qmc.Halton(dimensions, **{name: np.random.default_rng(seed)})
 
 
 def _between(ends: tuple[float, float], share: float) -> float:
