@@ -40,7 +40,7 @@ from .units import NO_UNITS, Units
 FIRST_REACH = 64
 #: the smallest size is bisected until two sizes differ by this share of the larger; less: smaller models, more time
 CLOSE = 1 / 8
-#: the other folds are used if a smaller model is better by so many standard errors on the first fold
+#: the other folds are used if a smaller model is better by this many standard errors on the first fold
 IN_DOUBT = 1.0
 #: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05

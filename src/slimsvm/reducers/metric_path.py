@@ -26,7 +26,7 @@ FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 #: the most rows for models of the fixed metric, which are only starts
 START_ROWS = 1 << 15
-#: with more rows, the largest model starts from a fixed one only if there is time for so many passes: mini-batches need it
+#: with more rows, the largest model starts from a fixed one only if there is time for this many passes, for mini-batches
 ENOUGH_PASSES = 300
 
 

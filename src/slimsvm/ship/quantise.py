@@ -26,7 +26,7 @@ HEADROOM = {8: 1.0, 16: 4.0}
 FINEST = 32
 #: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
 FAR = 128.0
-#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
+#: coefficients are fitted to the rounded points in models of at most this many points, on at most this many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 

@@ -25,11 +25,11 @@ from .point_search import Objective, PointSearch, Schedule
 #: the share of the time left for a model below the largest size, times its size as a share of the largest, and the least
 #: such share. More: better small models, less time for the largest
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
-#: L-BFGS is skipped if there is no time for so many steps
+#: L-BFGS is skipped if there is no time for this many steps
 FEWEST_STEPS = 20
-#: L-BFGS has whitened coefficients with at most so many points; the curvature of more takes too long
+#: L-BFGS has whitened coefficients with at most this many points; the curvature of more takes too long
 MOST_WHITENED = 1024
-#: L-BFGS ends when so many steps together gain less than this share of the loss. More steps, or less gain: a later end
+#: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
 #: the state before a descent
 NOTHING = Saved(None)

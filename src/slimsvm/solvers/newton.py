@@ -29,7 +29,7 @@ from .kept_factors import MANY, KeptFactors
 RIDGE = 1e-7
 #: the most steps of a line search
 LINE_STEPS = 30
-#: with at least so many outputs, their gradients are one product with all rows; with fewer, products with few rows each
+#: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
 #: numbers to read for all outputs above which threads share the work
 WORTH_THREADS = 1 << 19

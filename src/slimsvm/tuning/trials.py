@@ -100,7 +100,7 @@ class Trials:
     def run(
         self, settings: Settings, effort: Effort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
     ) -> Trial:
-        """Return the trial of some settings within so many seconds; `start` has points for each fold, or nothing."""
+        """Return the trial of some settings within this many seconds; `start` has points for each fold, or nothing."""
         began, losses, weights, points, ends = perf_counter(), [], [], [], []
         deadline = Deadline(seconds)
         model = None
