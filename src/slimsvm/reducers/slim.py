@@ -275,7 +275,7 @@ class Slim(Reducer):
         return -(-self.steps // share)
 
     def _last_steps(self, task: Task, size: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+        """Return the steps for the largest size: up to three times as many with few numbers to find or many points.
 
         With several outputs many points settle within the steps of a few, and the number of rows decides.
         """

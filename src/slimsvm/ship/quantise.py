@@ -49,11 +49,11 @@ class Grid:
         return _integers(X - self.middle, self.bits, self.step)
 
     def rounded_points(self, X: Array) -> Array:
-        """Return the points that the integers stand for."""
+        """Return the points of the integers."""
         return self.points(X) * self.step + self.middle
 
     def rounded_rows(self, X: Array) -> Array:
-        """Return the rows that the integers stand for."""
+        """Return the rows of the integers."""
         end, step = self.largest * self.fine, self.step / self.fine
         return np.clip(np.rint((X - self.middle) / step), -end, end) * step + self.middle
 

@@ -82,7 +82,7 @@ class Schedule:
         descent steps after each time. More: a lower loss, nearer to that of the plain form, in more time. The span of
         principal axes is left as it is: models in a wider one have a lower loss, but no lower error on held-out rows.
     usual_rows : int
-        Rows for which the size asked for takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
+        Rows for which the largest size takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
         twice as many, since they show more of what points can learn; fewer rows take fewer, half of them at least.
     """
 
@@ -192,7 +192,7 @@ class PointSearch:
             schedule.wide, schedule.several_features, schedule.span_share
         )  # None: in all features
         self.widens = self.span is not None and self.span.d == 0  # directions are found on the way
-        self.widened = schedule.widenings  # times that the span was widened; `refine` begins anew
+        self.widened = schedule.widenings  # times that the span was widened; `refine` starts at 0
         self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))

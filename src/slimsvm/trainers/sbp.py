@@ -111,7 +111,7 @@ class SBP(BinaryTrainer):
 
 
 class Monitor:
-    """Checks the objective of a run now and then, and decides when the run ends."""
+    """Checks the objective of a run at intervals, and decides when the run ends."""
 
     def __init__(self, settings: SBP, problem: Binary, run: BatchPerceptron, validation: Array) -> None:
         self.settings, self.problem, self.run, self.validation = settings, problem, run, validation
