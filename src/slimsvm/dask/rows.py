@@ -25,7 +25,7 @@ from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
 from .partitions import Partitions
 
-#: a subset of the rows of at most so many numbers is fetched to the client process; more: less traffic, more memory
+#: a subset of the rows of at most this many numbers is fetched to the client process; more: less traffic, more memory
 LOCAL_VALUES = 1 << 22
 
 

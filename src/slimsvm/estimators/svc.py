@@ -24,7 +24,7 @@ from .streams import learn_batch
 from .validation import check_classes, class_weights, prediction_rows, seed_of
 from .watched import watched
 
-#: with at least so many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
+#: with at least this many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
 LAZY_CLASSES = 26
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..kernels import Array, Matrix
 
-#: copies of mapped rows of at least so many bytes are files; less: more small files
+#: copies of mapped rows of at least this many bytes are files; less: more small files
 LARGE = 1 << 24
 
 

@@ -91,7 +91,7 @@ class SMO(BinaryTrainer):
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
     def _restored(self, run: SmoState, problem: Binary) -> bool:
-        """Connect a run with the clock and the keeper of a problem, and return whether it goes on from a saved state."""
+        """Connect a run with the clock and the keeper of a problem, and return whether it continues from a saved state."""
         run.deadline, run.keeper, run.record = problem.deadline.within(self.time_limit), problem.keeper, problem.record
         if problem.saved is not None:
             run.restore(problem.saved)
