@@ -215,6 +215,7 @@ def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
         words = ["export", str(small), "-o", str(source), "--precision", precision]
         rows = ["--rows", str(files / "train.csv")] if precision == "int8" else []
         assert cli.run([*words, *rows]) == 0
+        assert ("int8 tables predict as the model does on" in capsys.readouterr().out) is (precision == "int8")
         flash = re.search(r"flash  ([\d,]+) bytes", source.read_text())[1]
         assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
 
@@ -298,7 +299,7 @@ def test_a_command_that_died_goes_on_from_its_checkpoint(files, tmp_path, monkey
 def test_a_checkpoint_is_for_methods_that_can_go_on(files, tmp_path, capsys):
     words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state")]
     assert cli.run([*words, "--trainer", "lp"]) == 1
-    assert "the trainer LP cannot go on from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
+    assert "the trainer LP cannot continue from a checkpoint; those that can are ['sbp', 'smo']" in capsys.readouterr().err
 
 
 def test_a_metric_is_slims(shrinking, capsys):
@@ -442,6 +443,8 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["export", "{folder}/nowhere.slim", "-f", "c"], 1, ["nowhere.slim"]),
         (["export", "{folder}/svc.joblib", "-o", "m.c"], 2, ["--trust"]),
         (["train"], 2, ["DATA"]),
+        (["train", "{folder}/train.csv", "--bugdet=9"], 2, ["--bugdet=9 (did you mean --budget?)", "slimsvm train -h"]),
+        (["train", "{folder}/train.csv", "b"], 2, ["unrecognized arguments: b;"]),
         (["shrink"], 2, ["shrink"]),
     ],
     ids=lambda value: " ".join(word[-12:] for word in value) if isinstance(value, list) else None,

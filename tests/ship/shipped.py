@@ -87,6 +87,11 @@ def clear_rows(model, X, outputs_within):
     return (np.abs(outputs) > slack).all(axis=1)
 
 
+def no_ties(units):
+    """The rows none of whose numbers is so close to half a step that float32 may round it to either side."""
+    return (np.abs(units % 1 - 0.5) > 0.01).all(axis=1)
+
+
 def assert_agrees(model, outcome, X=ROWS, within=1e-5):
     """Scores and values within a share of the largest, labels identical but for ties."""
     if not hasattr(model, "decision_function"):

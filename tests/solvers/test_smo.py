@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from slimsvm._core import core
 from slimsvm.keeping import Keeper, Saved, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
@@ -278,9 +279,11 @@ def test_active_rows_are_looked_for_where_that_pays():
     assert never.active(*bounds_of(32, 4)) is None
 
 
-def test_a_run_without_a_working_set_takes_what_suits_the_rows():
-    run = shifted(settings=Settings(1e-6, None))
-    assert run.size == run.rows.working_set == 8
+@pytest.mark.parametrize(("n", "size"), [(1, 8), (16, 8), (17, 4), (40, 5), (63, 7), (64, 8), (1000, 8)])
+def test_a_run_without_a_working_set_takes_what_suits_the_rows(n, size):
+    run = SmoState(MatrixRows(np.eye(n)), np.ones(n), np.ones(n), Settings(1e-6, None))
+    assert run.rows.working_set == 8
+    assert run.size == size
 
 
 def test_the_first_working_set_is_the_worst_half_of_each_bound():
@@ -602,3 +605,15 @@ def test_one_piece_of_memory_serves_all_blocks():
     run.shrinks = False
     run.solve(np.inf, silent)
     assert run.rows.buffers == [64]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 1001])
+def test_bounds_are_those_of_rows_that_can_move(n):
+    rng = np.random.default_rng(n)
+    y, cap, v = rng.choice([-1.0, 1.0], n), rng.random(n) + 0.5, rng.normal(size=n)
+    alpha = np.clip(rng.normal(size=n), 0.0, cap)
+    grow, shrink = np.empty(n), np.empty(n)
+    core.bounds(alpha, cap, y, v, grow, shrink)
+    rises, falls = alpha < cap, alpha > 0
+    np.testing.assert_array_equal(grow, np.where(np.where(y > 0, rises, falls), v, -np.inf))
+    np.testing.assert_array_equal(shrink, np.where(np.where(y > 0, falls, rises), v, np.inf))

@@ -68,6 +68,7 @@ from .render import (
     plain,
     progress,
     show,
+    show_agreement,
     show_files,
     show_model,
     show_result,
@@ -405,7 +406,7 @@ def export(
 ) -> None:
     """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
     from ..kernels import dense
-    from ..ship.export import EXPORTERS
+    from ..ship.export import EXPORTERS, make_exporter
     from ..ship.export import export as export_model
 
     settings = given(precision=precision, limit=limit, flavor=flavor)
@@ -422,6 +423,8 @@ def export(
         with saying_what_was_written(output):
             files = export_model(loaded, output, target, force=force, **settings)
             show_files(files)
+            if rows is not None:
+                show_agreement(loaded, make_exporter(target, settings))
     except FileExistsError as error:  # an export of several files, and another one than `output` exists
         raise ParameterError(message_of(error), param_hint="--output") from error
 

@@ -1,4 +1,4 @@
-"""Libraries of arrays behind one interface: the namespace of the array API standard, a device, and the way there and back.
+"""Array libraries behind one interface: a namespace of the array API standard, a device, and copies to and from it.
 
 A backend is opened by the device's name. `array_api_compat` gives torch and CuPy the standard's functions.
 """
@@ -16,10 +16,11 @@ from ..kernels import Array, Matrix, dense
 from .precision import Given
 from .threads import blocks
 
-#: numbers of a tile, and how many times as many a GPU takes: more use more memory, fewer leave a GPU idle between calls
+#: numbers of a tile, and the factor by which tiles of a GPU are larger; more: more memory; fewer: an idle GPU between calls
 TILE_VALUES, GPU_TILES = 1 << 24, 4
-#: numbers of rows that are sent at a time: more need more memory for a copy, fewer more calls
-SENT_VALUES = 1 << 22
+#: numbers that are sent at a time, and to CUDA, which reads one block while the host writes the next; more: more memory
+#: for a copy; fewer: more calls
+SENT_VALUES, STAGED_VALUES = 1 << 22, 1 << 20
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -28,11 +29,11 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 class Held:
     """Rows or points on a device in one precision, with their squared norms.
 
-    `lifted` has these as further columns, (x, |x|^2, 1): one product of such rows with (2 z, -1, -|z|^2) gives the squared
-    distances, without a pass over the tile for each of the norms.
+    `lifted` has the norms as further columns, (x, |x|^2, 1). One product of such rows with (2 z, -1, -|z|^2) gives the
+    squared distances, without a pass over the tile for each of the norms.
     """
 
-    lifted: Any  # (n, d + 2); of a precomputed kernel its rows, or the numbers of columns
+    lifted: Any  # (n, d + 2); for a precomputed kernel its rows, or the numbers of columns
     d: int
     radius: float  # the largest squared norm
     dtype: np.dtype
@@ -56,7 +57,7 @@ class Held:
 class Backend:
     """Arrays of one library on one device.
 
-    `plain_float32` says whether float32 products keep float32's digits: some devices round the factors to fewer digits when
+    `plain_float32` is whether float32 products have float32's precision. Some devices round the factors to fewer digits if
     the user has asked for speed (TF32).
     """
 
@@ -70,7 +71,7 @@ class Backend:
 
     @property
     def sum_dtype(self) -> np.dtype:
-        """The most precise numbers that the device has."""
+        """The highest precision of the device."""
         return FLOAT64 if self.has_float64 else FLOAT32
 
     # To and from the device.
@@ -79,12 +80,29 @@ class Backend:
         """Return a copy of a host array on the device."""
         if not self.is_gpu:
             return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+        if self.is_cuda and np.size(array) <= 2 * STAGED_VALUES:
+            return self._staged(np.asarray(array), np.dtype(dtype))
         own = np.ascontiguousarray(array, dtype=dtype)
         if self.is_torch and own.flags.writeable:
             import torch
 
             return torch.from_numpy(own).to(self.device)  # torch.asarray makes a copy on the host first
         return self.xp.asarray(own, device=self.device)
+
+    def _staged(self, array: Array, dtype: np.dtype) -> Any:
+        """Return a host array on a CUDA device, through memory that is held in place.
+
+        The host is done when the array is written there, in the precision asked for: torch keeps that memory until the
+        device has read it, and then lends it again.
+        """
+        import torch
+
+        staged = torch.empty(array.shape, dtype=self._type(dtype), pin_memory=True)
+        if array.flags.writeable and array.flags.c_contiguous and array.dtype in (FLOAT32, FLOAT64):
+            staged.copy_(torch.from_numpy(array))  # by several threads
+        else:
+            staged.numpy()[...] = array  # torch does not read all kinds of memory and numbers
+        return staged.to(self.device, non_blocking=True)
 
     def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
         """Return a copy of a device array on the host."""
@@ -93,7 +111,7 @@ class Backend:
         return np.array(np.asarray(to_device(array, self.host)), dtype=dtype)
 
     def fetch_into(self, array: Any, out: Array) -> None:
-        """Copy a device array to host memory, in the precision of that; fastest to memory of `host_memory`."""
+        """Copy a device array to host memory, in the precision of `out`; fastest to memory of `host_memory`."""
         if self.is_torch:
             import torch
 
@@ -102,8 +120,8 @@ class Backend:
             out[...] = self.fetch(array, out.dtype)
 
     def host_memory(self, size: int, dtype: np.dtype) -> Array:
-        """Return host memory that the device reaches without a copy in between: pages that are held in place."""
-        if self.is_torch and self.is_gpu and self.device.type == "cuda":
+        """Return pinned host memory, which the device reads and writes without another copy."""
+        if self.is_cuda:
             import torch
 
             return torch.empty(size, dtype=getattr(torch, dtype.name), pin_memory=True).numpy()
@@ -113,6 +131,11 @@ class Backend:
     def is_torch(self) -> bool:
         """Whether arrays are torch's tensors."""
         return self.xp.__name__.endswith("torch")
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the device is a CUDA GPU with torch's tensors."""
+        return self.is_gpu and self.is_torch and self.device.type == "cuda"
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Return memory on the device."""
@@ -130,7 +153,7 @@ class Backend:
         return getattr(self.xp, dtype.name)
 
     def exp(self, exponents: Any, *, at_most_1: bool) -> Any:
-        """Return exp of a new array, in its memory where the library can; `at_most_1` takes positive exponents as 0."""
+        """Return exp of an array, in its own memory if the library can; `at_most_1` replaces positive exponents by 0."""
         if self.is_torch:
             return (exponents.clamp_(max=0.0) if at_most_1 else exponents).exp_()
         return self.xp.exp(self.xp.clip(exponents, max=0.0) if at_most_1 else exponents)
@@ -139,14 +162,14 @@ class Backend:
         """Return the lower Cholesky factor of a matrix on the device; None where it is not definite."""
         try:
             lower = self.xp.linalg.cholesky(matrix)
-        except (np.linalg.LinAlgError, RuntimeError) as error:  # torch has a RuntimeError of its own
+        except (np.linalg.LinAlgError, RuntimeError) as error:  # torch raises a subclass of RuntimeError
             if _is_out_of_memory(error):
                 raise
             return None
         return lower if bool(self.xp.all(self.xp.isfinite(lower))) else None  # CuPy leaves NaN
 
     def empty_or_none(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Return memory on the device; None where there is not so much."""
+        """Return memory on the device; None if there is not enough."""
         try:
             return self.empty(shape, dtype)
         except (MemoryError, RuntimeError) as error:
@@ -156,10 +179,13 @@ class Backend:
 
     def take(self, array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns, of a device array."""
-        return self.xp.take(array, self.send(index, np.int64), axis=axis)
+        places = self.send(index, np.int64)
+        if self.is_torch:
+            return array.index_select(axis, places)  # the standard's function asks for negative numbers first
+        return self.xp.take(array, places, axis=axis)
 
     def permutation(self, count: int, rng: np.random.Generator) -> Any:
-        """Return the numbers below `count` in random order; a GPU draws them itself, where its library can."""
+        """Return the numbers below `count` in random order; drawn by the GPU if its library can."""
         if not (self.is_torch and self.is_gpu):
             return self.send(rng.permutation(count), np.int64)
         import torch
@@ -170,25 +196,35 @@ class Backend:
     # Rows.
 
     def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:
-        """Return rows on the device, written out and relative to the centre, sent a block at a time.
+        """Return dense rows on the device, relative to the centre, sent a block at a time.
 
-        The differences are float64, on the device where it has such numbers: that is faster than on the host.
+        Rows travel in the precision that they will have. That rounds features before the centre is taken off, which adds
+        no more than `rounding_error` allows unless the centre is further out than all rows are from it. Rows of such a
+        centre are sent again, as they are.
         """
+        held, rounded = self._uploaded(given, dtype, centre, dtype), dtype == FLOAT32 != given.X.dtype
+        if centre is None or not rounded or not self.has_float64 or float(centre @ centre) <= held.radius:
+            return held
+        return self._uploaded(given, dtype, centre, FLOAT64)
+
+    def _uploaded(self, given: Given, dtype: np.dtype, centre: Array | None, sent: np.dtype) -> Held:
+        """Return rows on the device; the differences are float64 there, where it has such numbers."""
         middle = None if centre is None or not self.has_float64 else self.send(centre[None], FLOAT64)
 
         def placed(rows: Matrix) -> Any:
             if not self.has_float64:
                 return self.send(dense(rows) if centre is None else dense(rows) - centre, FLOAT32)
-            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else FLOAT64), FLOAT64)
+            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else sent), FLOAT64)
             return there if middle is None else there - middle
 
-        parts = ((some, placed(rows)) for some, rows in _sent_blocks(given))
+        most = STAGED_VALUES if self.is_cuda else SENT_VALUES
+        parts = ((some, placed(rows)) for some, rows in _sent_blocks(given, most))
         return self._lifted(parts, given.n, given.d, dtype)
 
     def _lifted(self, parts: Iterator[tuple[slice, Any]], n: int, d: int, dtype: np.dtype) -> Held:
-        """Return rows with the norms of their values, from blocks in the device's most precise numbers."""
-        lifted, largest = self.empty((n, d + 2), dtype), [0.0]
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at the radius
+        """Return rows with the norms of their values, from blocks in the device's highest precision."""
+        lifted, largest = self.empty((n, d + 2), dtype), [self.zeros((), self.sum_dtype)]
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the radius
             for some, rows in parts:
                 values = self.cast(rows, dtype)
                 wide = self.cast(values, self.sum_dtype)
@@ -196,15 +232,17 @@ class Backend:
                 lifted[some, :d] = values
                 lifted[some, d] = self.cast(norms, dtype)
                 lifted[some, d + 1] = 1.0
-                largest.append(float(self.xp.max(norms)) if some.stop > some.start else 0.0)
-        return Held(lifted, d, float(np.max(largest)), dtype)
+                if some.stop > some.start:
+                    largest.append(self.xp.max(norms))
+            radius = float(self.xp.max(self.xp.stack(largest)))  # the one time that the host waits for the device
+        return Held(lifted, d, radius, dtype)
 
     def points(self, placed: Matrix, dtype: np.dtype) -> Held:
-        """Return points on the device that are relative to the centre already."""
+        """Return points on the device, given relative to the centre."""
         return self.upload(Given(placed), dtype, None)
 
     def columns(self, numbers: Array) -> Held:
-        """Return points of a precomputed kernel, which are numbers of columns."""
+        """Return points of a precomputed kernel, given as column numbers."""
         return Held(self.send(np.ravel(numbers), np.int64), 0, 0.0, FLOAT64)
 
     def subset(self, rows: Held, index: Array) -> Held:
@@ -228,7 +266,7 @@ class Backend:
     def tiled(self, count: int, width: int, work: Callable[[slice], None], most: int = TILE_VALUES) -> None:
         """Call work(some) for slices that cover range(count), in tiles of about TILE_VALUES numbers, `width` an item.
 
-        Where the device has no memory for a tile, the tile is halved. So `work` must change nothing before it is done.
+        A tile for which the device has no memory is halved and tried again, so `work` must store its result at its end.
         """
         values = TILE_VALUES * (GPU_TILES if self.is_gpu else 1)
         size = max(min(values // (width + 1), most), 1)
@@ -241,10 +279,10 @@ class Backend:
                 size = max((some.stop - some.start) // 2, 1)
 
     def _done(self, work: Callable[[slice], None], some: slice) -> bool:
-        """Return whether there was memory for the work."""
+        """Do the work; return False if the memory is not enough."""
         try:
             work(some)
-        except (MemoryError, RuntimeError) as error:  # torch has RuntimeErrors, CuPy a MemoryError
+        except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError, CuPy MemoryError
             if not _is_out_of_memory(error) or some.stop - some.start <= 1:
                 raise
             return False
@@ -259,8 +297,9 @@ class Backend:
             )
 
 
-def _sent_blocks(given: Given) -> Iterator[tuple[slice, Matrix]]:
-    for some in blocks(given.n, max(SENT_VALUES // (given.d + 1), 1)):
+def _sent_blocks(given: Given, most: int) -> Iterator[tuple[slice, Matrix]]:
+    """Yield blocks of rows of at most so many numbers."""
+    for some in blocks(given.n, max(most // (given.d + 1), 1)):
         yield some, given.X[some] if given.index is None else given.X[given.index[some]]
 
 
@@ -280,7 +319,7 @@ def _keeps_float32(xp: Any, device: Any) -> bool:
 
 
 def open_torch(device: str) -> Backend:
-    """Return torch on "cuda", "cuda:1", "mps" or, with "torch:" before it, any device of torch's."""
+    """Return torch on "cuda", "cuda:1", "mps" or, as "torch:name", any device of torch."""
     torch = _needed("torch", device, "pip install 'slimsvm[gpu]'")
     xp = _needed("array_api_compat.torch", device, "pip install 'slimsvm[gpu]'")
     where = device.removeprefix("torch:").removeprefix("torch") or "cpu"
@@ -313,7 +352,7 @@ def open_cupy(device: str) -> Backend:
 
 
 def open_strict(device: str) -> Backend:
-    """Return array_api_strict on a device of its own, from which NumPy can read nothing: for tests."""
+    """Return array_api_strict on a device of its own, whose arrays NumPy cannot read: for tests."""
     xp = _needed("array_api_strict", device, "pip install array-api-strict array-api-compat")
     return _backend(device, xp, xp.Device(device.partition(":")[2] or "device1"), xp.Device("CPU_DEVICE"))
 

@@ -1,6 +1,6 @@
 """Responses: the outputs of a growing expansion on every row, kept up to date.
 
-Most methods work in rounds: choose a few rows by their responses, solve a small problem on these, and add the solution.
+Most methods work in rounds: they choose a few rows by their responses, solve a small problem on them, and add the solution.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ class Responses:
     def add_rows(self, index: Array, coef: Array, *, keep: bool | None = None) -> None:
         """Add rows, by their numbers, to the expansion, with coefficients (m, q).
 
-        `keep` caches their kernel values for later calls; None does so where a cached value is cheaper than a new one.
+        `keep` caches their kernel values for later calls; None does so if a cached value is faster than a new one.
         """
         if index.size:
             self.values += self.rows.product_of(index, coef, keep=keep)
 
 
-#: scores above which a sample tells roughly how large the largest are, and every how many of them are in it
-MANY, SAMPLED = 1 << 16, 64
+#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of at most so many
+MANY, SAMPLED = 1 << 14, 64
 
 
 def largest(score: Array, count: int) -> Array:
     """Return the positions of the `count` largest finite scores, in any order."""
-    if score.size > max(MANY, 4 * SAMPLED * count):
-        candidates = _above_sample(score, count)
+    every = min(SAMPLED, score.size // (4 * count + 1))
+    if score.size > MANY and every > 1:
+        candidates = _above_sample(score, count, every)
         if candidates.size >= count:
             return candidates[_top(score[candidates], count)]
     finite = np.flatnonzero(np.isfinite(score))  # argpartition is slow among many equal infinities
     return finite if finite.size <= count else finite[_top(score[finite], count)]
 
 
-def _above_sample(score: Array, count: int) -> Array:
-    """Return the positions of finite scores above a threshold that most likely about twice as many as `count` reach."""
-    sample = score[::SAMPLED]
-    place = sample.size - 1 - 2 * count // SAMPLED - 8
+def _above_sample(score: Array, count: int, every: int) -> Array:
+    """Return the positions of finite scores above a threshold, which about twice `count` scores exceed."""
+    sample = score[::every]
+    place = max(sample.size - 1 - 2 * count // every - 8, 0)
     threshold = np.partition(sample, place)[place]
     return np.flatnonzero((score >= threshold) & (score < np.inf)) if np.isfinite(threshold) else np.empty(0, np.intp)
 

@@ -11,6 +11,7 @@ from scipy.stats import qmc
 from sklearn.preprocessing import MinMaxScaler
 
 from ..kernels import Array, Matrix, resolve_gamma, squared_norms
+from ..kernels.spec import SPECS
 from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
 
 #: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
@@ -26,8 +27,6 @@ WIDTH_STEP = 1.6
 COST_STEP = 5.0
 #: pairs of rows whose median distance is the unit of gamma
 PAIRS = 4096
-#: kernels of differences of rows, for which a shift of the rows or one common factor is no other scaling
-SHIFT_FREE = ("rbf", "laplacian")
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,16 @@ def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]
         if scaler is not None:
             scaler.fit(X)
         stretch = _stretch(scaler, X.shape[1])
-        if kernel in SHIFT_FREE and any(np.allclose(stretch, other) for other in stretches):
+        if _ignores_shifts(kernel) and any(np.allclose(stretch, other) for other in stretches):
             continue
         found[name] = scaler
         stretches.append(stretch)
     return found
+
+
+def _ignores_shifts(kernel: Any) -> bool:
+    """Return whether a shift of the rows changes no kernel values; a common factor is then another gamma."""
+    return kernel in SPECS and SPECS[kernel].total.shift_invariant
 
 
 def _stretch(scaler: Any, n_features: int) -> Array:
