@@ -271,7 +271,7 @@ def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
     """Call work(rows) for strips of all rows, in threads where the work is worth them."""
     n, values = tiles.A.count, tiles.A.values
     width = values.nnz // max(n, 1) if issparse(values) else values.shape[1]
-    if n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
+    if 0 < n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
         work(slice(0, n))
     else:
         crew.run(work, n, tiles.shape[0])
