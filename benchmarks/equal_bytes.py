@@ -150,8 +150,8 @@ def error_of(data: Data, y: Array, found: Array) -> tuple[float, float]:
     return unit * root, unit * deviation / (2 * root)
 
 
-def validation_rows(data: Data) -> Array:
-    """Return the numbers of the validation rows: half of them random ones, half the last ones of each class.
+def validation_rows(data: Data) -> list[Array]:
+    """Return the numbers of the validation rows: random ones, and as many that are the last ones of each class.
 
     Rows often come in the order of time. Then random rows have neighbours among the training rows, and test rows have none.
     """
@@ -161,23 +161,25 @@ def validation_rows(data: Data) -> Array:
     rest = np.setdiff1d(np.arange(len(data.y)), last)
     stratify = None if data.real else data.y[rest]
     _, random = train_test_split(rest, test_size=half / (1 - half), random_state=0, stratify=stratify)
-    return np.concatenate([last, random])
+    return [random, last]
 
 
 def tuned(contender: Contender, data: Data, size: int, budget: Budget) -> tuple[dict[str, Any], int]:
     """Return the best setting by the validation rows, and how many were tried."""
-    validation = validation_rows(data)
+    parts = validation_rows(data)
+    validation, ends = np.concatenate(parts), np.cumsum([part.size for part in parts])[:-1]
     train = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(data.y)), validation))
     reasons: list[str] = []
 
-    def losses(settings: dict[str, Any], share: float, seconds: float) -> Array | None:
+    def losses(settings: dict[str, Any], share: float, seconds: float) -> list[Array] | None:
         some = np.sort(train[: max(int(share * train.size), min(FEW_ROWS, train.size))])
         try:
             shipped = contender.fit(_part(data, some), size, settings, seconds)
         except TooFewBytesError as failure:
             reasons.append(str(failure))
             return None
-        return losses_of(data, data.y[validation], run(data, shipped, data.X[validation]).found)
+        found = run(data, shipped, data.X[validation]).found
+        return np.split(losses_of(data, data.y[validation], found), ends)
 
     best, tried = tune(contender.choices(), losses, budget)
     if best is None:
@@ -237,13 +239,18 @@ def case(name: str, kilobytes: int, contender: str, seconds: float) -> dict[str,
     return measure(CONTENDERS[contender], _last_data(name), kilobytes, seconds) | {"seconds_given": seconds}
 
 
+def one_thread_each() -> None:
+    """Let each process begun from here on have one thread."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
 def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the rows of all data sets, sizes and contenders, as they are done, in the order of the data sets given."""
     cases = list(product(given.data, given.sizes, given.contenders, [given.seconds]))
     if given.workers == 1:
         yield from (case(*each) for each in cases)
         return
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # of the processes begun here
+    one_thread_each()
     with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(case, *each) for each in cases]):
             yield done.result()

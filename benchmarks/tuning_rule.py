@@ -5,8 +5,9 @@ best and the usual setting are then trained again on more rows for longer. What 
 to the last training on all rows. Rows grow with the time of a training, so that a method that needs many passes has as many
 in a trial as in the end.
 
-A setting replaces an earlier one only where its validation loss is lower by more than the standard error of the difference,
-row by row. So differences by chance choose the usual setting, which comes first.
+Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss
+on all of them is lower by more than the standard error of the difference, row by row, and is no higher on any part. So
+differences by chance choose the usual setting, which comes first, and so does a gain on some rows at the cost of others.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 
 Array = np.ndarray
 Settings = dict[str, Any]
-#: the loss of a setting on each validation row, with the share of the rows that it is trained on and the seconds that
-#: training may take; None where the setting has no model
-Losses = Callable[[Settings, float, float], Array | None]
+#: the loss of a setting on each validation row, part by part, with the share of the rows that it is trained on and the
+#: seconds that training may take; None where the setting has no model
+Losses = Callable[[Settings, float, float], Sequence[Array] | None]
 
 
 @dataclass(frozen=True)
@@ -58,20 +59,21 @@ class Budget:
 
 @dataclass(frozen=True)
 class Trial:
-    """A setting with its loss on each validation row."""
+    """A setting with its loss on each validation row, part by part."""
 
     settings: Settings
-    losses: Array
+    losses: Sequence[Array]
 
     @property
     def mean(self) -> float:
-        """The mean loss."""
-        return float(self.losses.mean())
+        """The mean loss on all validation rows."""
+        return float(np.concatenate(self.losses).mean())
 
     def is_clearly_better_than(self, other: Trial) -> bool:
-        """Return whether the loss is lower by more than the standard error of the difference."""
-        gains = other.losses - self.losses
-        return bool(gains.mean() > gains.std() / np.sqrt(gains.size))
+        """Return whether the loss is lower by more than the standard error of the difference, and higher on no part."""
+        parts = [theirs - ours for theirs, ours in zip(other.losses, self.losses, strict=True)]
+        gains = np.concatenate(parts)
+        return bool(gains.mean() > gains.std() / np.sqrt(gains.size)) and all(part.mean() >= 0 for part in parts)
 
 
 class _Trials:

@@ -43,7 +43,7 @@ MEASURED_POINTS = 300
 #: bytes by which code may differ between models of one shape
 SLACK = 8
 #: bytes of a scaler's tables for each feature
-SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 3}
+SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 4}
 
 
 @cache

@@ -14,7 +14,7 @@ from .model import Expansion
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}
 #: bytes of the factor of a feature, with its centre
-FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 3}
+FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 4}
 #: integer exports keep coefficients in 16 bits up to this many coefficients for each coordinate of a point
 CHEAP_COEFFICIENTS = 1 / 8
 #: the most calls that are timed, and the seconds after which no more are made; the fastest counts
@@ -32,14 +32,16 @@ def table_bytes(
     if kernel.name == "linear":
         points = min(points, outputs)
     cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
-    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+    distance = kernel.name in SPECS and SPECS[kernel.name].total.shift_invariant
+    bias = 2 if precision == "int8" and outputs > 1 and distance else 4
+    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + bias * outputs
 
 
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
     """Return the bytes of the learned factors of a model without a scaler.
 
     Kernels of inner products need none: the points contain the factors. Integer tables need a second one, for the centre of
-    each feature: with int8 a factor is a float of 8 bits, and a centre an integer of 16.
+    each feature: with int8 both have 16 bits.
     """
     if kernel.name in SPECS and SPECS[kernel.name].total.inner:
         return 0

@@ -165,14 +165,17 @@ class Judgement:
         return cls(error, float(np.linalg.norm(deviations)), deviations.astype(np.float32), class_errors)
 
     def worse_than(self, other: Judgement, standard_errors: float) -> bool:
-        """Return whether the error is higher than another's by more than `standard_errors` of the difference.
+        """Return whether the error is higher than another's by more than `standard_errors` of the difference."""
+        return self.error - other.error > standard_errors * self.noise_against(other)
+
+    def noise_against(self, other: Judgement) -> float:
+        """Return the standard error of the difference of two errors.
 
         For judgements on other or unknown rows, the other's own standard error is used.
         """
-        noise = other.standard_error
         if self.deviations is not None and other.deviations is not None and self.deviations.size == other.deviations.size:
-            noise = float(np.linalg.norm(self.deviations - other.deviations))
-        return self.error - other.error > standard_errors * noise
+            return float(np.linalg.norm(self.deviations - other.deviations))
+        return other.standard_error
 
     @classmethod
     def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:

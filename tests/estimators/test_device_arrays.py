@@ -93,7 +93,7 @@ def test_bad_device_arrays_are_refused(device, name):
 
 def test_one_row_is_not_enough_to_fit(device):
     X, y, _ = made()
-    with pytest.raises(ValueError, match="1 rows, and at least 2"):
+    with pytest.raises(ValueError, match="1 rows, but at least 2"):
         SlimSVC(device=device).fit(there(X[:1], device), y[:1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         SlimSVC(device=device).fit(there(X, device), y[:-1])

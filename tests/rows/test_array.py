@@ -10,8 +10,10 @@ from scipy.sparse import csr_array, csr_matrix
 from slimsvm.kernels import KERNELS, RBF, Custom, InnerKernel, Linear, Poly, dense, make_kernel
 from slimsvm.rows import array as array_module
 from slimsvm.rows import backends
+from slimsvm.rows.backends import FLOAT32
 from slimsvm.rows.homes import HOMES, open_rows, resolve_device
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.precision import Given
 from slimsvm.rows.protocol import Against, Meter, Rows
 
 N, D, M = 60, 5, 9
@@ -176,7 +178,7 @@ def test_other_rows_have_a_cache_on_request(device):
 
 def test_points_of_a_precomputed_kernel_must_be_rows(device):
     rows = Pair(device, "precomputed").there.subset(np.arange(5))
-    with pytest.raises(ValueError, match="a point is none of them"):
+    with pytest.raises(ValueError, match="a point is not one of them"):
         rows.of(np.array([[7]]))
 
 
@@ -643,3 +645,36 @@ def test_powers(device, degree):
     W, V = np.ones((N, 1)), np.ones((4, 1))
     np.testing.assert_allclose(there.times(V), host.times(V), rtol=1e-12)
     np.testing.assert_allclose(there.pullback(W, V), host.pullback(W, V), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("away", [0.0, 1e5], ids=["near", "far"])
+def test_rows_in_float32_are_as_if_rounded_after_the_centre_was_taken_off(device, away):
+    X = np.random.default_rng(0).normal(size=(50, 3)) + away
+    backend, centre = open_rows(RBF(0.5), X, device=device).backend, X.mean(axis=0)
+    held = backend.upload(Given(X), FLOAT32, centre)
+    np.testing.assert_allclose(backend.fetch(held.values), X - centre, atol=2e-7 * np.abs(X - centre).max())
+    assert held.radius == pytest.approx(np.square(X - centre).sum(axis=1).max(), rel=1e-6)
+
+
+def test_memory_held_in_place_takes_all_kinds_of_arrays(monkeypatch):
+    torch = pytest.importorskip("torch")
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *shape, pin_memory=False, **how: empty(*shape, **how))  # noqa: ARG005
+    backend = open_rows(RBF(0.5), np.ones((2, 2)), device="torch:cpu").backend
+    table = np.arange(12.0).reshape(3, 4)
+    fixed = table.copy()
+    fixed.flags.writeable = False
+    for array in (
+        table,
+        fixed,
+        table.T,
+        table[::-1],
+        table[:, ::2],
+        table.astype(np.int32),
+        table.astype(">f4"),
+        table[:0],
+    ):
+        for dtype in (np.float32, np.float64):
+            there = backend._staged(array, np.dtype(dtype)).numpy()
+            assert there.dtype == dtype
+            assert (there == array).all()

@@ -62,11 +62,16 @@ def exported(model, target, folder, **settings):
     return path
 
 
+def needs(target):
+    """Skip a test where the packages of an export are not installed."""
+    if target == "onnx":
+        pytest.importorskip("onnxruntime")
+
+
 def shipped(model, target, folder, X=ROWS, **settings):
     if reason := missing(*TOOLS.get(target, ())):
         pytest.skip(reason)
-    if target == "onnx":
-        pytest.importorskip("onnxruntime")
+    needs(target)
     return RUNNERS[target](exported(model, target, folder, **settings), artefact_of(model), X)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from slimsvm._core import core
 from slimsvm.keeping import Keeper, Saved, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
@@ -604,3 +605,15 @@ def test_one_piece_of_memory_serves_all_blocks():
     run.shrinks = False
     run.solve(np.inf, silent)
     assert run.rows.buffers == [64]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 1001])
+def test_bounds_are_those_of_rows_that_can_move(n):
+    rng = np.random.default_rng(n)
+    y, cap, v = rng.choice([-1.0, 1.0], n), rng.random(n) + 0.5, rng.normal(size=n)
+    alpha = np.clip(rng.normal(size=n), 0.0, cap)
+    grow, shrink = np.empty(n), np.empty(n)
+    core.bounds(alpha, cap, y, v, grow, shrink)
+    rises, falls = alpha < cap, alpha > 0
+    np.testing.assert_array_equal(grow, np.where(np.where(y > 0, rises, falls), v, -np.inf))
+    np.testing.assert_array_equal(shrink, np.where(np.where(y > 0, falls, rises), v, np.inf))

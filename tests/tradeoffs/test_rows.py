@@ -63,7 +63,7 @@ def test_a_file_of_something_else_stays_as_it_is(tmp_path, content):
 
 
 def test_a_file_whose_columns_have_another_order_is_not_continued(file):
-    rows = list(csv.DictReader(file.open()))
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
     with file.open("w") as target:
         writer = csv.DictWriter(target, sorted(rows[0]), lineterminator="\n")
         writer.writeheader()

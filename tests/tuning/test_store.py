@@ -153,7 +153,7 @@ def test_a_study_that_does_not_minimise_one_error_is_refused(directions):
 @pytest.mark.parametrize("place", ["no address", "sqlite:////there/is/no/folder/tune.db", "sqlite:///{folder}/text.db"])
 def test_a_storage_that_cannot_be_opened_is_one_line(place, tmp_path):
     (tmp_path / "text.db").write_text("not a database " * 100)
-    with pytest.raises(ValueError, match="cannot open the storage of the study: [^\n]*$"):
+    with pytest.raises(ValueError, match=r"cannot open the storage of the study: [^\n]*$"):
         search(storage=place.format(folder=tmp_path))
 
 

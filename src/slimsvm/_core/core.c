@@ -23,6 +23,8 @@
     int64_t smo_double_##suffix(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t, \
                              const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
                              double, double *);                                                                        \
+    void smo_bounds_##suffix(ptrdiff_t, const double *, const double *, const double *, const double *, double *,      \
+                             double *);                                                                                \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
                             const double *, const double *, ptrdiff_t, const double *, double *);                      \
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
@@ -46,6 +48,7 @@
         rbf_row_##suffix,                                                                                              \
         smo_float_##suffix,                                                                                            \
         smo_double_##suffix,                                                                                           \
+        smo_bounds_##suffix,                                                                                           \
         expansion_##suffix,                                                                                            \
         line_minimum_##suffix,                                                                                         \
         line_move_##suffix,                                                                                            \

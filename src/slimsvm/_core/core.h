@@ -78,6 +78,7 @@ typedef struct {
     int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t,
                        const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
                        double *);
+    void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *, double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);

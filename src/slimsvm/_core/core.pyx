@@ -83,6 +83,8 @@ cdef extern from "core.h" nogil:
         int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t) noexcept nogil, void *, const double *,
                            ptrdiff_t, const double *, const double *, double *, double *, double *, double, int64_t,
                            ptrdiff_t, double, double *) noexcept nogil
+        void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *,
+                           double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil

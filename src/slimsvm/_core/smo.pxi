@@ -55,17 +55,12 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
 def bounds(const double[::1] alpha, const double[::1] cap, const double[::1] y, const double[::1] v, double[::1] grow,
            double[::1] shrink):
     """grow <- v where y alpha can grow within 0 <= alpha <= cap, else -inf; shrink <- v where it can shrink, else inf."""
-    cdef Py_ssize_t n = alpha.shape[0], i
-    cdef bint rise, fall
+    cdef Py_ssize_t n = alpha.shape[0]
     for size in (cap.shape[0], y.shape[0], v.shape[0], grow.shape[0], shrink.shape[0]):
         same(size, n)
-    with nogil:
-        for i in range(n):
-            rise, fall = alpha[i] < cap[i], alpha[i] > 0
-            if y[i] <= 0:
-                rise, fall = fall, rise
-            grow[i] = v[i] if rise else -INFINITY
-            shrink[i] = v[i] if fall else INFINITY
+    if n:
+        with nogil:
+            build.smo_bounds(n, &alpha[0], &cap[0], &y[0], &v[0], &grow[0], &shrink[0])
 
 
 cdef class RbfRows:

@@ -18,3 +18,15 @@
 #define REAL double
 #define SMO smo_double
 #include "smo_loop.h"
+
+/* grow <- v where y alpha can grow within 0 <= alpha <= cap, else -infinity; shrink <- v where it can shrink, else infinity. */
+void BUILD(smo_bounds)(ptrdiff_t n, const double *restrict alpha, const double *restrict cap, const double *restrict y,
+                       const double *restrict v, double *restrict grow, double *restrict shrink)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int up = y[i] > 0, can_rise = alpha[i] < cap[i], can_fall = alpha[i] > 0;
+        grow[i] = (up & can_rise) | (!up & can_fall) ? v[i] : -INFINITY;
+        shrink[i] = (up & can_fall) | (!up & can_rise) ? v[i] : INFINITY;
+    }
+}

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_positive
-from ..files.container import entry_of, pack_file, unpack_file, write_whole
+from ..files.container import container_bytes, entry_of, pack_file, unpack_file, write_whole
 from ..keeping import Keeper, Saved, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
@@ -114,7 +114,7 @@ class Checkpoint:
     def _read(self) -> None:
         """Read the states in the file; raise ValueError if it belongs to another fit."""
         try:
-            header, arrays = unpack_file(self.path.read_bytes())
+            header, arrays = unpack_file(container_bytes(self.path))
             if "checkpoint" not in header:
                 raise ValueError("it is a model and not a checkpoint; give another name")
             entry = entry_of(header, "checkpoint", dict)

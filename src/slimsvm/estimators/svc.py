@@ -99,15 +99,16 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The most steps of the trainer for each output of the full model (pair steps for "smo"). -1 means no limit; for "smo"
         it means 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     time_limit : float, default=None
-        The most seconds for the fit, calibration included. If the model is shrunk afterwards, training takes at most half of
-        them. The best model found by then is kept, with a warning. None: no limit.
+        The most seconds for the fit, calibration included. If the model is shrunk, training takes at most half of them. The
+        best model found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
         Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
-        The number of rows must be the same. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and "budget-l2".
+        The number of rows must be the same. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and
+        "budget-l2".
     checkpoint : str or path-like, default=None
         A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
-        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows, labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer
-        "slim".
+        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
+        labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer "slim".
     checkpoint_seconds : float, default=60
         Seconds between two saves.
     class_weight : dict or "balanced", default=None
@@ -167,8 +168,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     path_ : Path
         The models of growing size with their validation errors; None for the full model. `path_[i]` is one of them, `at`
         returns an estimator with it, and `path_.to_dict()` has columns for a table. They were fitted to the training rows
-        of the first fold. Some reducers then refine the chosen model on all rows, validation rows included, unless that makes
-        its error on all rows clearly worse. Its validation error remains the estimate.
+        of the first fold. Some reducers then refine the chosen model on all rows, validation rows included, unless that
+        makes its error on all rows clearly worse. Its validation error remains the estimate.
     n_kernel_evals_ : int
         Kernel values computed.
     n_iter_ : int

@@ -73,7 +73,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The number of rows must be the same. For the trainer "smo".
     checkpoint : str or path-like, default=None
         A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
-        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows, labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
+        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
+        labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
     checkpoint_seconds : float, default=60
         Seconds between two saves.
     cache_mb : float, default=512

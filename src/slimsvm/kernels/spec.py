@@ -75,6 +75,8 @@ class KernelSpec:
     value: Value
     libsvm: str | None = None
     onnx: str | None = None  # kernel_type of an SVMClassifier
+    #: whether some rows have no kernel values (`Kernel.check_rows`)
+    partial: bool = False
 
 
 _LARGEST = sys.float_info.max
@@ -98,10 +100,10 @@ SPECS: dict[str, KernelSpec] = {
     for spec in (
         KernelSpec("linear", 0, (), INNER, IDENTITY, "linear", "LINEAR"),
         KernelSpec("rbf", 1, (GAMMA,), SQUARES, EXP, "rbf", "RBF"),
-        KernelSpec("poly", 2, (GAMMA, COEF0, DEGREE), INNER, POWER, "polynomial", "POLY"),
+        KernelSpec("poly", 2, (GAMMA, COEF0, DEGREE), INNER, POWER, "polynomial", "POLY", partial=True),
         KernelSpec("sigmoid", 3, (GAMMA, COEF0), INNER, TANH, "sigmoid", "SIGMOID"),
         KernelSpec("laplacian", 4, (GAMMA,), MANHATTAN, EXP),
-        KernelSpec("chi2", 5, (GAMMA,), CHI_SQUARED, EXP),
+        KernelSpec("chi2", 5, (GAMMA,), CHI_SQUARED, EXP, partial=True),
     )
 }
 

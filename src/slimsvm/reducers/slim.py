@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..keeping import PartKeeper, Saved, StateError
+from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
@@ -71,9 +71,9 @@ class Slim(Reducer):
 
     with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
     rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
-    better on the validation rows and on blocks of neighbouring rows that were left out: a metric follows rows closely, and
-    where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a quarter of the
-    time, and the rest goes to the models that won.
+    better on the validation rows, and clearly so on blocks of neighbouring rows that were left out: a metric follows rows
+    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a
+    quarter of the time, and the rest goes to the models that won.
 
     `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
     (`Learning`).
@@ -192,7 +192,7 @@ class Slim(Reducer):
         return ended(size, sizes, deadline)
 
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
-        """Return whether learned models are no worse than fixed ones on blocks of neighbouring rows."""
+        """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
         return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
 
@@ -355,6 +355,7 @@ class _PathRun:
         if compare and last:
             self._keep_rounds()
             self.search.refine(self.search.model, last_steps)
+        self.search.keeper = Keeper()  # the one of `_keep_rounds` refers to this run, so that neither would be freed
         self.made.append((self.search.model, self.search.objective.name))
         if not self.deadline.over:  # a search that was cut short is made again by a run with more time
             self.keeper.keep(self._state())

@@ -234,11 +234,13 @@ class ArrayRows(GivenRows):
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
-        columns = index if columns is None else columns
-        m, n = index.size, columns.size
+        m, n = index.size, index.size if columns is None else columns.size
         self.meter.add(m * n)
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
-        A, values = self.backend.subset(self.held, index), self.evaluator(self.own(columns), self.dtype)
+        A = self.backend.subset(self.held, index)
+        by_columns = columns is not None or isinstance(self.kernel, Precomputed)
+        B = self.own(index if columns is None else columns) if by_columns else A
+        values = self.evaluator(B, self.dtype)
 
         def work(some: slice) -> None:
             self.backend.fetch_into(values(A.part(some)), K[some])

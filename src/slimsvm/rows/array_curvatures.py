@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class DeviceCurvatures:
 
     def __init__(self, against: ArrayAgainst, count: int) -> None:
         self.on = against.on
-        self.each = [RunningCurvature(against, against.curvature_there, self._bordered) for _ in range(count)]
+        bordered = partial(_bordered, self.on.xp)  # a method of this object would refer back to it: a cycle
+        self.each = [RunningCurvature(against, against.curvature_there, bordered) for _ in range(count)]
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of each output's sum plus R: large ones on the device, others on the host."""
@@ -52,9 +54,10 @@ class DeviceCurvatures:
         regulariser = self.on.send(R, self.on.sum_dtype)
         return [factor_there(self.on, H + regulariser) for H in sums]
 
-    def _bordered(self, values: Any, border: Any) -> Any:
-        xp, old = self.on.xp, values.shape[0]
-        return xp.concat([xp.concat([values, border[:old, :]], axis=1), border.T], axis=0)
+
+def _bordered(xp: Any, values: Any, border: Any) -> Any:
+    """Return a matrix on the device with more columns, and the same as rows."""
+    return xp.concat([xp.concat([values, border[: values.shape[0], :]], axis=1), border.T], axis=0)
 
 
 def factor_there(on: Backend, total: Any) -> DeviceFactor:

@@ -18,8 +18,9 @@ from .threads import blocks
 
 #: numbers of a tile, and the factor by which tiles of a GPU are larger; more: more memory; fewer: an idle GPU between calls
 TILE_VALUES, GPU_TILES = 1 << 24, 4
-#: numbers that are sent at a time; more: more memory for a copy; fewer: more calls
-SENT_VALUES = 1 << 22
+#: numbers that are sent at a time, and to CUDA, which reads one block while the host writes the next; more: more memory
+#: for a copy; fewer: more calls
+SENT_VALUES, STAGED_VALUES = 1 << 22, 1 << 20
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -79,12 +80,29 @@ class Backend:
         """Return a copy of a host array on the device."""
         if not self.is_gpu:
             return self.xp.asarray(np.array(array, dtype=dtype, order="C"), device=self.device)
+        if self.is_cuda and np.size(array) <= 2 * STAGED_VALUES:
+            return self._staged(np.asarray(array), np.dtype(dtype))
         own = np.ascontiguousarray(array, dtype=dtype)
         if self.is_torch and own.flags.writeable:
             import torch
 
             return torch.from_numpy(own).to(self.device)  # torch.asarray makes a copy on the host first
         return self.xp.asarray(own, device=self.device)
+
+    def _staged(self, array: Array, dtype: np.dtype) -> Any:
+        """Return a host array on a CUDA device, through memory that is held in place.
+
+        The host is done when the array is written there, in the precision asked for: torch keeps that memory until the
+        device has read it, and then lends it again.
+        """
+        import torch
+
+        staged = torch.empty(array.shape, dtype=self._type(dtype), pin_memory=True)
+        if array.flags.writeable and array.flags.c_contiguous and array.dtype in (FLOAT32, FLOAT64):
+            staged.copy_(torch.from_numpy(array))  # by several threads
+        else:
+            staged.numpy()[...] = array  # torch does not read all kinds of memory and numbers
+        return staged.to(self.device, non_blocking=True)
 
     def fetch(self, array: Any, dtype: np.dtype = FLOAT64) -> Array:
         """Return a copy of a device array on the host."""
@@ -103,7 +121,7 @@ class Backend:
 
     def host_memory(self, size: int, dtype: np.dtype) -> Array:
         """Return pinned host memory, which the device reads and writes without another copy."""
-        if self.is_torch and self.is_gpu and self.device.type == "cuda":
+        if self.is_cuda:
             import torch
 
             return torch.empty(size, dtype=getattr(torch, dtype.name), pin_memory=True).numpy()
@@ -113,6 +131,11 @@ class Backend:
     def is_torch(self) -> bool:
         """Whether arrays are torch's tensors."""
         return self.xp.__name__.endswith("torch")
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the device is a CUDA GPU with torch's tensors."""
+        return self.is_gpu and self.is_torch and self.device.type == "cuda"
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Return memory on the device."""
@@ -156,7 +179,10 @@ class Backend:
 
     def take(self, array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns, of a device array."""
-        return self.xp.take(array, self.send(index, np.int64), axis=axis)
+        places = self.send(index, np.int64)
+        if self.is_torch:
+            return array.index_select(axis, places)  # the standard's function asks for negative numbers first
+        return self.xp.take(array, places, axis=axis)
 
     def permutation(self, count: int, rng: np.random.Generator) -> Any:
         """Return the numbers below `count` in random order; drawn by the GPU if its library can."""
@@ -172,22 +198,32 @@ class Backend:
     def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:
         """Return dense rows on the device, relative to the centre, sent a block at a time.
 
-        The centre is subtracted in float64; on the device if it has float64, which is faster than on the host.
+        Rows travel in the precision that they will have. That rounds features before the centre is taken off, which adds
+        no more than `rounding_error` allows unless the centre is further out than all rows are from it. Rows of such a
+        centre are sent again, as they are.
         """
+        held, rounded = self._uploaded(given, dtype, centre, dtype), dtype == FLOAT32 != given.X.dtype
+        if centre is None or not rounded or not self.has_float64 or float(centre @ centre) <= held.radius:
+            return held
+        return self._uploaded(given, dtype, centre, FLOAT64)
+
+    def _uploaded(self, given: Given, dtype: np.dtype, centre: Array | None, sent: np.dtype) -> Held:
+        """Return rows on the device; the differences are float64 there, where it has such numbers."""
         middle = None if centre is None or not self.has_float64 else self.send(centre[None], FLOAT64)
 
         def placed(rows: Matrix) -> Any:
             if not self.has_float64:
                 return self.send(dense(rows) if centre is None else dense(rows) - centre, FLOAT32)
-            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else FLOAT64), FLOAT64)
+            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else sent), FLOAT64)
             return there if middle is None else there - middle
 
-        parts = ((some, placed(rows)) for some, rows in _sent_blocks(given))
+        most = STAGED_VALUES if self.is_cuda else SENT_VALUES
+        parts = ((some, placed(rows)) for some, rows in _sent_blocks(given, most))
         return self._lifted(parts, given.n, given.d, dtype)
 
     def _lifted(self, parts: Iterator[tuple[slice, Any]], n: int, d: int, dtype: np.dtype) -> Held:
         """Return rows with the norms of their values, from blocks in the device's highest precision."""
-        lifted, largest = self.empty((n, d + 2), dtype), [0.0]
+        lifted, largest = self.empty((n, d + 2), dtype), [self.zeros((), self.sum_dtype)]
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the radius
             for some, rows in parts:
                 values = self.cast(rows, dtype)
@@ -196,8 +232,10 @@ class Backend:
                 lifted[some, :d] = values
                 lifted[some, d] = self.cast(norms, dtype)
                 lifted[some, d + 1] = 1.0
-                largest.append(float(self.xp.max(norms)) if some.stop > some.start else 0.0)
-        return Held(lifted, d, float(np.max(largest)), dtype)
+                if some.stop > some.start:
+                    largest.append(self.xp.max(norms))
+            radius = float(self.xp.max(self.xp.stack(largest)))  # the one time that the host waits for the device
+        return Held(lifted, d, radius, dtype)
 
     def points(self, placed: Matrix, dtype: np.dtype) -> Held:
         """Return points on the device, given relative to the centre."""
@@ -259,8 +297,9 @@ class Backend:
             )
 
 
-def _sent_blocks(given: Given) -> Iterator[tuple[slice, Matrix]]:
-    for some in blocks(given.n, max(SENT_VALUES // (given.d + 1), 1)):
+def _sent_blocks(given: Given, most: int) -> Iterator[tuple[slice, Matrix]]:
+    """Yield blocks of rows of at most so many numbers."""
+    for some in blocks(given.n, max(most // (given.d + 1), 1)):
         yield some, given.X[some] if given.index is None else given.X[given.index[some]]
 
 

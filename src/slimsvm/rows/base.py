@@ -112,7 +112,7 @@ class GivenRows:
         return found
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as an expansion keeps them."""
+        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.given.take(index).rows(), self.ids[index])
 
     def main_features(self, most: int) -> Array | None:  # noqa: ARG002
@@ -148,7 +148,7 @@ class GivenRows:
         return placed if self.centre is None else placed - self.centre
 
     def outward(self, placed: Array) -> Array:
-        """Return points relative to the centre as an expansion has them."""
+        """Return points relative to the centre as points of an expansion."""
         return placed.copy() if self.centre is None else placed + self.centre
 
     def diagonal(self) -> Array:

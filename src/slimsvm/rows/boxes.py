@@ -14,6 +14,7 @@ import numpy as np
 from .._core import core
 from ..kernels import RBF, Array, Kernel, squared_norms
 from .precision import FLOAT32_ERROR, Prepared
+from .threads import one_blas_thread
 
 #: the largest kernel value that is skipped, as a share of the allowed error of a value; small, since sums have many terms
 NEGLIGIBLE = 2.0**-20
@@ -88,7 +89,9 @@ class LazyBoxes:
         if self.work < LARGE_WORK:
             return None
         if not self.made:
-            self.boxes, self.made = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma), True
+            with one_blas_thread():  # other threads of BLAS would wait actively and slow down the product that follows
+                self.boxes = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma)
+            self.made = True
         return self.boxes
 
 

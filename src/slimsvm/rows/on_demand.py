@@ -14,7 +14,7 @@ from .tails import CompiledRBF
 IN_CACHE = 1 << 22
 
 
-class OnDemand:
+class CompiledRows:
     """K(rows, rows), a kernel row at a time, for problems without a working set. A solution needs few kernel rows."""
 
     def __init__(self, compiled: core.RbfRows, n: int, meter: Meter) -> None:
@@ -38,9 +38,9 @@ class OnDemand:
         return out
 
 
-def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> OnDemand | None:
+def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | None:
     """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
     if not isinstance(kernel, RBF) or rows.sparse or rows.values.dtype != np.float32 or rows.values.nbytes > IN_CACHE:
         return None
     tail = CompiledRBF(kernel, rows.values.dtype)
-    return OnDemand(core.RbfRows(tail.scale, rows.values, tail.scaled(rows.norms)), rows.count, meter)
+    return CompiledRows(core.RbfRows(tail.scale, rows.values, tail.scaled(rows.norms)), rows.count, meter)

@@ -31,24 +31,25 @@ class Responses:
             self.values += self.rows.product_of(index, coef, keep=keep)
 
 
-#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of so many
-MANY, SAMPLED = 1 << 16, 64
+#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of at most so many
+MANY, SAMPLED = 1 << 14, 64
 
 
 def largest(score: Array, count: int) -> Array:
     """Return the positions of the `count` largest finite scores, in any order."""
-    if score.size > max(MANY, 4 * SAMPLED * count):
-        candidates = _above_sample(score, count)
+    every = min(SAMPLED, score.size // (4 * count + 1))
+    if score.size > MANY and every > 1:
+        candidates = _above_sample(score, count, every)
         if candidates.size >= count:
             return candidates[_top(score[candidates], count)]
     finite = np.flatnonzero(np.isfinite(score))  # argpartition is slow among many equal infinities
     return finite if finite.size <= count else finite[_top(score[finite], count)]
 
 
-def _above_sample(score: Array, count: int) -> Array:
+def _above_sample(score: Array, count: int, every: int) -> Array:
     """Return the positions of finite scores above a threshold, which about twice `count` scores exceed."""
-    sample = score[::SAMPLED]
-    place = sample.size - 1 - 2 * count // SAMPLED - 8
+    sample = score[::every]
+    place = max(sample.size - 1 - 2 * count // every - 8, 0)
     threshold = np.partition(sample, place)[place]
     return np.flatnonzero((score >= threshold) & (score < np.inf)) if np.isfinite(threshold) else np.empty(0, np.intp)
 

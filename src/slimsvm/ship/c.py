@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..costs import BITS
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
 from . import c_calibration
@@ -29,15 +30,13 @@ from .literals import (
     listing,
     table,
 )
-from .quantise import Quantised, quantise, warn_where_coarse
-from .small_floats import DECODER, SmallFloats
-
-BITS = {"float32": 32, "int16": 16, "int8": 8}
+from .quantise import Quantised, predicted_alike, quantise, warn_where_coarse
+from .small_floats import DECODER, UPPER_HALF
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a C model takes: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
 
     flash: int
     ram: int
@@ -69,20 +68,25 @@ class CExporter:
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
-        """Return what the exported model will take."""
+        """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
 
-    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
+    def predicted_alike(self, artefact: Artefact, rows: Array) -> int:
+        """Return on how many rows integer tables lead to the artefact's predictions."""
+        a = artefact.compact()
+        return predicted_alike(a, quantise(a, BITS[self.precision], self.limit, self.rows), rows)
+
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")
         a, bits = artefact.compact(), BITS[self.precision]
         check_float32(a)
         small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
-        return Source(a, prefix, self.precision, small)
+        return CSource(a, prefix, self.precision, small)
 
 
 @dataclass(frozen=True)
-class Source:
-    """The text of one model; its pieces in the order of the file."""
+class CSource:
+    """The text of one model, in pieces in the order of the file."""
 
     a: Artefact
     prefix: str
@@ -104,7 +108,7 @@ class Source:
         ]
         return "\n\n".join(pieces) + "\n"
 
-    # What the pieces share.
+    # Parts shared by the pieces.
 
     @property
     def probable(self) -> bool:
@@ -113,7 +117,7 @@ class Source:
 
     @property
     def interface(self) -> Interface:
-        """The functions that a caller sees."""
+        """The public functions."""
         return INTERFACES[self.a.decision]
 
     @property
@@ -126,7 +130,7 @@ class Source:
         return sorted(found)
 
     def functions(self) -> list[str]:
-        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        """The functions after that of the outputs; with a calibration, `predict` uses probabilities."""
         own = self.interface.functions(self.prefix)
         if self.a.calibration is None:
             return own
@@ -144,7 +148,7 @@ class Source:
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """From raw features to those of the tables; integers are a scaling too."""
+        """The scaling from raw features to those of the tables; rounding to integers needs one too."""
         if self.small is None:
             return self.a.scaling
         size, grid = self.a.features, self.small.grid
@@ -153,11 +157,11 @@ class Source:
 
     @cached_property
     def scaling_parts(self) -> dict[str, Array]:
-        """The arrays of the scaling that are needed."""
+        """The arrays of the scaling that change anything."""
         if self.scaling is None:
             return {}
         if self.small is not None and self.small.scaling is not None:
-            return {"scale": self.small.scaling.scales.codes, "shift": self.small.scaling.shifts}
+            return {"scale": self.small.scaling.scales, "shift": self.small.scaling.shifts}
         parts = {"centre": self.scaling.centre, "scale": self.scaling.scale}
         if self.scaling.clips:
             end = float(np.finfo(np.float32).max)
@@ -174,14 +178,15 @@ class Source:
             own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
             own = {"points": small.points, "coef": small.coef}
+        bias = as_float32(a.bias, "bias") if small is None else small.bias
         map_tables = (
             {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
         )
-        return scaling | own | self.width_table | {"bias": as_float32(a.bias, "bias")} | map_tables
+        return scaling | own | self.width_table | {"bias": bias} | map_tables
 
     @property
     def width_table(self) -> dict[str, Array]:
-        """The width of each point, where points have one."""
+        """The width of each point, if points have widths."""
         if self.a.widths is None:
             return {}
         widths = None if self.small is None else self.small.widths
@@ -217,7 +222,7 @@ class Source:
  * Written by slimsvm {version("slimsvm")}; do not edit. */"""
 
     def constants(self) -> str:
-        """Includes and numbers."""
+        """Includes and constants."""
         a = self.a
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
@@ -234,12 +239,11 @@ class Source:
         return "\n".join(lines)
 
     def units(self, small: Quantised) -> dict[str, float]:
-        """What the integers are multiplied by: sums over features, coefficients, small floats and points beside rows."""
+        """What sums over features and coefficients are multiplied by, and points, where rows are finer."""
         grid = small.grid
         sums = (grid.step / grid.fine) ** self.a.spec.total.power * (1 if small.widths is None else small.widths.step)
         found: dict[str, float] = {"UNIT": sums, "COEF_UNIT": small.coef_step}
-        found |= {"FINE": grid.fine} if grid.fine > 1 else {}
-        return found | ({} if small.scaling is None else {"SCALE_UNIT": grid.fine * small.scaling.scales.step / grid.step})
+        return found | ({"FINE": grid.fine} if grid.fine > 1 else {})
 
     def tables(self) -> str:
         """All numbers of the model."""
@@ -260,7 +264,7 @@ class Source:
         lines.append(f"row[i] = {'t' if self.small is None else self.rounded()};")
         what = "Scaled features" if self.small is None else "Features in the units of the tables, clipped to their range"
         return [
-            *self.decoder(),
+            *self.decoders(),
             f"/* {what}. */\n"
             + function(
                 f"static void prepare(const float *x, {self.row_entry} *row)",
@@ -273,9 +277,8 @@ class Source:
         if "shift" not in read:
             return f"(x[i] - {read['centre']}) * {read['scale']}"
         assert self.small is not None
-        assert self.small.scaling is not None
         shift = read["shift"] if self.small.grid.fine == 1 else f"(FINE * {read['shift']})"
-        return f"SCALE_UNIT * {self.decoded(self.small.scaling.scales, read['scale'])} * x[i] - (float){shift}"
+        return f"upper_half({read['scale']}) * x[i] - (float){shift}"
 
     def rounded(self) -> str:
         """The nearest integer of the tables; NaN becomes the smallest."""
@@ -304,7 +307,7 @@ class Source:
         width = ", float width" * (self.a.widths is not None)
         head = f"static float kernel(const {self.row_entry} *x, const {self.entry} *z{width})"
         if self.small is not None:
-            # next to GAMMA, so that compilers fold the two constants into one
+            # beside GAMMA, so that compilers combine the two constants
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         if width:
             value = value.replace("* s", "* width * s")
@@ -335,16 +338,18 @@ class Source:
             "const float s = (float)sum;",
         ]
 
-    def decoder(self) -> list[str]:
-        """From the code of a small float to its number."""
-        if self.small is None or (self.small.widths is None and self.small.scaling is None):
+    def decoders(self) -> list[str]:
+        """From the codes of small floats to their numbers."""
+        if self.small is None:
             return []
-        comment = "/* A small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
-        return [comment + function("static float small_float(uint32_t code, int bits)", [DECODER])]
-
-    def decoded(self, numbers: SmallFloats, code: str) -> str:
-        """The number of a code."""
-        return f"small_float({code}, {numbers.mantissa})"
+        found = []
+        if self.small.scaling is not None or self.has_short_bias:
+            comment = "/* The float whose upper half is given. */\n"
+            found.append(comment + function("static float upper_half(uint16_t code)", [*UPPER_HALF]))
+        if self.small.widths is not None:
+            comment = "/* A small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
+            found.append(comment + function("static float small_float(uint32_t code, int bits)", [DECODER]))
+        return found
 
     def outputs(self) -> str:
         """The loop over the points."""
@@ -363,7 +368,7 @@ class Source:
             "        out[k] += v * c[k];",
             "}",
         ]
-        body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
+        body += ["for (int k = 0; k < OUTPUTS; k++)", f"    out[k] = COEF_UNIT * out[k] + {self.bias_read()};"] * scales
         return function(f"{name}(const float *x, float *out)", body)
 
     def prepared(self) -> list[str]:
@@ -391,19 +396,28 @@ class Source:
             f"float sum = {'0' if scales else 'bias[k]'};",
             "for (int j = 0; j < POINTS; j++)",
             "    sum += values[j] * coef[j * OUTPUTS + k];",
-            f"return {'COEF_UNIT * sum + bias[k]' if scales else 'sum'};",
+            f"return COEF_UNIT * sum + {self.bias_read()};" if scales else "return sum;",
         ]
         return function("static float output(const float *values, int k)", body)
 
+    @property
+    def has_short_bias(self) -> bool:
+        """Whether biases are upper halves of floats."""
+        return self.small is not None and self.small.bias.dtype.kind == "u"
+
+    def bias_read(self) -> str:
+        """The bias of output k."""
+        return "upper_half(bias[k])" if self.has_short_bias else "bias[k]"
+
     def width_read(self) -> str:
-        """The third argument of the kernel, where points have widths."""
+        """The third argument of the kernel, if points have widths."""
         if self.a.widths is None:
             return ""
         widths = None if self.small is None else self.small.widths
-        return ", widths[j]" if widths is None else f", {self.decoded(widths, 'widths[j]')}"
+        return ", widths[j]" if widths is None else f", small_float(widths[j], {widths.mantissa})"
 
     def prototypes(self) -> str:
-        """What the header declares."""
+        """The declarations of the header."""
         return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:

@@ -13,21 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from . import small_floats
-from .artefact import Array, Artefact
-from .small_floats import SmallFloats
+from ..costs import CHEAP_COEFFICIENTS
+from .artefact import MODERATE, Array, Artefact
+from .literals import as_float32
+from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
-#: quantised scores that differ by more than this share of the largest score raise a warning
+#: a warning is given if quantised scores differ by more than this share of the largest score
 NOTABLE = 0.1
-#: the range of the tables in units of that of the points: 16 bits leave room for rows beyond the points, 8 bits do not
+#: the range of the tables, as a multiple of the points' range: 16 bits leave room for rows beyond the points, 8 bits do not
 HEADROOM = {8: 1.0, 16: 4.0}
-#: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
-CHEAP = 1 / 8
 #: steps of a row in a step of 8 bits at most, a power of 2. More: larger sums; fewer where these leave 32 bits
 FINEST = 32
-#: the centre of the features, in units of the range, up to which it is an integer of 16 bits in units of the tables
+#: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
 FAR = 128.0
-#: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
+#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
@@ -61,22 +60,32 @@ class Grid:
 
 @dataclass(frozen=True)
 class ShortScaling:
-    """A scaling in 3 bytes a feature: rows are scale x - shift, in steps of the points."""
+    """A scaling in 4 bytes a feature: a row is scale x in its own steps, less a shift in those of the points."""
 
-    scales: SmallFloats
+    scales: Array  # codes of `upper_halves`
     shifts: Array  # integers of 16 bits
 
 
 @dataclass(frozen=True)
 class Quantised:
-    """The integers of points and coefficients, which have a step of their own, and what rows become."""
+    """The integers of points and coefficients, which have a step of their own, and what rows become.
+
+    The biases of several outputs have 16 bits beside points of 8 bits, where coefficients can make up for their rounding.
+    One output may be a value far from 0, and keeps all digits.
+    """
 
     grid: Grid
     points: Array  # integers
     coef: Array
     coef_step: float
+    bias: Array  # float32, or codes of `upper_halves`
     widths: SmallFloats | None = None
     scaling: ShortScaling | None = None
+
+    @property
+    def bias_values(self) -> Array:
+        """The biases as numbers."""
+        return of_upper_halves(self.bias) if self.bias.dtype.kind == "u" else self.bias.astype(np.float64)
 
     @property
     def row_end(self) -> int:
@@ -113,14 +122,18 @@ def quantise(
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
     exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
-    if bits == 8 and _has_short_scaling(a, reach):
+    if bits == 8 and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
-    coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
+    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
     widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
+    bias = as_float32(a.bias, "bias")
+    if bits == 8 and a.outputs > 1 and a.spec.total.shift_invariant:
+        bias = upper_halves(bias)
+        a = replace(a, bias=of_upper_halves(bias))
     if fit and a.size <= FITTED_POINTS:
         coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
-    return Quantised(grid, grid.points(a.points), coef, coef_step, widths, scaling)
+    return Quantised(grid, grid.points(a.points), coef, coef_step, bias, widths, scaling)
 
 
 def _fine(bits: int, features: int) -> int:
@@ -131,27 +144,46 @@ def _fine(bits: int, features: int) -> int:
     return int(2 ** np.clip(np.ceil(np.log2(most)) - 1, 0, np.log2(FINEST)))
 
 
-def _has_short_scaling(a: Artefact, reach: float) -> bool:
+def _has_short_scaling(a: Artefact, middle: Array | float, reach: float) -> bool:
     """Return whether scales and centres may be rounded: those of a distance, near the range, without clipping."""
     if a.scaling is None or a.scaling.clips or not a.spec.total.shift_invariant or not np.ptp(a.scaling.scale):
         return False
-    near = bool(np.abs(a.scaling.centre * a.scaling.scale).max() <= FAR * reach)
-    return near and small_floats.fit(a.scaling.scale)
+    near = bool(np.abs(a.scaling.centre * a.scaling.scale + middle).max() <= FAR * reach)
+    low, high = MODERATE
+    return near and bool(low <= a.scaling.scale.min() and a.scaling.scale.max() <= high)
 
 
 def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
-    """Return nearly the same function with scales that are small floats, and a grid whose shifts are whole steps."""
+    """Return nearly the same function with scales of 16 bits, and a grid whose shifts are whole steps."""
     assert a.scaling is not None
-    scales = SmallFloats.of(a.scaling.scale, grid.bits)
-    change = scales.values / a.scaling.scale
-    centre = a.scaling.centre * scales.values
+    codes = upper_halves(a.scaling.scale * grid.fine / grid.step)
+    scale = of_upper_halves(codes) * grid.step / grid.fine
+    change, centre = scale / a.scaling.scale, a.scaling.centre * scale
     shifts = np.rint((centre + grid.middle * change) / grid.step).astype(np.int16)
-    scaling = replace(a.scaling, scale=scales.values)
     return (
-        replace(a, points=a.points * change, scaling=scaling),
+        replace(a, points=a.points * change, scaling=replace(a.scaling, scale=scale)),
         replace(grid, middle=shifts * grid.step - centre),
-        ShortScaling(scales, shifts),
+        ShortScaling(codes, shifts),
     )
+
+
+def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
+    """Return on how many rows the integers lead to the same prediction as the artefact."""
+    from .runtime import Runtime
+
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
+    restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
+    scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
+    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+
+
+def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:
+    """Return scaled rows as the rounded scales of the tables give them."""
+    if a.scaling is None or tables.scaling is None:
+        return scaled
+    scale = of_upper_halves(tables.scaling.scales) * tables.grid.step / tables.grid.fine
+    return scaled * (scale / a.scaling.scale)
 
 
 def _largest(bits: int) -> int:
@@ -164,7 +196,7 @@ def _integers(values: Array, bits: int, step: float) -> Array:
 
 
 def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float, float]:
-    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts.
+    """Return the middle of the range, which is 0 unless the kernel ignores shifts, and the largest distance from it.
 
     Features whose centres are a table already have a middle each.
     """
@@ -177,9 +209,9 @@ def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float,
 def _fitted(
     exact: Artefact, a: Artefact, grid: Grid, widths: SmallFloats | None, sample: Array, bits: int
 ) -> tuple[Array, float]:
-    """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
+    """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
-    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef
+    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef + (exact.bias - a.bias)
     if exact.scaling is not None and a.scaling is not None:
         sample = sample * (a.scaling.scale / exact.scaling.scale)
     K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.points))
@@ -196,7 +228,7 @@ def _step(coef: Array, bits: int) -> float:
 
 
 def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
-    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients make up for earlier rounding.
+    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients correct earlier rounding.
 
     This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
@@ -217,14 +249,14 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
+    """Warn if the outputs on a subsample of the points, as rows, differ much from the exact ones."""
     some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
     rows, points = a.points[some], tables.points * grid.step + grid.middle
     exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
-    if a.scaling is not None and tables.scaling is not None:
-        rows = rows * (tables.scaling.scales.values / a.scaling.scale)
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(grid.rounded_rows(rows), points) @ (tables.coef * tables.coef_step)
+    coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
+        tables.coef * tables.coef_step
+    )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(

@@ -45,6 +45,19 @@ class SmallFloats:
         return cls(np.minimum(codes, 2**bits - 1).astype(f"u{bits // 8}"), mantissa, step)
 
 
-def fit(numbers: Array) -> bool:
-    """Return whether the exponents of small floats hold numbers as different as these."""
-    return bool(numbers.max() <= 2.0 ** (2**EXPONENT_BITS - 1) * numbers.min())
+#: the code of `upper_halves` as a number, in C
+UPPER_HALF = (
+    "const union { uint32_t bits; float number; } both = { (uint32_t)code << 16 };",
+    "return both.number;",
+)
+
+
+def upper_halves(numbers: Array) -> Array:
+    """Return the upper 16 bits of float32 numbers (bfloat16), which hold them to one part in 256 whatever their size."""
+    bits = np.asarray(numbers, dtype=np.float32).view(np.uint32)
+    return ((bits.astype(np.uint64) + (1 << 15)) >> 16).astype(np.uint16)
+
+
+def of_upper_halves(codes: Array) -> Array:
+    """Return the numbers whose upper 16 bits these are."""
+    return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

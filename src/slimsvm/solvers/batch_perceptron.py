@@ -9,7 +9,7 @@ The responses of all rows are kept, so a round costs n kernel evaluations for ea
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ RECENT = 4.0
 #: small scale, where the slack of C covers nearly all rows and draws are hardly better than chance. With a larger value,
 #: misclassified rows are drawn for longer, and the optimum of C is reached later
 EARLY = 8192
+#: share of that slack which the first draws use, so that they prefer the rows that are wrong by most. It grows with the
+#: draws to 1 at EARLY. A smaller share draws outliers more often
+EARLY_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -149,10 +152,12 @@ class BatchPerceptron:
     @property
     def amount(self) -> Amount:
         """The water for this many draws: that of nu, or that of C, which is larger at first (not in the paper's form)."""
-        if self.slack is not None:
-            return self.slack
-        early = 1.0 if self.root else min(EARLY, self.y.size) / max(self.drawn, 1)
-        return CostWater(self.C * max(early, 1.0) ** 2)
+        return CostWater(self.C / self.progress**2) if self.slack is None else self.slack
+
+    @property
+    def progress(self) -> float:
+        """The rows drawn as a share of the first ones, from those of one draw up to 1; always 1 in the paper's form."""
+        return 1.0 if self.root else min(max(self.drawn, 1) / min(EARLY, self.y.size), 1.0)
 
     def round(self) -> None:
         """Draw rows under water, move w towards them, and compute the new water level."""
@@ -171,7 +176,15 @@ class BatchPerceptron:
             self.sums += self.t * np.stack([coef, self.values])
         else:
             self.average(coef, min(RECENT * count / self.drawn, 1.0))
-        self.last = self.iterate(coef, self.values)
+        self.last = self.lowered(self.iterate(coef, self.values))
+
+    def lowered(self, iterate: Iterate) -> Iterate:
+        """Return the iterate with the share of its water that this many draws use."""
+        share, surface = max(self.progress, EARLY_SHARE), iterate.surface
+        if self.slack is not None or share == 1.0 or not np.isfinite(surface.level):
+            return iterate
+        filled = [(h, basin.weights) for h, basin in zip(iterate.heights, self.basins, strict=True)]
+        return replace(iterate, surface=fill(filled, SlackWater(share * surface.volume), surface.levels))
 
     def even_batch(self) -> int:
         """Return the size of the next batch, a multiple of the number of basins.

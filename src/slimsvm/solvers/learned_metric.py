@@ -113,13 +113,18 @@ class MetricLoss:
         self.limit = float(np.log(bound))
         pays = is_large_work(rows.n, *start.points.shape) and isinstance(rows, HasCoarseRows)
         self.coarse: Rows = rows.coarse() if pays else rows  # type: ignore[attr-defined]
-        self.at_home = self._at_home()
+        self._there = self._sent_home()
 
-    def _at_home(self) -> MetricLosses:
-        """Return the same loss where the rows are, if their home computes it; otherwise this one."""
+    @property
+    def at_home(self) -> MetricLosses:
+        """The same loss where the rows are, if their home computes it; otherwise this one."""
+        return self if self._there is None else self._there
+
+    def _sent_home(self) -> MetricLosses | None:
+        """Return the same loss where the rows are; None where their home does not compute it."""
         (m, d), q = self.start.points.shape, self.start.theta.shape[1]
         if not isinstance(self.rows, HasMetricLosses):
-            return self
+            return None
         problem = MetricProblem(
             (m, d, q),
             self.origin,
@@ -133,7 +138,7 @@ class MetricLoss:
             self.pull,
             self.limit,
         )
-        return self.rows.metric_losses(problem) or self
+        return self.rows.metric_losses(problem)
 
     def sent(self, x: Array) -> Array:
         """Return a vector of the host in the home of this loss, the host."""

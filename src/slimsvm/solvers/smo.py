@@ -296,9 +296,9 @@ class SmoState:
         if n <= size or self.on_demand is not None:
             self.working = np.arange(n)
         else:
-            half = max(size // (4 if self.working.size else 2), 1)
-            worst = np.union1d(largest(grow, half), largest(-shrink, half))
-            earlier = self.working[~np.isin(self.working, worst)]  # the most recent come first
+            half, chosen = max(size // (4 if self.working.size else 2), 1), np.zeros(n, dtype=bool)
+            chosen[largest(grow, half)] = chosen[largest(-shrink, half)] = True
+            worst, earlier = np.flatnonzero(chosen), self.working[~chosen[self.working]]  # the most recent come first
             self.working = np.concatenate([worst, earlier[: max(size - worst.size, 0)]])
         self.index = self.ordered(self.working)
         if self.on_demand is None:

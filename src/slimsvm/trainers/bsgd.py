@@ -29,7 +29,7 @@ class DescentState(State):
         return replace(unscaled, coef=unscaled.coef / (self.lam * max(self.seen, 1)))
 
 
-class Descent(Learner):
+class BudgetedDescent(Learner):
     """The running learner of budgeted SGD, on v."""
 
     start: DescentState
@@ -62,7 +62,7 @@ class BSGD(OnlineTrainer):
     """
 
     weighted: ClassVar[bool] = True
-    learner: ClassVar[type[Learner]] = Descent
+    learner: ClassVar[type[Learner]] = BudgetedDescent
 
     C: float = 1.0
     lam: float | None = None

@@ -34,8 +34,8 @@ class SBP(BinaryTrainer):
 
     `nu` is the slack per row, for a w of length 1. With None, the default, each round takes the slack that corresponds to
     C (`water.CostWater`). Then the optimum is that of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is
-    needed. During the first draws, up to 8,192 or as many as there are rows, C is larger: a w of few rows has so much
-    slack with C itself that misclassified rows would hardly be preferred.
+    needed. During the first draws, up to 8,192 or as many as there are rows, C is larger and draws use 0.7 of the slack:
+    a w of few rows has so much slack with C itself that misclassified rows would hardly be preferred.
 
     A round draws `batch` rows, or a 256th of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
     independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is

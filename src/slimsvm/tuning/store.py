@@ -41,6 +41,10 @@ def open_study(study: Any, storage: Any) -> Any:
     """Return the study, or the one of that name in a storage, made where there is none."""
     if study is None and storage is None:
         return None
+    if isinstance(study, str) and storage is None:
+        raise ValueError(
+            f"study={study!r} is a name, and there is no storage to find it in; give storage='sqlite:///tune.db', say"
+        )
     try:
         import optuna
     except ImportError as error:
@@ -51,10 +55,6 @@ def open_study(study: Any, storage: Any) -> Any:
         if storage is not None:
             raise ValueError("study is an Optuna study, which has its own storage; leave storage out, or give study's name")
         return study
-    if storage is None:
-        raise ValueError(
-            f"study={study!r} is a name, and there is no storage to find it in; give storage='sqlite:///tune.db', say"
-        )
     try:
         return optuna.create_study(
             study_name=study or "slimsvm", storage=storage, direction="minimize", load_if_exists=True
@@ -135,8 +135,8 @@ class StudyStore:
             )
         if told.get(SEARCH, search) != search:
             raise ValueError(
-                f"the study {self.study.study_name!r} is of another search: {str(told[SEARCH])[:200]}; this one is {search}. "
-                "Give another name"
+                f"the study {self.study.study_name!r} is of another search: {str(told[SEARCH])[:200]}; this one is "
+                f"{search}. Give another name"
             )
         if told.get(SEED, seed) != seed:
             raise ValueError(
