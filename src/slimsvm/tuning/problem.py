@@ -57,8 +57,8 @@ def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint:
     """Return the problem; raise ValueError for an estimator or rows that cannot be tuned."""
     template = template_for(estimator, y)
     X, y, weights = checked_rows(template, X, y, sample_weight)
-    classes = 2 if isinstance(template, SlimSVR) else np.unique(y).size
-    size = largest_size(constraint, X.shape[1], 1 if classes == 2 else classes)
+    outputs = 1 if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False).outputs
+    size = largest_size(constraint, X.shape[1], outputs)
     return Problem(template, X, y, weights, min(size, y.size // 2), _metrics(template, X, constraint))
 
 
