@@ -175,7 +175,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Steps of training, of all outputs together; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
-        Status.INTERRUPTED where Ctrl-C ended the search for a small model.
+        Status.INTERRUPTED where Ctrl-C ended the search for a small model, or exact training.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and the `gap` of training or the
         `size` and validation `error` of a small model. `pandas.DataFrame` takes them as they are. Not saved in files.
@@ -201,9 +201,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
     parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
 
-    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found small
-    models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
-    `slimsvm.Interrupted`, a KeyboardInterrupt.
+    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found a model
+    by then: small models, or the coefficients so far of an exact model of two classes. The estimator keeps the best of them,
+    its `status_` is Status.INTERRUPTED, and the call ends with `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------
