@@ -201,9 +201,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
     parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
 
-    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found a model
-    by then: small models, or the coefficients so far of an exact model of two classes. The estimator keeps the best of them,
-    its `status_` is Status.INTERRUPTED, and the call ends with `slimsvm.Interrupted`, a KeyboardInterrupt.
+    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found a
+    model by then: small ones, or what there is of an exact model of two classes. The estimator keeps the best of them, its
+    `status_` is Status.INTERRUPTED, and the call ends with `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------
