@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix
@@ -25,7 +26,7 @@ from slimsvm.rows.threads import thread_count
 from slimsvm.solvers.point_search import Schedule
 
 ROWS, BUDGET = 4_000, 64
-SETTINGS = {"gamma": 1.0, "C": 10.0}
+SETTINGS: dict[str, Any] = {"gamma": 1.0, "C": 10.0}
 
 
 def messages() -> tuple[csr_array, np.ndarray]:
@@ -58,7 +59,7 @@ def small(*, plain: bool) -> None:
 def exact(name: str, y: np.ndarray, X: csr_array, count: int) -> None:
     """Print seconds of exact training on the first rows, beside those of SVC, and errors on the other training rows."""
     some, left = slice(0, count), slice(count, None)
-    models = {"slimsvm": SlimSVC(**SETTINGS), "svc": SVC(cache_size=2000, **SETTINGS)}
+    models: dict[str, Any] = {"slimsvm": SlimSVC(**SETTINGS), "svc": SVC(cache_size=2000, **SETTINGS)}
     given = {"slimsvm": X, "svc": csr_matrix(X)}
     contenders = {key: partial(model.fit, given[key][some], y[some]) for key, model in models.items()}
     seconds, fitted = interleaved(contenders, {"slimsvm": 2, "svc": 1})
