@@ -2,7 +2,7 @@
 
 python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
 python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim,lightgbm --seconds 20
-python -m benchmarks.equal_bytes --workers 6 --seconds 60                                six models at a time, a core each
+python -m benchmarks.equal_bytes --workers 6 --seconds 60 --machine "8-core host"       six models at a time, a core each
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
@@ -11,11 +11,11 @@ between tables and without the C library (expf). Trees are a table of 8 bytes a 
 the usual 12 bytes a node.
 
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
-at a time on a few rows, the best three are trained on four fifths of the training rows, and the best of these is trained
-again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on the other
-fifth. `slim` has its metric among its settings; `slim-both` and its like have one metric each. Errors, and microseconds a
-row, are those of the compiled C on the test rows. Errors are percents of wrong labels, or the root of the mean squared
-error in percent of the targets' standard deviation.
+at a time on a few of the training rows, the best three are trained on more of them, and the best of these is trained
+again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on a fifth of
+the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has its metric among its settings;
+`slim-both` and its like have one metric each. Errors, and microseconds a row, are those of the compiled C on the test rows.
+Errors are percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.contenders import CONTENDERS, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
+from benchmarks.contenders import CONTENDERS
+from benchmarks.contenders.base import Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 from benchmarks.equal_bytes_shown import figure, markdown, read_rows
 from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
 from benchmarks.timing import line
 from benchmarks.tuning_rule import Budget, tune
+from slimsvm.reducers.drift import blocks_of_neighbours
 from slimsvm.rows.threads import thread_count
 
 #: kilobytes
@@ -66,10 +68,10 @@ CLASSES = {
 VALUES = {"abalone": True, "cal_housing": True}
 #: what features are divided by as they are read
 DIVISORS = {"mnist": 255.0}
-#: the share of the training rows that settings are compared on
-VALIDATION = 0.2
+#: the share of the training rows that settings are compared on, and such rows at most
+VALIDATION, MOST_VALIDATION = 0.2, 20_000
 #: rows at least on which settings are tried first
-FEW_ROWS = 4096
+FEW_ROWS = 8192
 #: times that rows are predicted to measure the time of one
 REPEATS = 20_000
 
@@ -133,33 +135,53 @@ def run(data: Data, shipped: Shipped, X: Array, repeats: int = 0) -> Outcome:
     return Outcome(np.frombuffer(done[16:], np.float32 if data.real else np.int32), 1e6 * float(seconds))
 
 
+def losses_of(data: Data, y: Array, found: Array) -> Array:
+    """Return the loss of each row: 1 for a wrong label, or the squared error."""
+    return (found - y) ** 2 if data.real else (found != y).astype(np.float64)
+
+
 def error_of(data: Data, y: Array, found: Array) -> tuple[float, float]:
     """Return the error in percent, with its standard error."""
+    losses = losses_of(data, y, found)
+    deviation = float(losses.std() / np.sqrt(y.size))
     if not data.real:
-        share = float(np.mean(found != y))
-        return 100 * share, 100 * float(np.sqrt(share * (1 - share) / y.size))
-    squares = (found - y) ** 2
-    root, unit = float(np.sqrt(squares.mean())), 100 / float(data.y.std())
-    return unit * root, unit * float(squares.std() / np.sqrt(y.size) / (2 * root))
+        return 100 * float(losses.mean()), 100 * deviation
+    root, unit = float(np.sqrt(losses.mean())), 100 / float(data.y.std())
+    return unit * root, unit * deviation / (2 * root)
+
+
+def validation_rows(data: Data) -> list[Array]:
+    """Return the numbers of the validation rows: random ones, and as many that are the last ones of each class.
+
+    Rows often come in the order of time. Then random rows have neighbours among the training rows, and test rows have none.
+    """
+    groups = np.zeros(len(data.y), dtype=np.int64) if data.real else data.y
+    half = min(VALIDATION, MOST_VALIDATION / len(data.y)) / 2
+    last = blocks_of_neighbours(groups, half)[0]
+    rest = np.setdiff1d(np.arange(len(data.y)), last)
+    stratify = None if data.real else data.y[rest]
+    _, random = train_test_split(rest, test_size=half / (1 - half), random_state=0, stratify=stratify)
+    return [random, last]
 
 
 def tuned(contender: Contender, data: Data, size: int, budget: Budget) -> tuple[dict[str, Any], int]:
-    """Return the setting with the lowest validation error, and how many were tried."""
-    train, validation = train_test_split(
-        np.arange(len(data.y)), test_size=VALIDATION, random_state=0, stratify=None if data.real else data.y
-    )
+    """Return the best setting by the validation rows, and how many were tried."""
+    parts = validation_rows(data)
+    validation, ends = np.concatenate(parts), np.cumsum([part.size for part in parts])[:-1]
+    train = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(data.y)), validation))
     reasons: list[str] = []
 
-    def error(settings: dict[str, Any], share: float, seconds: float) -> float:
-        some = train[: max(int(share * train.size), min(FEW_ROWS, train.size))]
+    def losses(settings: dict[str, Any], share: float, seconds: float) -> list[Array] | None:
+        some = np.sort(train[: max(int(share * train.size), min(FEW_ROWS, train.size))])
         try:
             shipped = contender.fit(_part(data, some), size, settings, seconds)
         except TooFewBytesError as failure:
             reasons.append(str(failure))
-            return np.inf
-        return error_of(data, data.y[validation], run(data, shipped, data.X[validation]).found)[0]
+            return None
+        found = run(data, shipped, data.X[validation]).found
+        return np.split(losses_of(data, data.y[validation], found), ends)
 
-    best, tried = tune(contender.choices(), error, budget)
+    best, tried = tune(contender.choices(), losses, budget)
     if best is None:
         raise TooFewBytesError(reasons[-1])
     return best, tried
@@ -177,6 +199,7 @@ def measure(contender: Contender, data: Data, kilobytes: int, seconds: float) ->
         "data": data.name,
         "kilobytes": kilobytes,
         "contender": contender.name,
+        "goal": "values" if data.real else "classes",
     }
     start, budget = perf_counter(), Budget(seconds)
     try:
@@ -216,13 +239,18 @@ def case(name: str, kilobytes: int, contender: str, seconds: float) -> dict[str,
     return measure(CONTENDERS[contender], _last_data(name), kilobytes, seconds) | {"seconds_given": seconds}
 
 
+def one_thread_each() -> None:
+    """Let each process begun from here on have one thread."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
 def measured(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all data sets, sizes and contenders, as they are done."""
+    """Yield the rows of all data sets, sizes and contenders, as they are done, in the order of the data sets given."""
     cases = list(product(given.data, given.sizes, given.contenders, [given.seconds]))
     if given.workers == 1:
         yield from (case(*each) for each in cases)
         return
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # of the processes begun here
+    one_thread_each()
     with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(case, *each) for each in cases]):
             yield done.result()
@@ -241,6 +269,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--workers", type=int, default=1, help="models at a time, each with one thread where there are several"
     )
+    parser.add_argument("--machine", default="", help="the machine in words, for the rows")
     parser.add_argument("--table", type=Path, metavar="ROWS", help="print a table of rows, and measure nothing")
     parser.add_argument("--figure", type=Path, nargs=2, metavar=("ROWS", "PICTURE"), help="draw a picture of rows")
     return parser.parse_args()
@@ -254,8 +283,9 @@ def main() -> None:
     elif given.figure:
         figure(read_rows(given.figure[0]), given.figure[1])
     else:
+        named = {"machine": given.machine} if given.machine else {}
         for row in measured(given):
-            line(**row)
+            line(**row, **named)
 
 
 if __name__ == "__main__":

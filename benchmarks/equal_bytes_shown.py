@@ -53,24 +53,31 @@ def _cell(row: Row | None, best: float | None) -> str:
 
 
 def _verdicts(kept: Sequence[tuple[str, int, dict[str, Row]]]) -> list[str]:
-    """Return for each size on how many data sets each slim is first, or within a standard error of the first."""
+    """Return for each size on how many data sets with classes each slim is first, or within a standard error of it."""
     names = [name for name in dict.fromkeys(name for _, _, found in kept for name in found) if name.startswith("slim")]
     lines = []
     for size in sorted({size for _, size, _ in kept}):
         for name in names:
-            close, compared = 0, 0
-            for _, each, found in kept:
-                ours = found.get(name, {})
-                if each != size or "error" not in ours or ours.get("fitting", FEW_POINTS) < FEW_POINTS:
-                    continue
-                rivals = [row["error"] for other, row in found.items() if "error" in row and not other.startswith("slim")]
-                if rivals:
-                    compared += 1
-                    close += ours["error"] <= min(rivals) + ours["standard_error"]
-            lines.append(
-                f"{size} KB, {name}: first or within a standard error of the first on {close} of {compared} data sets.\n"
-            )
+            close = [_is_close(found, name) for _, each, found in kept if each == size and _is_compared(found, name)]
+            words = f"{sum(close)} of {len(close)} data sets with classes"
+            lines.append(f"{size} KB, {name}: first or within a standard error of the first on {words}.\n")
     return lines
+
+
+def _is_compared(found: dict[str, Row], name: str) -> bool:
+    """Return whether a slim counts on a data set: it has classes, enough points fit, and another kind was measured."""
+    ours = found.get(name, {})
+    enough = ours.get("fitting", FEW_POINTS) >= FEW_POINTS
+    return "error" in ours and enough and ours.get("goal") != "values" and bool(_rivals(found))
+
+
+def _is_close(found: dict[str, Row], name: str) -> bool:
+    """Return whether a slim is within its standard error of the lowest error of the other kinds."""
+    return bool(found[name]["error"] <= min(_rivals(found)) + found[name]["standard_error"])
+
+
+def _rivals(found: dict[str, Row]) -> list[float]:
+    return [row["error"] for other, row in found.items() if "error" in row and not other.startswith("slim")]
 
 
 def figure(rows: Sequence[Row], path: Path) -> None:

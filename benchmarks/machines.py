@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from time import perf_counter
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits, make_friedman1
+from sklearn.datasets import load_digits, make_classification, make_friedman1
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -63,20 +63,28 @@ def many_classes(wanted: Wanted) -> None:
             seconds, fitted = timed(partial(small.fit, p.X, p.y))
             found = {"seconds": seconds, "test_error": error(fitted, p), "full_error": full_error}
             line(benchmark="direct", data=name, budget=budget, **found)
-    if not wanted("letter"):
-        return
-    p = problem("letter")
-    full_seconds, full = timed(partial(SVC(gamma=p.gamma, C=p.C, cache_size=2000).fit, p.X, p.y))
-    seconds, small = timed(partial(compress, full, p.X, p.y, budget=520, random_state=0))
-    line(
-        benchmark="compress",
-        data="letter",
-        budget=520,
-        seconds=seconds,
-        test_error=error(small, p),
-        full_error=error(full, p),
-        full_seconds=full_seconds,
+    for name, p, budget in filter(lambda item: wanted(item[0]), compressed_problems()):
+        full_seconds, full = timed(partial(SVC(gamma=p.gamma, C=p.C, cache_size=2000).fit, p.X, p.y))
+        seconds, small = timed(partial(compress, full, p.X, p.y, budget=budget, random_state=0))
+        line(
+            benchmark="compress",
+            data=name,
+            budget=budget,
+            seconds=seconds,
+            test_error=error(small, p),
+            full_error=error(full, p),
+            full_seconds=full_seconds,
+        )
+
+
+def compressed_problems() -> Iterator[tuple[str, Problem, int]]:
+    """Yield problems of many classes whose SVC is compressed, and the budgets: letter, and ten made classes."""
+    yield "letter", problem("letter"), 520
+    X, y = make_classification(
+        11_000, 16, n_informative=12, n_redundant=2, n_classes=10, n_clusters_per_class=2, class_sep=1.5, random_state=0
     )
+    A, B, a, b = train_test_split(StandardScaler().fit_transform(X), y, test_size=0.2, random_state=0)
+    yield "made", Problem("made", A, a, B, b, gamma=1 / 16, C=10.0), 128
 
 
 def small_data(wanted: Wanted) -> None:
@@ -199,7 +207,8 @@ def tuning(wanted: Wanted) -> None:
         seconds, found = timed(partial(tune, p.X, p.y, budget=64, time_limit=120, random_state=0))
         width = 1 / p.X.shape[1]
         grid = {"gamma": [width * 4.0**power for power in range(-3, 4)], "C": [10.0**power for power in range(-2, 5)]}
-        search = GridSearchCV(SlimSVC(), grid, cv=3).fit(p.X, p.y)  # the same optimum as SVC's, in less time
+        # the same optimum as SVC's, in less time
+        search = GridSearchCV(SlimSVC(), grid, cv=3, n_jobs=thread_count()).fit(p.X, p.y)
         line(
             benchmark="tuning",
             data=name,

@@ -1,8 +1,13 @@
 """How every contender is tuned in a given time: settings one at a time on few rows, the best ones on more, one on all.
 
-A third of the seconds goes to a search along the settings, each of them changed alone from the best so far, with short
-trainings on a quarter of the rows. The three best are then trained on all rows that are not for validation. What is left,
-about half of the seconds, belongs to the last training.
+About a third of the seconds goes to a search along the settings, each of them changed alone from the best so far. The two
+best and the usual setting are then trained again on more rows for longer. What is left, about half of the seconds, belongs
+to the last training on all rows. Rows grow with the time of a training, so that a method that needs many passes has as many
+in a trial as in the end.
+
+Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss
+on all of them is lower by more than the standard error of the difference, row by row, and is no higher on any part. So
+differences by chance choose the usual setting, which comes first, and so does a gain on some rows at the cost of others.
 """
 
 from __future__ import annotations
@@ -14,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+Array = np.ndarray
 Settings = dict[str, Any]
-#: the error of a setting, with the share of the rows that it is trained on and the seconds that training may take
-Error = Callable[[Settings, float, float], float]
+#: the loss of a setting on each validation row, part by part, with the share of the rows that it is trained on and the
+#: seconds that training may take; None where the setting has no model
+Losses = Callable[[Settings, float, float], Sequence[Array] | None]
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,8 @@ class Round:
     training: float  # the share of the seconds for a single training
 
 
-FIRST, SECOND = Round(0.25, 0.36, 0.04), Round(1.0, 0.55, 0.08)
-#: settings that the second round compares
+FIRST, SECOND = Round(0.1, 0.34, 0.045), Round(0.25, 0.55, 0.09)
+#: settings that the second round compares, the usual one included
 FINALISTS = 3
 
 
@@ -50,52 +57,81 @@ class Budget:
         return self.seconds - self.left + more <= share * self.seconds
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A setting with its loss on each validation row, part by part."""
+
+    settings: Settings
+    losses: Sequence[Array]
+
+    @property
+    def mean(self) -> float:
+        """The mean loss on all validation rows."""
+        return float(np.concatenate(self.losses).mean())
+
+    def is_clearly_better_than(self, other: Trial) -> bool:
+        """Return whether the loss is lower by more than the standard error of the difference, and higher on no part."""
+        parts = [theirs - ours for theirs, ours in zip(other.losses, self.losses, strict=True)]
+        gains = np.concatenate(parts)
+        return bool(gains.mean() > gains.std() / np.sqrt(gains.size)) and all(part.mean() >= 0 for part in parts)
+
+
 class _Trials:
     """The trainings of one round."""
 
-    def __init__(self, error: Error, budget: Budget, place: Round) -> None:
-        self.error, self.budget, self.place = error, budget, place
-        self.found: list[tuple[float, Settings]] = []
+    def __init__(self, losses: Losses, budget: Budget, place: Round) -> None:
+        self.losses, self.budget, self.place = losses, budget, place
+        self.tried: list[Settings] = []
+        self.found: list[Trial] = []
+        self.best: Trial | None = None
         self.longest = 0.0
 
     @property
-    def ranked(self) -> list[Settings]:
-        """The settings that have an error, the lowest first."""
-        return [settings for error, settings in sorted(self.found, key=lambda each: each[0]) if error < np.inf]
-
-    @property
     def over(self) -> bool:
-        """Whether another training would hardly end within the round; never before one has an error."""
-        return bool(self.ranked) and not self.budget.allows(self.place.until, self.longest)
+        """Whether another training would hardly end within the round; never before one has a model."""
+        return self.best is not None and not self.budget.allows(self.place.until, self.longest)
 
     def add(self, settings: Settings) -> None:
         """Train with a setting."""
         begun = perf_counter()
-        error = self.error(settings, self.place.rows, self.place.training * self.budget.seconds)
-        self.found.append((error, settings))
+        losses = self.losses(settings, self.place.rows, self.place.training * self.budget.seconds)
+        self.tried.append(settings)
         self.longest = max(self.longest, perf_counter() - begun)
+        if losses is None:
+            return
+        self.found.append(Trial(settings, losses))
+        if self.best is None or self.found[-1].is_clearly_better_than(self.best):
+            self.best = self.found[-1]
+
+    def finalists(self, count: int) -> list[Settings]:
+        """Return the best setting, the first one and those of the lowest loss, in the order in which they were tried."""
+        if self.best is None:
+            return []
+        order = [self.best, self.found[0], *sorted(self.found, key=lambda trial: trial.mean)]
+        kept = list({id(trial): trial for trial in order}.values())[:count]
+        return [trial.settings for trial in self.found if any(trial is each for each in kept)]
 
 
-def tune(choices: Mapping[str, Sequence[Any]], error: Error, budget: Budget) -> tuple[Settings | None, int]:
-    """Return the best setting, None where none has an error, and how many were tried."""
-    first, second = _Trials(error, budget, FIRST), _Trials(error, budget, SECOND)
+def tune(choices: Mapping[str, Sequence[Any]], losses: Losses, budget: Budget) -> tuple[Settings | None, int]:
+    """Return the best setting, None where none has a model, and how many were tried."""
+    first, second = _Trials(losses, budget, FIRST), _Trials(losses, budget, SECOND)
     _search(choices, first)
-    for settings in first.ranked[:FINALISTS]:
+    for settings in first.finalists(FINALISTS):
         if not second.over:
             second.add(settings)
-    return next(iter(second.ranked), None), len(first.found)
+    return None if second.best is None else second.best.settings, len(first.tried)
 
 
 def _search(choices: Mapping[str, Sequence[Any]], trials: _Trials) -> None:
     """Change one setting at a time from the best so far, until no change is new or the round is over."""
     usual, tried = {name: values[0] for name, values in choices.items()}, 0
     trials.add(usual)
-    while len(trials.found) > tried:
-        tried = len(trials.found)
+    while len(trials.tried) > tried:
+        tried = len(trials.tried)
         for name, values in choices.items():
             for value in values:
-                settings = next(iter(trials.ranked), usual) | {name: value}
+                settings = (usual if trials.best is None else trials.best.settings) | {name: value}
                 if trials.over:
                     return
-                if all(settings != known for _, known in trials.found):
+                if settings not in trials.tried:
                     trials.add(settings)

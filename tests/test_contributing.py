@@ -1,6 +1,7 @@
 """The examples of CONTRIBUTING.md: a trainer, a reducer and a home, each added by what stands there."""
 
 import re
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.datasets import load_iris
 from slimsvm import SlimSVC
 from slimsvm.reducers import REDUCERS
 from slimsvm.rows.homes import HOMES
+from slimsvm.rows.host import HostRows
 from slimsvm.trainers import TRAINERS
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
@@ -59,3 +61,17 @@ def test_a_home(example):
 def test_each_example_is_one_file_of_about_twenty_lines():
     assert len(BLOCKS) == 3
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 24 for block in BLOCKS)
+
+
+def test_the_drawing_has_the_calls_from_fit_to_the_matrix_product(monkeypatch):
+    (drawn,) = re.findall(r"^    (SlimSVC\.fit -> .*) -> Rows\.block$", TEXT, re.MULTILINE)
+    block, calls = HostRows.block, []
+
+    def watched(rows, *args, **kwargs):
+        calls.extend(frame.name for frame in traceback.extract_stack()[:-1] if "/slimsvm/" in frame.filename)
+        return block(rows, *args, **kwargs)
+
+    monkeypatch.setattr(HostRows, "block", watched)
+    SlimSVC(tol=1e-6).fit(X[50:], Y[50:])
+    calls.remove("train")  # a function within BinaryTrainer.fit
+    assert calls[: drawn.count("->") + 1] == [name.rpartition(".")[2] for name in drawn.split(" -> ")]

@@ -1,4 +1,4 @@
-"""Packages that are imported are declared: as dependencies at the top of modules, as extras within functions."""
+"""Imports: packages of others are declared in pyproject.toml, and rooms import each other in one direction."""
 
 import ast
 import re
@@ -35,3 +35,45 @@ def test_dependencies_are_declared():
         tree = ast.parse(path.read_text())
         assert imported(ast.walk(tree)) <= needed | extras, path
         assert imported(tree.body) <= needed, path
+
+
+#: the rooms of the package; each imports those before it, and itself
+ROOMS = """
+    text checks clock keeping progress scaling calibration pairs goals kernels metric _core rows model limits
+    costs path folds budgets scoring units solvers trainers reducers selection importers estimators files ship
+    grids tuning dask tradeoffs displays reports cli __main__
+""".split()  # noqa: SIM905
+#: a module of a later room that imports nothing of the package but `text`
+EXCEPTIONS = {("estimators", "files.container")}
+
+
+def own_imports(path):
+    """The modules of the package that a module imports, as paths within it; those for type checkers alone are left out."""
+    here = path.relative_to(ROOT / "src" / "slimsvm").with_suffix("").parts
+    tree = ast.parse(path.read_text())
+    checked = [each for each in ast.walk(tree) if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test)]
+    skipped = {id(inner) for each in checked for inner in ast.walk(each)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in skipped:
+            base = here[: len(here) - node.level]
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from (".".join((*base, name)) for name in names)
+
+
+def test_rooms_import_in_one_direction():
+    paths = [
+        path
+        for path in sorted((ROOT / "src" / "slimsvm").rglob("*.py"))
+        if path.parent.name != "slimsvm" or path.stem != "__init__"
+    ]
+    for path in paths:
+        room = path.relative_to(ROOT / "src" / "slimsvm").with_suffix("").parts[0]
+        for name in own_imports(path):
+            if (room, name) not in EXCEPTIONS and name.partition(".")[0] in ROOMS:
+                assert ROOMS.index(name.partition(".")[0]) <= ROOMS.index(room), f"{path} imports {name}"
+
+
+def test_every_room_has_its_place():
+    package = ROOT / "src" / "slimsvm"
+    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - {"__init__"} == set(ROOMS)

@@ -117,6 +117,7 @@ def test_a_part_of_the_points_keeps_its_widths(case):
     assert_allclose(part(X), naive(name, X, part), rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.strict_arrays
 def test_float32_is_given_up_where_the_metric_spoils_it(in_rows):
     """Rows that are harmless as they are may be far apart in the metric; widths that float32 has no numbers for too."""
     in_rows("SMALL_WORK", 0)

@@ -12,11 +12,14 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, load, save
+from slimsvm._core import core
 from slimsvm.goals import OneVsOne
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Status, Task
 from slimsvm.pairs import PairCoefficients, PairTargets, pairs_of
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.prediction import pair_outputs
+from slimsvm.rows.protocol import Meter
 from slimsvm.solvers.class_pairs import ClassPairs
 from slimsvm.trainers.smo import SMO
 
@@ -63,6 +66,34 @@ def tasks(labels, X, weights):
     goal = OneVsOne(n_classes)
     written = Task(rows, goal.encode(labels), weights, np.random.default_rng(0), goal=goal)
     return replace(written, targets=PairTargets(labels, n_classes)), written
+
+
+@pytest.mark.parametrize("counts", [[2, 3], [1, 0, 2, 0], [0, 3, 1, 2, 4], [2] * 9])
+def test_compiled_outputs_are_those_written_out(counts):
+    rng = np.random.default_rng(0)
+    counts = np.array(counts)
+    coef = PairCoefficients(rng.normal(size=(counts.sum(), counts.size - 1)), counts)
+    X, points, bias = rng.normal(size=(21, 3)), rng.normal(size=(counts.sum(), 3)), rng.normal(size=coef.shape[1])
+    outputs = pair_outputs(RBF(0.5), X, points, coef, bias, Meter())
+    assert_allclose(outputs, RBF(0.5)(X, points) @ np.asarray(coef) + bias, rtol=1e-4, atol=1e-4)
+
+
+def test_compiled_outputs_need_points_of_all_classes():
+    K, against, out, space = np.zeros((2, 4)), np.zeros((4, 2)), np.zeros((2, 3)), np.zeros(3)
+    with pytest.raises(ValueError, match="arrays of 5 and 4"):
+        core.pair_outputs(K, against, np.array([2, 2, 1]), out, space)
+    with pytest.raises(ValueError, match="class 1 has -1 points"):
+        core.pair_outputs(K, against, np.array([2, -1, 3]), out, space)
+
+
+def test_many_classes_have_the_outputs_of_products_for_each_class(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(7), 6)
+    X = rng.normal(size=(7, 4))[y] + 0.3 * rng.normal(size=(y.size, 4))
+    model = SlimSVC(C=10.0).fit(X, y).model_
+    before = model(X)
+    monkeypatch.setattr("slimsvm.model.MANY_CLASSES", 5)
+    assert_allclose(model(X), before, atol=1e-4)
 
 
 @pytest.mark.parametrize("max_iter", [-1, 3], ids=["to the end", "few steps"])

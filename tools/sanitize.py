@@ -28,6 +28,8 @@ CORE_TESTS = (
 )
 #: tests that compile exported C with the sanitizers
 EXPORT_TESTS = ("tests/ship/test_c.py", "-k", "sanitised or clipped")
+#: that the build with the sanitizers is the one that is imported
+CHECK = "import sys, tools.without_editable; from slimsvm._core import core; assert core.__file__.startswith(sys.argv[1])"
 #: Python itself keeps memory to its end, and NumPy asks for more than there is in some tests
 SETTINGS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
@@ -58,9 +60,10 @@ def test(package: Path) -> int:
     paths = os.pathsep.join([str(package), str(ROOT)])
     preload = {"LD_PRELOAD": f"{runtime_of('libasan.so')} {runtime_of('libubsan.so')}", "PYTHONMALLOC": "malloc"}
     loaded = os.environ | SETTINGS | preload | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    folders = f"pythonpath={package} . tests tests/rows tests/ship"  # in place of the installed package
+    subprocess.run([sys.executable, "-c", CHECK, package], cwd=package, env=loaded, check=True)
+    folders = f"pythonpath={package} . tests tests/rows tests/ship"
     pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    core = subprocess.run([*pytest, "-o", folders, *CORE_TESTS], cwd=ROOT, env=loaded)
+    core = subprocess.run([*pytest, "-p", "tools.without_editable", "-o", folders, *CORE_TESTS], cwd=ROOT, env=loaded)
     # with the plain core, since the sanitized one ends a Python that has not loaded the sanitizer first
     plain = os.environ | {"OMP_NUM_THREADS": "1"}
     exported = subprocess.run([*pytest, *EXPORT_TESTS], cwd=ROOT, env=plain)

@@ -26,7 +26,13 @@ def main() -> None:
     mpl.rcParams |= {"svg.hashsalt": "slimsvm"}
     names = given.names or [name for name in EXPERIMENTS if name not in LONG]
     work = list(missing_cells([name for name in names if name != "page"], given.cells))
+    experiments = [EXPERIMENTS[name] for name in dict.fromkeys(name for name, _ in work)]
+    for experiment in experiments:
+        if experiment.prepare is not None:
+            experiment.prepare()
     left = run_cells(work, given.jobs, given.seconds)
+    for experiment in experiments:
+        experiment.tidy()
     print(write_page(EXPERIMENTS.values()))
     if left:
         sys.exit(f"{left} cells have no rows: the same command runs them again")

@@ -43,6 +43,10 @@ class Experiment:
     run: Callable[[Cell], Iterable[Row]]
     claims: Callable[[list[Row]], list[Claim]]
     draw: Callable[[list[Row], Path], None]
+    #: what all cells need, made once before the first of them
+    prepare: Callable[[], None] | None = None
+    #: rows -> the fewer rows that the page needs
+    condense: Callable[[list[Row]], list[Row]] | None = None
 
     def file(self, folder: Path = RESULTS) -> Path:
         """Return the CSV file of the rows."""
@@ -66,10 +70,18 @@ class Experiment:
     def append(self, rows: list[Row], folder: Path = RESULTS) -> None:
         """Append rows to the file."""
         folder.mkdir(parents=True, exist_ok=True)
-        new = not self.file(folder).exists()
-        with open(self.file(folder), "a", newline="") as file:
+        self.write(rows, folder, "w" if not self.file(folder).exists() else "a")
+
+    def tidy(self, folder: Path = RESULTS) -> None:
+        """Condense the rows in the file."""
+        if self.condense is not None and (rows := self.rows(folder)):
+            self.write(self.condense(rows), folder, "w")
+
+    def write(self, rows: list[Row], folder: Path, mode: str) -> None:
+        """Write rows in place of those in the file, or after them."""
+        with open(self.file(folder), mode, newline="") as file:
             writer = csv.DictWriter(file, (*self.columns, "seconds"), lineterminator="\n")
-            if new:
+            if mode == "w":
                 writer.writeheader()
             writer.writerows(rows)
 

@@ -5,22 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.reproduce.experiment import RESULTS, Experiment
+from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
 
 HEAD = """# The papers' claims, from the papers' data
 
-Made by `make reproduce` (`python -m benchmarks.reproduce page` makes this page again from the rows in
-`docs/results/*.csv`). Each experiment continues its file, so that a run which was stopped goes on where it was. The data
-are in `SLIMSVM_DATA`.
+{summary}
+
+`make reproduce` runs the experiments on the data in `SLIMSVM_DATA` and makes this page. A run that was stopped goes on
+where it was. `python -m benchmarks.reproduce page` makes the page alone, from the rows in `docs/results/*.csv`.
 """
+#: how a verdict begins, and what the summary calls it
+KINDS = {
+    REPRODUCED: "reproduced",
+    NOT_REPRODUCED: "not reproduced",
+    "differs": "different for a stated reason",
+    NOT_RUN: "not run yet",
+}
 
 
 def write_page(experiments: Iterable[Experiment], folder: Path = RESULTS) -> Path:
     """Write the page and the figures of the experiments that have rows; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.md"
-    page.write_text("\n".join([HEAD, *(section(experiment, folder) for experiment in experiments)]))
+    experiments = list(experiments)
+    head = HEAD.format(summary=summary([claim for e in experiments for claim in e.claims(e.rows(folder))]))
+    page.write_text("\n".join([head, *(section(experiment, folder) for experiment in experiments)]))
     return page
+
+
+def summary(claims: list[Claim]) -> str:
+    """Return how many claims have which verdict."""
+    counts = {words: sum(claim.verdict.startswith(kind) for claim in claims) for kind, words in KINDS.items()}
+    return f"Of {len(claims)} claims, " + ", ".join(f"{count} {words}" for words, count in counts.items() if count) + "."
 
 
 def section(experiment: Experiment, folder: Path) -> str:

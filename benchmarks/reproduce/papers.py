@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.reproduce import batch_perceptron, compressed_vectors, dekel_singer, optimally_sparse
+from benchmarks.reproduce import batch_perceptron, compressed_vectors, covtype, dekel_singer, optimally_sparse
 
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         optimally_sparse.EXPERIMENT,
-        optimally_sparse.COVTYPE,
+        covtype.EXPERIMENT,
         batch_perceptron.EXPERIMENT,
         dekel_singer.EXPERIMENT,
         compressed_vectors.TOY,
@@ -16,4 +16,4 @@ EXPERIMENTS = {
     )
 }
 #: those that run only by name
-LONG = (optimally_sparse.COVTYPE.name,)
+LONG = (covtype.EXPERIMENT.name,)

@@ -34,7 +34,7 @@ print("kept:", len(model.support_vectors_))
 # The smallest model whose validation error is at most one point above that of the full model:
 
 model = SlimSVC(tolerance=0.01, C=10, random_state=0).fit(X_train, y_train)
-print(len(model.support_vectors_), "support vectors, test accuracy", round(model.score(X_test, y_test), 3))
+print(len(model.support_vectors_), f"support vectors, accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
 # Compare methods and sizes

@@ -31,7 +31,7 @@ def mixed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 full = SlimSVC(C=10, kernel=mixed, random_state=0).fit(X, y)
 small = SlimSVC(60, C=10, kernel=mixed, reducer="spsvm", random_state=0).fit(X, y)
 for model in (full, small):
-    print(len(model.support_vectors_), "support vectors, test accuracy", round(model.score(X_test, y_test), 3))
+    print(len(model.support_vectors_), f"support vectors, accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
 # A kernel matrix

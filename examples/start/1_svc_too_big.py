@@ -20,9 +20,10 @@ import slimsvm
 from slimsvm.displays import TradeoffDisplay
 
 X, digits = load_digits(return_X_y=True)
-X, X_test, y, y_test = train_test_split(X, digits % 2 == 1, random_state=0)  # is the digit odd?
+odd = digits % 2 == 1
+X, X_test, y, y_test = train_test_split(X, odd, random_state=0)
 svc = make_pipeline(StandardScaler(), SVC(C=10)).fit(X, y)
-print(len(svc[-1].support_), "support vectors, test accuracy", round(svc.score(X_test, y_test), 3))
+print(len(svc[-1].support_), f"support vectors, accuracy {svc.score(X_test, y_test):.3f}")
 
 # %%
 # Shrink it to a budget
@@ -31,7 +32,7 @@ print(len(svc[-1].support_), "support vectors, test accuracy", round(svc.score(X
 # same fitted transformers.
 
 small = slimsvm.compress(svc, X, y, budget=32, random_state=0)
-print(len(small[-1].support_vectors_), "support vectors, test accuracy", round(small.score(X_test, y_test), 3))
+print(len(small[-1].support_vectors_), f"support vectors, accuracy {small.score(X_test, y_test):.3f}")
 
 # %%
 # Or name the loss of accuracy that you accept
@@ -41,7 +42,7 @@ print(len(small[-1].support_vectors_), "support vectors, test accuracy", round(s
 # have some, or a generous tolerance.
 
 within = slimsvm.compress(svc, X, y, tolerance=0.03, random_state=0)
-print(len(within[-1].support_vectors_), "support vectors, test accuracy", round(within.score(X_test, y_test), 3))
+print(len(within[-1].support_vectors_), f"support vectors, accuracy {within.score(X_test, y_test):.3f}")
 
 # %%
 # See all sizes at once
@@ -54,7 +55,7 @@ print(small[-1].path_)
 # A display draws their errors on the test rows, and the full model as a dashed line. Rows go through the scaler first.
 
 rows, rows_test = svc[:-1].transform(X), svc[:-1].transform(X_test)
-full = slimsvm.compress(svc[-1], rows, y)  # neither a budget nor a tolerance: the same function as a SlimSVC
+full = slimsvm.compress(svc[-1], rows, y)  # without a limit: the same function as a SlimSVC
 TradeoffDisplay.from_estimator(small[-1], rows_test, y_test, full=full)
 plt.show()
 

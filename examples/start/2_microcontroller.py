@@ -50,10 +50,12 @@ print((folder / "digits.c").read_text().partition("*/")[0])
 # Compile the file on your computer and compare it with Python on test rows. The tests of slimsvm do this too, with emulated
 # Arm processors.
 
-subprocess.run(["cc", "-O2", "-shared", "-fPIC", "digits.c", "-o", "digits.so", "-lm"], cwd=folder, check=True)
+command = ["cc", "-O2", "-shared", "-fPIC", "digits.c", "-o", "digits.so", "-lm"]
+subprocess.run(command, cwd=folder, check=True)
 library = ctypes.CDLL(str(folder / "digits.so"))
 rows = np.ascontiguousarray(X_test, dtype=np.float32)
-answers = [library.digits_predict(row.ctypes.data_as(ctypes.POINTER(ctypes.c_float))) for row in rows]
+pointer = ctypes.POINTER(ctypes.c_float)
+answers = [library.digits_predict(row.ctypes.data_as(pointer)) for row in rows]
 same = np.mean(model.classes_[answers] == model.predict(X_test))
 print(f"C and Python give the same label for {same:.1%} of the test rows")
 

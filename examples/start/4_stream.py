@@ -27,7 +27,7 @@ for start in range(0, len(X), 50):
     stream.partial_fit(X[batch], y[batch], classes=range(10))
     seen.append(start + len(X[batch]))
     accuracy.append(stream.score(X_test, y_test))
-print(len(stream.support_vectors_), "support vectors, test accuracy", round(accuracy[-1], 3))
+print(len(stream.support_vectors_), f"support vectors, accuracy {accuracy[-1]:.3f}")
 
 # %%
 # It can predict at any time

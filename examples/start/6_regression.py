@@ -27,9 +27,10 @@ X_test, y_test = make_friedman1(2_000, noise=1.0, random_state=1)
 # `epsilon` is in the units of the targets: errors of up to 0.5 cost nothing here.
 
 full = make_pipeline(StandardScaler(), SlimSVR(C=10, epsilon=0.5)).fit(X, y)
-small = make_pipeline(StandardScaler(), SlimSVR(budget=32, C=10, epsilon=0.5, random_state=0)).fit(X, y)
+slim = SlimSVR(budget=32, C=10, epsilon=0.5, random_state=0)
+small = make_pipeline(StandardScaler(), slim).fit(X, y)
 for model in (full, small):
-    print(len(model[-1].support_vectors_), "support vectors, test R2", round(model.score(X_test, y_test), 3))
+    print(len(model[-1].support_vectors_), f"support vectors, R2 {model.score(X_test, y_test):.3f}")
 
 # %%
 # Compare the two

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than the command line needs to take charge of Ctrl-C
+TYPE_CHECKING = False  # instead of an import of typing, which would delay the handling of Ctrl-C by the command line
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +41,7 @@ __all__ = [
     "tune",
 ]
 
-#: where each name lives; it is imported at its first use, so that `runtime` works without scikit-learn
+#: the module of each name; it is imported at first use, so that `runtime` works without scikit-learn
 HOMES = {
     "Interrupted": "estimators",
     "SlimOneClassSVM": "estimators",
@@ -62,7 +62,7 @@ MODULES = ("displays", "reducers", "trainers")
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version  # takes longer to import than all else that the command line starts with
+        from importlib.metadata import version  # slow to import
 
         return version("slimsvm")
     if name in MODULES:

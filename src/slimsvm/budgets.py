@@ -1,4 +1,4 @@
-"""Budgets: how large, in support vectors, in bytes of C tables, or in time, a model may be."""
+"""Budgets: the most support vectors, bytes of C tables, or prediction time that a model may have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .kernels import Kernel
 
 @dataclass(frozen=True)
 class Budgets:
-    """What a user allows: support vectors (a count, or a share of the full model's), bytes, microseconds."""
+    """The user's limits: support vectors (a count, or a share of the full model's), bytes, microseconds."""
 
     count: int | float | None = None
     bytes: int | None = None
@@ -25,7 +25,7 @@ class Budgets:
 
     @classmethod
     def of(cls, estimator: Any) -> Budgets:
-        """Return the budgets among an estimator's parameters, checked."""
+        """Return an estimator's budgets, checked."""
         names = ("budget", "budget_bytes", "budget_precision", "budget_us", "budget_batch_size")
         budgets = cls(*(getattr(estimator, name) for name in names))
         budgets.check()
@@ -33,11 +33,11 @@ class Budgets:
 
     @property
     def given(self) -> bool:
-        """Whether there is any."""
+        """Whether any budget is given."""
         return (self.count, self.bytes, self.microseconds) != (None, None, None)
 
     def check(self) -> None:
-        """Raise ValueError for values that are wrong whatever the data."""
+        """Raise ValueError for values that are wrong for any data."""
         check_budget(self.count)
         if self.bytes is not None and not is_count(self.bytes):
             raise ValueError(f"budget_bytes must be a whole number of bytes, 1 at least, not {self.bytes!r}")
@@ -51,17 +51,17 @@ class Budgets:
 
 @dataclass(frozen=True)
 class Costs:
-    """What models of one kernel, features and outputs cost here, by size."""
+    """The costs of models by size, for one kernel, number of features and number of outputs."""
 
     kernel: Kernel
     features: int
     outputs: int
-    microseconds: Callable[[int], float]  # for a batch, of a model of that size
+    microseconds: Callable[[int], float]  # for a batch with a model of that size
     scaler_bytes: int = 0  # of the tables of a scaler in front of the model
-    learned: frozenset[str] = frozenset()  # the parts of a metric that models may have: "factors", "widths"
+    learned: frozenset[str] = frozenset()  # the parts of a metric that models learn: "factors", "widths"
 
     def bytes(self, size: int, precision: str) -> int:
-        """Return the bytes of C tables; factors are in the table of a scaler's scales where there is one."""
+        """Return the bytes of C tables; with a scaler, its table of scales holds the factors too."""
         factors = factor_bytes(self.kernel, self.features, precision) if "factors" in self.learned else 0
         widths = "widths" in self.learned
         own = table_bytes(self.kernel, size, self.features, self.outputs, precision, widths=widths)
@@ -71,7 +71,7 @@ class Costs:
 def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | None:
     """Return the support vectors that all budgets allow; None, with a warning, where the full model is within them.
 
-    `most` is the size of the full model where there is one (`full`), and otherwise as many as there are rows.
+    `most` is the size of the full model (with `full`), or the number of rows.
     """
     limits: dict[str, int] = {}
     if budgets.bytes is not None:
@@ -117,22 +117,22 @@ def _within_bytes(budgets: Budgets, costs: Costs, most: int) -> int:
 
 
 def _within_time(microseconds: float, costs: Costs, most: int) -> int:
-    """Return the largest size that predicts a batch within the time, as measured here."""
+    """Return the largest size that predicts a batch within the time, as measured on this machine."""
     least = costs.microseconds(1)
     if least > microseconds:
         raise ValueError(
-            f"budget_us={microseconds:g} is too little: with one support vector predict takes {least:.3g} here. "
-            f"Give {1.2 * least:.3g} or more, or shrink what comes before the model"
+            f"budget_us={microseconds:g} is too little: with one support vector predict takes {least:.3g} on this machine. "
+            f"Give {1.2 * least:.3g} or more, or shorten the steps before the model"
         )
     return largest_where(lambda size: size == 1 or costs.microseconds(size) <= microseconds, most)
 
 
 def largest_where(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest size from 1 to `most` that fits, where 1 does and larger ones fit less."""
+    """Return the largest size from 1 to `most` that fits; size 1 fits, and so does any size below one that fits."""
     low, high = 1, 2
     while high <= most and fits(high):
         low, high = high, 2 * high
-    high = min(high, most + 1)  # does not fit, or is not asked for
+    high = min(high, most + 1)  # does not fit, or is above `most`
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -1,7 +1,7 @@
-"""Probabilities from scores: maps that are fitted once and travel with a model. NumPy is all they need.
+"""Probabilities from scores: maps that are fitted once and stored with a model. They need NumPy only.
 
 Scores are what decision_function returns: one for two classes, (n,), or one per class, (n, k). A new map is a class and a
-line in `CALIBRATIONS`; how it is fitted is in `estimators.calibrating`.
+line in `CALIBRATIONS`; `estimators.calibrating` fits it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Calibration(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name as a parameter and in files."""
+        """The name as a parameter and in files."""
 
     def __call__(self, scores: Array) -> Array:
         """Return the probabilities of the classes, (n, k)."""
 
     def check(self, n_classes: int) -> None:
-        """Raise ValueError unless its numbers fit so many classes."""
+        """Raise ValueError unless its numbers fit `n_classes` classes."""
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """p = 1 / (1 + exp(-(slope score + shift))) for each score (Platt 1999), with a sum of 1 over three classes or more."""
+    """p = 1 / (1 + exp(-(slope score + shift))) for each score (Platt 1999); three or more are scaled to a sum of 1."""
 
     name: ClassVar[str] = "sigmoid"
     slope: Array  # (1,) for two classes, else (k,)
@@ -53,12 +53,12 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Isotonic:
-    """A rising curve for each score, straight between its knots; it assumes no shape, so it needs a thousand rows."""
+    """A rising curve for each score, linear between its knots; it assumes no shape, so it needs about a thousand rows."""
 
     name: ClassVar[str] = "isotonic"
     scores: Array  # the knots of all scores, one after the other
     values: Array  # the probability at each knot
-    starts: Array  # the first knot of each score, and the number of knots at the end
+    starts: Array  # the first knot of each score; the last entry is the number of knots
 
     def __call__(self, scores: Array) -> Array:
         """Return the probabilities of the classes."""
@@ -104,7 +104,7 @@ CALIBRATIONS: dict[str, Any] = {kind.name: kind for kind in (Sigmoid, Isotonic, 
 
 
 def restored(name: str, numbers: Mapping[str, Array]) -> Calibration:
-    """Return the map of that name from its numbers, an array for each of its fields, as files have them."""
+    """Return the map of that name from its numbers in a file: an array for each field."""
     if name == Temperature.name:
         if numbers["temperature"].size != 1:
             raise ValueError("its temperature is not one number")
@@ -123,12 +123,12 @@ def columns(scores: Array) -> Array:
 
 
 def scores_of(n_classes: int) -> int:
-    """Return the number of scores that so many classes have."""
+    """Return the number of scores for `n_classes` classes."""
     return n_classes if n_classes > 2 else 1
 
 
 def logistic(values: Array) -> Array:
-    """Return 1 / (1 + exp(-values)), kept away from 0 and 1."""
+    """Return 1 / (1 + exp(-values)), kept `LEAST` away from 0 and 1."""
     return np.clip((1 + np.tanh(values / 2)) / 2, LEAST, 1 - LEAST)
 
 
@@ -143,6 +143,6 @@ def _check_numbers(values: Array, count: int) -> None:
 
 
 def check_calibration(calibration: Any) -> None:
-    """Raise ValueError for a calibration that there is not."""
+    """Raise ValueError for an unknown calibration."""
     if calibration is not None and not (isinstance(calibration, str) and calibration in CALIBRATIONS):
         raise ValueError(f"unknown calibration {calibration!r}; there are {[*CALIBRATIONS, None]}")

@@ -9,12 +9,12 @@ import numpy as np
 
 
 def is_count(value: Any, least: int = 1) -> bool:
-    """Return whether a value is a whole number of at least `least`; True and False are none."""
+    """Return whether a value is a whole number of at least `least`; True and False are not numbers here."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def check_count(budget: Any) -> int:
-    """Return the budget of a trainer that keeps to it while it learns: a count of 2 or more, one for each class."""
+    """Return the budget of a trainer with a budget of its own: a count of 2 or more, one for each class."""
     if not is_count(budget, 2):
         raise ValueError(f"budget must be a number of support vectors, 2 at least, not {budget!r}; give budget=100, say")
     return int(budget)

@@ -1,4 +1,4 @@
-"""Points in time until which a run may go on."""
+"""Deadlines and time limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_time_limit(seconds: float | None) -> None:
 
 
 class Deadline:
-    """A point in time, so many seconds from now; None means never."""
+    """A point in time, `seconds` from now; None means never."""
 
     def __init__(self, seconds: float | None = None) -> None:
         self.begun = perf_counter()
@@ -35,10 +35,10 @@ class Deadline:
         return 0.0 if self.left is None else min((perf_counter() - self.begun) / max(self.end - self.begun, 1e-9), 1.0)
 
     def within(self, seconds: float | None) -> Deadline:
-        """Return a deadline that begins now: in so many seconds, or with this one if that is earlier."""
+        """Return a deadline in `seconds` from now, or this one if it is earlier."""
         known = [limit for limit in (seconds, self.left) if limit is not None]
         return Deadline(min(known, default=None))
 
     def share(self, share: float) -> Deadline:
-        """Return a deadline that begins now, after this share of the time that is left."""
+        """Return a deadline at this share of the time left."""
         return Deadline(None if self.left is None else share * self.left)

@@ -1,4 +1,4 @@
-"""What a model costs where it is used: bytes of exported tables, microseconds for a call of predict."""
+"""Costs of a model in use: bytes of exported tables, microseconds of a call of predict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from .model import Expansion
 
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}
-#: coefficients for each coordinate of a point up to which integer exports keep coefficients in 16 bits
+#: bytes of the factor of a feature, with its centre
+FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 4}
+#: integer exports keep coefficients in 16 bits up to this many coefficients for each coordinate of a point
 CHEAP_COEFFICIENTS = 1 / 8
-#: calls of which the fastest counts, and the seconds after which no more are made
+#: the most calls that are timed, and the seconds after which no more are made; the fastest counts
 CALLS, SECONDS = 200, 0.05
 
 
@@ -24,23 +26,26 @@ def table_bytes(
 ) -> int:
     """Return the bytes of the tables that the C export writes for a model of this shape, without those of a scaler.
 
-    The points of a linear kernel are added up to one for each output. With `widths`, each point has one number more.
+    A linear kernel has one point for each output, the sum of all. With `widths`, each point has one number more.
     """
     bits, points = BITS[precision], max(points, 1)
     if kernel.name == "linear":
         points = min(points, outputs)
     cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
-    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + 4 * outputs
+    distance = kernel.name in SPECS and SPECS[kernel.name].total.shift_invariant
+    bias = 2 if precision == "int8" and outputs > 1 and distance else 4
+    return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + bias * outputs
 
 
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
-    """Return the bytes of the learned factors of a model without a scaler; those of inner products are in the points.
+    """Return the bytes of the learned factors of a model without a scaler.
 
-    Integers have their middle in units of each feature, a second table.
+    Kernels of inner products need none: the points contain the factors. Integer tables need a second one, for the centre of
+    each feature: with int8 both have 16 bits.
     """
     if kernel.name in SPECS and SPECS[kernel.name].total.inner:
         return 0
-    return 4 * features * (1 if precision == "float32" else 2)
+    return features * FACTOR_BYTES[precision]
 
 
 def model_bytes(model: Expansion, precision: str = "float32") -> int:

@@ -15,7 +15,7 @@ from .limits import Deadline
 from .model import Expansion, Judgement, Status, Task
 from .path import Path, Step, averaged, merge
 
-#: validation rows above which more folds are not worth their time, and folds at most; more: less noise, more time
+#: folds are added until there are this many validation rows, and the most folds; more: less noise, more time
 ENOUGH_ROWS, MOST_FOLDS = 1000, 3
 #: endings after which no further work is started
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
@@ -24,7 +24,7 @@ CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 def split_rows(strata: Array, fraction: float, seed: int) -> tuple[Array, Array]:
     """Return the training rows and the validation rows, with the same share of each stratum.
 
-    A stratum with too few rows to give some to both parts is in both of them.
+    A stratum with too few rows for both parts is in both of them.
     """
     scarce = scarce_rows(strata, fraction)
     ample = np.flatnonzero(~scarce)
@@ -36,15 +36,15 @@ def split_rows(strata: Array, fraction: float, seed: int) -> tuple[Array, Array]
 
 
 def scarce_rows(strata: Array, fraction: float) -> Array:
-    """Return which rows are in strata of too few rows to give some to the training and to the validation part."""
+    """Return which rows are in strata with too few rows for both parts."""
     _, places, counts = np.unique(strata, return_inverse=True, return_counts=True)
     return counts[places] < math.ceil(1 / min(fraction, 1 - fraction))
 
 
 def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Array]]:
-    """Return pairs of training and validation rows: the split, and as many more folds as make validation rows enough.
+    """Return pairs of training and validation rows: the split, and more folds until validation rows are enough.
 
-    The validation rows of all folds are different ones, apart from strata that are too small to be split.
+    No row is a validation row of two folds, except in strata that are too small to be split.
     """
     train, validation = split_rows(strata, fraction, seed)
     most = int(1 / fraction + 1e-9)
@@ -54,7 +54,9 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
     if count < 2 or not rest.size:
         return [(train, validation)]
     shuffled = np.random.default_rng(seed).permutation(rest)
-    dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]  # class after class, so that folds share each evenly
+    dealt = shuffled[
+        np.argsort(strata[shuffled], kind="stable")
+    ]  # sorted by class, so that each class is spread evenly over the folds
     folds = [(train, validation)]
     for fold in range(count - 1):
         chosen = dealt[fold :: most - 1]
@@ -66,8 +68,8 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
 class FoldPaths:
     """The paths of one reducer on several folds of the rows, and their average.
 
-    `full` is the full model of all rows. `fulls` are those of each fold's training rows, where there are any: what follows
-    them has not seen the validation rows.
+    `full` is the full model of all rows. `fulls`, if given, are full models of each fold's training rows: small models that
+    follow them have not seen the validation rows.
     """
 
     reducer: Any
@@ -79,9 +81,9 @@ class FoldPaths:
     status: Status = Status.CONVERGED
 
     def extend(self, sizes: list[int], count: int | None = None) -> Path:
-        """Run the reducer on the folds that have no path yet, on the first `count` of them, and return the average.
+        """Run the reducer on those of the first `count` folds that have no path yet, and return the average.
 
-        The first path decides how the run ended. A later one that Ctrl-C or the time limit cut short does not count.
+        The status is that of the first path. Later paths that Ctrl-C or the time limit cut short are not counted.
         """
         for number, task in list(enumerate(self.tasks))[len(self.paths) : count]:
             reducer, first = replace(self.reducer, time_limit=self.deadline.left), not self.paths
@@ -113,7 +115,7 @@ class FoldPaths:
         return self.average
 
     def _full_of(self, number: int) -> Expansion | None:
-        """Return the full model that a fold's small models may follow."""
+        """Return the full model that a fold's small models follow."""
         return self.fulls[number] if self.fulls else self.full
 
     @property

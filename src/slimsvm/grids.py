@@ -1,4 +1,4 @@
-"""For GridSearchCV: choose the smallest budget that is good enough."""
+"""A `refit=` for GridSearchCV: the smallest budget that is good enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class smallest_within:  # noqa: N801  (used like a function)
     Parameters
     ----------
     tolerance : float
-        In units of the score.
+        The largest loss of score allowed, in units of the score.
     parameter : str, default=None
         The parameter that limits the size, as the grid names it, such as "svc__budget". By default the one in the grid that
         is called budget, budget_bytes or budget_us.
@@ -48,7 +48,7 @@ class smallest_within:  # noqa: N801  (used like a function)
         check_at_least_zero("tolerance", self.tolerance)
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        """Return the index of the candidate: the smallest one that is good enough, the best of those of equal size."""
+        """Return the index of the smallest candidate that is good enough; of equal sizes, the best."""
         scores = np.asarray(cv_results[self._column(cv_results)], dtype=np.float64)
         sizes = np.array([np.inf if size is None else float(size) for size in cv_results[self._size_column(cv_results)]])
         good = np.flatnonzero(scores >= np.nanmax(scores) - self.tolerance)

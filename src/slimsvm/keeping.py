@@ -1,7 +1,7 @@
-"""What a long run leaves for a later one to go on from: states that are kept, and read back with checks.
+"""States of long runs, which a later run can continue from: how they are saved, and read back with checks.
 
-A state is a dict of arrays, numbers, words, lists and dicts of these. A run offers its state in every round; whether and
-where it is saved is the keeper's matter. A run that begins asks its keeper for the state saved last.
+A state is a dict of arrays, numbers, strings, lists and dicts of these. A run offers its state to a keeper in every round.
+The keeper decides when and where to save it. At its start, a run asks its keeper for the last saved state.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ import numpy as np
 
 Array = np.ndarray
 State = dict[str, Any]
-#: the most that a state may count; more is no number of steps, rows or evaluations
+#: the largest count in a state, of steps, rows or evaluations
 MOST = 2**62
 #: the largest entry of an array, as of features: products of two are float64 numbers
 LARGEST = 1e150
 
 
 class StateError(ValueError):
-    """A saved state that no run can go on from; the keeper's file is named by whoever knows it."""
+    """A saved state that no run can continue from. Callers that know the file name it."""
 
     def __init__(self, words: str) -> None:
-        super().__init__(f"its state has {words}; begin anew without this checkpoint")
+        super().__init__(f"its state has {words}; start without this checkpoint")
+        self.words = words
 
 
 class Keeper:
-    """Where a run leaves its states; this one keeps nothing."""
+    """Saves the states of a run; this one saves nothing."""
 
     def within(self, name: str) -> Keeper:  # noqa: ARG002
         """Return the keeper of a part of the run."""
         return self
 
     def saved(self) -> State | None:
-        """Return the state that was saved last; None where the run begins."""
+        """Return the state that was saved last; None for a new run."""
         return None
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Save the state if the time for it has come."""
+        """Save the state if the last save is long enough ago."""
 
     def keep(self, state: State, *, now: bool = False) -> None:
-        """Keep a state that must not be lost, such as a result: with the next save, or with `now` at once."""
+        """Save a state that must not be lost, such as a result: with the next save, or with `now` at once."""
 
 
 class PartKeeper(Keeper):
@@ -52,16 +53,16 @@ class PartKeeper(Keeper):
         self.outer, self.around = outer, around
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Offer the state of both."""
+        """Offer the states of both runs."""
         self.outer.offer(lambda: self.around(state()))
 
     def keep(self, state: State, *, now: bool = False) -> None:
-        """Keep the state of both."""
+        """Save the states of both runs."""
         self.outer.keep(self.around(state), now=now)
 
 
 class Saved:
-    """A state read back from a file, which may be damaged or made by somebody else: each entry is checked."""
+    """A state read from a file, which may be damaged or forged: each entry is checked."""
 
     def __init__(self, state: Any) -> None:
         self.state = state if isinstance(state, dict) else {}
@@ -70,14 +71,14 @@ class Saved:
         """Return a copy of a float64 array of this shape (None: any size) without NaN; if `finite`, up to LARGEST."""
         found = self._array(name, "float64", *shape)
         if np.isnan(found).any() or (finite and (np.abs(found) > LARGEST).any()):
-            raise StateError(f"numbers in {name!r} that no run leaves there")
+            raise StateError(f"numbers in {name!r} that are NaN or too large")
         return found
 
     def places(self, name: str, below: int) -> Array:
-        """Return an array of row numbers below a limit, each of them once."""
+        """Return an array of row numbers below a limit, without repetition."""
         found = self._array(name, "int64", None).astype(np.intp)
         if found.size and not 0 <= found.min() <= found.max() < below:
-            raise StateError(f"rows in {name!r} that are not there")
+            raise StateError(f"rows in {name!r} that are out of range")
         if np.unique(found).size < found.size:
             raise StateError(f"a row twice in {name!r}")
         return found
@@ -101,7 +102,7 @@ class Saved:
         try:
             found = float(self.value(name, int, float))
         except OverflowError:
-            raise StateError(f"a number {name!r} beyond all") from None
+            raise StateError(f"a number {name!r} beyond float64") from None
         if isnan(found) or (finite and not isfinite(found)):
             raise StateError(f"{found} for {name!r}")
         return found
@@ -123,12 +124,12 @@ class Saved:
 
 
 def rng_state(rng: np.random.Generator) -> State:
-    """Return the state of a generator."""
+    """Return the state of a random generator."""
     return dict(rng.bit_generator.state)
 
 
 def restore_rng(rng: np.random.Generator, saved: Saved) -> None:
-    """Set a generator to a state; only an odd increment gives PCG64 its full period, and others can draw zeros for ever."""
+    """Set a random generator to a state. PCG64 needs an odd increment; with others it can return zeros for ever."""
     try:
         if saved.state["state"]["inc"] % 2 != 1:
             raise ValueError("its increment is even")

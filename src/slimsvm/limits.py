@@ -1,4 +1,4 @@
-"""Limits on the work of a run, and how much of them it has used."""
+"""Limits on the work of a run, and the work it has done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Limits:
 
     @property
     def iterations(self) -> float:
-        """The most iterations, infinity without a limit."""
+        """The largest number of iterations; infinity without a limit."""
         return float("inf") if self.max_iter < 0 else self.max_iter
 
     def start(self, deadline: Deadline | None = None) -> Effort:

@@ -2,7 +2,7 @@
 
     k_j(x) = exp(-gamma width_j |factors * (x - z_j)|^2)
 
-Points and rows keep their own coordinates. Whatever evaluates kernels takes the metric with the points.
+Points and rows stay in the coordinates of the features. Code that evaluates kernels takes the metric with the points.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from .kernels.spec import SPECS, KernelSpec
 
 Array = np.ndarray
-#: factors and widths between these have squares, and products with gamma, that are float64 numbers
+#: bounds on factors and widths: their squares and their products with gamma stay within float64
 SMALLEST, LARGEST = 1e-100, 1e100
 #: the same for float32
 SMALLEST_FLOAT32, LARGEST_FLOAT32 = 1e-15, 1e15
@@ -23,7 +23,7 @@ SMALLEST_FLOAT32, LARGEST_FLOAT32 = 1e-15, 1e15
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """What multiplies each feature of rows and points before the kernel, and gamma of each point; None stands for ones."""
+    """Factors of the features of rows and points, and widths, which multiply gamma of each point; None means ones."""
 
     factors: Array | None = None  # (d,)
     widths: Array | None = None  # (m,)
@@ -34,7 +34,7 @@ class Metric:
                 _check_positive(name, values)
 
     def check(self, kernel: str, size: int, features: int) -> None:
-        """Raise ValueError unless this is a metric for so many points and features, and one that the kernel has."""
+        """Raise ValueError unless the metric fits the kernel, the number of points and the number of features."""
         if self.factors is not None:
             if not takes_factors(kernel):
                 raise ValueError(_refusal(kernel, "factors", takes_factors))
@@ -46,12 +46,12 @@ class Metric:
 
     @property
     def size(self) -> int:
-        """How many numbers the metric has."""
+        """The number of factors and widths."""
         return sum(values.size for values in (self.factors, self.widths) if values is not None)
 
     @property
     def squares(self) -> Array | None:
-        """The squared factors, which an inner product of rows and points has as weights."""
+        """The squared factors: the weights of the features in an inner product of rows and points."""
         return None if self.factors is None else self.factors**2
 
     @property
@@ -61,7 +61,7 @@ class Metric:
 
     @property
     def fits_float32(self) -> bool:
-        """Whether float32 holds the squares of all factors, and the widths, with all its digits."""
+        """Whether float32 can hold the squares of all factors and the widths in full precision."""
         return all(
             values is None or bool(((values >= SMALLEST_FLOAT32) & (values <= LARGEST_FLOAT32)).all())
             for values in (self.factors, self.widths)
@@ -73,12 +73,12 @@ class Metric:
 
 
 def takes_factors(kernel: str) -> bool:
-    """Return whether a factor for each feature is defined: for kernels of inner products and of differences."""
+    """Return whether the kernel can have factors: kernels of inner products and of differences can."""
     return kernel in SPECS and (SPECS[kernel].total.inner or SPECS[kernel].total.shift_invariant)
 
 
 def takes_widths(kernel: str) -> bool:
-    """Return whether the kernel has a width, which each point may have for itself."""
+    """Return whether the kernel can have a width for each point."""
     return kernel in SPECS and has_width(SPECS[kernel])
 
 
@@ -88,16 +88,17 @@ def has_width(spec: KernelSpec) -> bool:
 
 
 def _refusal(kernel: str, what: str, takes: Any) -> str:
-    return f"the {kernel} kernel takes no {what} of a metric; kernels that do are {[name for name in SPECS if takes(name)]}"
+    able = [name for name in SPECS if takes(name)]
+    return f"the {kernel} kernel takes no {what} of a metric; the kernels that do are {able}"
 
 
 def _check_count(name: str, values: Array, count: int, of: str) -> None:
     if values.shape != (count,):
-        raise ValueError(f"the metric's {name} have the shape {values.shape}, and the model has {count} {of}")
+        raise ValueError(f"the metric's {name} have the shape {values.shape}, but the model has {count} {of}")
 
 
 def _check_positive(name: str, values: Array) -> None:
-    """Raise ValueError unless these are numbers in one row, finite and above 0."""
+    """Raise ValueError unless the values are a vector of finite numbers above 0."""
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
         given = f"{type(values).__name__} of shape {np.shape(values)} and type {getattr(values, 'dtype', None)}"
         raise ValueError(f"the metric's {name} must be an array of float64 with one axis, not {given}")

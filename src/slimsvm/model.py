@@ -1,4 +1,4 @@
-"""What goes in and what comes out: a Task for trainers and reducers, an Expansion, and how a run ended."""
+"""The input and output of trainers and reducers: Task, Expansion, Judgement, Fit and Status."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
 from .progress import not_recorded, silent
-from .rows.prediction import kernel_product, prediction_rows
+from .rows.prediction import kernel_product, pair_outputs, prediction_rows
 from .rows.protocol import Meter, Rows
 
 
 class Status(Enum):
-    """How a run ended; the value says it in words, with what to do. Later members are worse."""
+    """How a run ended; the value is a sentence with advice. Later members are worse."""
 
     CONVERGED = "converged"
     STABLE = "stopped because the validation error no longer falls"
@@ -38,7 +38,7 @@ class Status(Enum):
 
     @property
     def as_planned(self) -> bool:
-        """Whether the run ended where its method ends by itself, which needs no warning."""
+        """Whether the method ended by its own rule, which needs no warning."""
         return self not in (Status.CLAMPED, Status.INTERRUPTED, Status.TIME_LIMIT, Status.STALLED, Status.MAX_ITER)
 
     @classmethod
@@ -47,21 +47,23 @@ class Status(Enum):
         return max(ends, key=list(cls).index)
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
-        """Made again from its words; skops looks for this, where pickle has its own way with enums."""
+        """Return how to make the member again from its value; skops needs this."""
         return Status, (self.value,)
 
 
-#: rows up to which one product with the coefficients of all pairs, zeros included, takes less time than one for each class,
-#: and the coefficients that may be written out for it, 8 MiB
+#: up to this many rows, one product with the coefficients of all pairs, zeros included, is faster than one for each class;
+#: and the most coefficients that are written out for it, 8 MiB
 FEW_ROWS, MOST_WRITTEN = 8, 1 << 20
+#: classes from which on the outputs of all pairs come from one matrix of kernel values; more: products for each class
+MANY_CLASSES = 64
 
 
 @dataclass(frozen=True)
 class Expansion:
     """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs.
 
-    With a metric, k(x, z_j) is that of factors * x and factors * z_j, with gamma times the width of the point. The points
-    are in the coordinates of the rows either way.
+    With a metric, the kernel gets factors * x and factors * z_j, and gamma times the width of the point. The points stay in
+    the coordinates of the rows.
     """
 
     kernel: Kernel
@@ -76,13 +78,13 @@ class Expansion:
 
     @property
     def factors(self) -> Array:
-        """What multiplies each feature before the kernel, (d,): ones, unless a metric was learned."""
+        """The factor of each feature before the kernel, (d,): ones, unless a metric was learned."""
         learned = None if self.metric is None else self.metric.factors
         return np.ones(self.points.shape[1]) if learned is None else learned
 
     @property
     def widths(self) -> Array:
-        """What multiplies gamma of each point, (m,): ones, unless a metric was learned."""
+        """The factor of gamma for each point, (m,): ones, unless a metric was learned."""
         learned = None if self.metric is None else self.metric.widths
         return np.ones(self.size) if learned is None else learned
 
@@ -93,17 +95,17 @@ class Expansion:
 
     @property
     def weights(self) -> Array:
-        """The coefficients without those that are 0 because a point is in none of an output's classes."""
+        """The coefficients, without the zeros of pairs of classes that a point does not belong to."""
         return self.coef.against if isinstance(self.coef, PairCoefficients) else self.coef
 
     @property
     def nbytes(self) -> int:
-        """What points, coefficients, bias and metric take as float32 tables, every point written out."""
+        """The bytes of points, coefficients, bias and metric as dense float32 tables."""
         numbers = self.size * self.points.shape[1] + self.coef.size + self.bias.size
         return 4 * (numbers + (self.metric.size if self.metric else 0))
 
     def written_out(self) -> Expansion:
-        """Return the same function with an array of coefficients."""
+        """Return the same expansion with an array of coefficients."""
         return replace(self, coef=np.asarray(self.coef))
 
     def part(self, index: Array) -> Expansion:
@@ -114,12 +116,14 @@ class Expansion:
     def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
         """Return the outputs for each row, (n, q)."""
         if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.points.shape[1]:
-            raise ValueError(f"the rows have {X.shape[1]} features, and the model's points have {self.points.shape[1]}")
+            raise ValueError(f"the rows have {X.shape[1]} features, but the model's points have {self.points.shape[1]}")
         meter = meter or Meter()
         if not isinstance(self.coef, PairCoefficients):
             return kernel_product(self.kernel, X, self.points, self.coef, meter, self.metric) + self.bias
         if X.shape[0] <= FEW_ROWS and self.size * self.bias.size <= MOST_WRITTEN:
             return kernel_product(self.kernel, X, self.points, self.coef.written, meter, self.metric) + self.bias
+        if self.coef.counts.size >= MANY_CLASSES:
+            return pair_outputs(self.kernel, X, self.points, self.coef, self.bias, meter, self.metric)
         return self.on(prediction_rows(self.kernel, X, self.weights, meter))
 
     def on(self, rows: Rows) -> Array:
@@ -134,13 +138,14 @@ class Expansion:
         return rows.product(self.points, self.coef, metric) + self.bias
 
 
-#: standard errors of the difference of two errors above which one model is clearly worse; more: fewer smaller models win
+#: a model is clearly worse when its error is higher by more than so many standard errors of the difference; more: smaller
+#: models win less often
 CLEARLY = 2.0
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How good a model is on validation rows: its error, and the standard error of that.
+    """A model's error on validation rows, and its standard error.
 
     `deviations` is a vector whose length is the standard error. Judgements on the same rows have comparable vectors: the
     standard error of the difference of two errors is the length of the difference of their vectors.
@@ -160,18 +165,21 @@ class Judgement:
         return cls(error, float(np.linalg.norm(deviations)), deviations.astype(np.float32), class_errors)
 
     def worse_than(self, other: Judgement, standard_errors: float) -> bool:
-        """Return whether the error is above another's by more than so many standard errors of the difference.
+        """Return whether the error is higher than another's by more than `standard_errors` of the difference."""
+        return self.error - other.error > standard_errors * self.noise_against(other)
 
-        Where rows were not the same or are not known, the standard error of the other takes that place.
+    def noise_against(self, other: Judgement) -> float:
+        """Return the standard error of the difference of two errors.
+
+        For judgements on other or unknown rows, the other's own standard error is used.
         """
-        noise = other.standard_error
         if self.deviations is not None and other.deviations is not None and self.deviations.size == other.deviations.size:
-            noise = float(np.linalg.norm(self.deviations - other.deviations))
-        return self.error - other.error > standard_errors * noise
+            return float(np.linalg.norm(self.deviations - other.deviations))
+        return other.standard_error
 
     @classmethod
     def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:
-        """Return one judgement for several sets of validation rows, which have these shares of all; they sum to 1."""
+        """Return one judgement for several sets of validation rows; `shares` are their shares of all rows."""
         error = float(shares @ [each.error for each in judgements])
         parts = [each.deviations for each in judgements]
         deviations = None
@@ -190,33 +198,33 @@ def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:
     return np.where(known.any(axis=0), np.where(known, table, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
 
 
-#: without validation rows nothing is known
+#: the judgement without validation rows
 UNKNOWN = Judgement(float("nan"), 0.0)
 
 
 @dataclass(frozen=True)
 class Holdout:
-    """The validation rows, which the method that makes the models does not see."""
+    """The validation rows, which the reducer does not train on."""
 
     rows: Rows
     labels: Array  # as the goal takes them
     weights: Array
     goal: Goal
-    scorer: Callable[[Expansion, Array], Judgement] | None = None  # of a model and its outputs, in place of the goal's loss
+    scorer: Callable[[Expansion, Array], Judgement] | None = None  # of a model and its outputs; None: the goal's loss
 
     def losses(self, model: Expansion) -> Array:
         """Return the loss of each row."""
         return self.goal.losses(self.labels, model.on(self.rows))
 
     def judge(self, model: Expansion) -> Judgement:
-        """Return the scorer's judgement, or the weighted mean loss: for a classifier the share of rows in a wrong class."""
+        """Return the scorer's judgement, or the weighted mean loss: for a classifier the share of misclassified rows."""
         if self.scorer is not None:
             return self.scorer(model, model.on(self.rows))
         losses = self.losses(model)
         return Judgement.of(losses, self.weights, self._class_errors(losses))
 
     def _class_errors(self, losses: Array) -> Array | None:
-        """Return the share of the rows of each class that are put into another one; None without classes."""
+        """Return the share of misclassified rows of each class; None without classes."""
         if not self.goal.n_classes:
             return None
         rows = np.bincount(self.labels, minlength=self.goal.n_classes)
@@ -226,31 +234,31 @@ class Holdout:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, their coded labels and all that a method needs besides its own settings."""
+    """Rows, their targets and everything else that a method needs besides its own settings."""
 
     rows: Rows
-    targets: Array  # (n, q), `goal.encode` of the labels: -1, +1 or 0 for no part in that output; or real values
+    targets: Array  # (n, q), `goal.encode` of the labels: -1, +1, or 0 where an output does not concern a row; or real
     weights: Array  # (n,), above 0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     holdout: Holdout | None = None
     report: Callable[[str, float], None] = silent
     goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
     deadline: Deadline = field(default_factory=Deadline)  # when the work on this task must end
-    keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
-    record: Callable[..., None] = not_recorded  # takes what was measured: record(phase=..., gap=...)
+    keeper: Keeper = field(default_factory=Keeper)  # saves the states of long runs
+    record: Callable[..., None] = not_recorded  # takes measures: record(phase=..., gap=...)
 
     @property
     def demands(self) -> Demands:
-        """What the labels demand of a model."""
+        """The intervals in which a model's outputs should lie, by the labels."""
         return self.goal.demands(self.targets)
 
     @property
     def groups(self) -> Array:
-        """A number for each row, equal for rows of the same class."""
+        """A group number for each row; rows of a group have the same targets."""
         return self.goal.groups(self.targets)
 
     def judge(self, model: Expansion) -> Judgement:
-        """Return the validation error of a model; not a number without validation rows."""
+        """Return the validation error of a model; NaN without validation rows."""
         return self.holdout.judge(model) if self.holdout else UNKNOWN
 
     @property
@@ -271,8 +279,8 @@ class Task:
     def support(self, model: Expansion) -> tuple[Rows, Array]:
         """Return the support vectors of a model as rows, and their places among the model's points.
 
-        Points without a coefficient are none, unless all are. Of a precomputed kernel only those among the task's rows have
-        kernel values.
+        Points whose coefficients are all 0 are left out, unless all points are such. With a precomputed kernel, support
+        vectors that are not among the task's rows are left out too.
         """
         nonzero = np.flatnonzero(np.abs(model.weights).sum(axis=1))
         used = nonzero if nonzero.size else np.arange(model.size)
@@ -280,8 +288,8 @@ class Task:
             used = used[np.isin(np.ravel(model.points)[used], self.rows.ids)]
             if not used.size:
                 raise ValueError(
-                    "none of the full model's support vectors is among the rows given, and a precomputed kernel has no "
-                    "values for others; give the rows that the model was trained on"
+                    "none of the full model's support vectors is among the given rows, and a precomputed kernel has no "
+                    "values for other rows; give the rows that the model was trained on"
                 )
         return self.rows.of(model.points[used], cache=True), used
 
@@ -298,6 +306,6 @@ class Fit:
     status: Status
     n_iter: int
     dual: Any  # (n, q), signed, an array or `PairDual`; None where the points are not training rows
-    gap: float  # how far from optimal, in the trainer's own measure
-    state: Any = None  # what a learner of streams goes on from
-    support: Array | None = None  # the rows that are the model's points, where this is known
+    gap: float  # distance from the optimum, in the trainer's own measure
+    state: Any = None  # what partial_fit continues from
+    support: Array | None = None  # the rows that are the model's points, if known

@@ -55,9 +55,9 @@ class PairTargets:
 
 @dataclass(frozen=True)
 class PairDual:
-    """The coefficients (n, q) of all rows in all pairs of classes, for another run to start from."""
+    """The coefficients (n, q) of all rows in all pairs of classes, from which another run can start."""
 
-    against: Array  # (n, k - 1), of each row by the other classes in order
+    against: Array  # (n, k - 1): for each row, a coefficient against every other class, in their order
     targets: PairTargets
 
     @property
@@ -74,13 +74,13 @@ class PairDual:
 
 @dataclass(frozen=True)
 class PairCoefficients:
-    """The coefficients (m, q) of points that are grouped by class: each point has one against every other class.
+    """The coefficients (m, q) of points that are sorted by class: each point has one against every other class.
 
     `np.asarray` writes them out, with the zeros in the pairs of other classes.
     """
 
-    against: Array  # (m, k - 1), by the other classes in order
-    counts: Array  # (k,), the points of each class
+    against: Array  # (m, k - 1), in the order of the other classes
+    counts: Array  # (k,), the number of points of each class
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,11 +104,11 @@ class PairCoefficients:
 
     @cached_property
     def written(self) -> Array:
-        """The coefficients written out, (m, q), kept for the next row to predict."""
+        """The coefficients written out, (m, q); kept for later predictions."""
         return np.asarray(self)
 
     def __getstate__(self) -> dict[str, Array]:
-        """Return the fields alone: what is written out can be written out again."""
+        """Return the fields without the coefficients that `written` keeps."""
         return {"against": self.against, "counts": self.counts}
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

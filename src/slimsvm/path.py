@@ -25,8 +25,8 @@ class Step:
     error: float
     settings: str = ""
     standard_error: float = 0.0  # of the error
-    deviations: Array | None = field(default=None, compare=False)  # as those of a Judgement
-    class_errors: Array | None = field(default=None, compare=False)  # the share of each class's rows in another class
+    deviations: Array | None = field(default=None, compare=False)  # see Judgement
+    class_errors: Array | None = field(default=None, compare=False)  # the share of misclassified rows of each class
 
     @classmethod
     def judged(cls, model: Expansion, settings: str, found: Judgement) -> Step:
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def judgement(self) -> Judgement:
-        """The validation error with all that is known of it."""
+        """The validation error with its standard error and class errors."""
         return Judgement(self.error, self.standard_error, self.deviations, self.class_errors)
 
     @property
@@ -44,7 +44,7 @@ class Step:
         return self.model.size
 
     def worse_than(self, other: Step, standard_errors: float = CLEARLY) -> bool:
-        """Return whether the error is above another's by more than so many standard errors of the difference."""
+        """Return whether the error is higher than another's by more than `standard_errors` of the difference."""
         return self.judgement.worse_than(other.judgement, standard_errors)
 
     def __repr__(self) -> str:
@@ -63,9 +63,9 @@ class Path:
     status : Status
         How the reducer ended.
     n_validation : int, default=0
-        The number of validation rows that the errors were counted on, in all folds.
+        The number of validation rows in all folds.
     kept : int, default=None
-        The place of the step that was kept.
+        The place of the chosen step.
 
     Examples
     --------
@@ -131,9 +131,9 @@ class Path:
         Parameters
         ----------
         precision : {"float32", "int16", "int8"}, default="float32"
-            Of the exported C tables whose bytes are given, without those of a scaler in front of the model.
+            The precision of the C tables whose bytes are given; the tables of a scaler are not counted.
         X : array-like of shape (n_samples, n_features), default=None
-            Rows on which each model is timed here: the column "microseconds" is for all of them in one call.
+            Rows on which each model is timed: the column "microseconds" is the time for all rows in one call.
 
         Returns
         -------
@@ -153,25 +153,25 @@ class Path:
         return columns
 
     def keep(self, step: Step) -> Path:
-        """Return the path with a step marked as the one that is kept."""
+        """Return the path with this step marked as the chosen one."""
         return replace(self, kept=next(place for place, each in enumerate(self.steps) if each is step))
 
     def at(self, size: int) -> Step:
-        """Return the step of a size; ValueError with the sizes there are where there is none."""
+        """Return the step of a size; raise ValueError where the path does not have it."""
         for step in self.steps:
             if step.size == size:
                 return step
         raise ValueError(f"no model of {size} support vectors on this path; it has sizes {self.sizes}")
 
     def up_to(self, size: int) -> Step:
-        """Return the largest step of at most that size; the smallest of all where there is none."""
+        """Return the largest step of at most that size, or the smallest step if all are larger."""
         return max((step for step in self.steps if step.size <= size), key=lambda s: s.size, default=self.steps[0])
 
     def best(self, budget: int, standard_errors: float = CLEARLY) -> Step:
         """Return the largest step of at most `budget` points that is not clearly worse than the one of lowest error.
 
-        It is clearly worse where its error is higher by more than so many standard errors of the difference on the same
-        validation rows. Smaller differences are chance, and no reason to use fewer points than the budget allows.
+        A step is clearly worse if its error is higher by more than `standard_errors` of the difference on the same
+        validation rows. Smaller differences may be chance, and are no reason to use fewer points than the budget allows.
         """
         affordable = [step for step in self.steps if step.size <= budget]
         if not affordable:
@@ -180,10 +180,10 @@ class Path:
         return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
 
     def within(self, error: float, allows: Callable[[Judgement], bool] = lambda _: True) -> Step | None:
-        """Return the smallest step with at most this error, alone and on average with the next two; None if none has.
+        """Return the smallest step with at most this error, by itself and on average with the next two, or None.
 
-        Larger models are rarely worse. Where the next two miss the error, the small one met it by chance. `allows` may
-        refuse judgements, the step's own or that average, for other reasons.
+        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance. `allows` may
+        reject the judgement of the step or of the average for other reasons.
         """
         for number, step in enumerate(self.steps):
             few = [each.judgement for each in self.steps[number : number + 3]]
@@ -196,8 +196,8 @@ class Path:
 def averaged(folds: Sequence[Path], shares: Array) -> Path:
     """Return the models of the first path with errors averaged over several, one for each fold of the rows.
 
-    `shares` are the folds' shares of all validation rows, with sum 1. A fold without a model of some size counts with its
-    largest smaller one.
+    `shares` are the folds' shares of all validation rows, with sum 1. A fold without a model of a
+    size counts with its largest smaller one.
     """
     if len(folds) == 1:
         return folds[0]
@@ -219,7 +219,7 @@ def merge(paths: Iterable[Path], status: Status, n_validation: int = 0) -> Path:
 
 
 def prefer(first: Path, second: Path) -> Path:
-    """Return the first path, with steps of the second where these are better by more than a standard error, or alone."""
+    """Return the first path, with steps of the second that are better by a standard error or of other sizes."""
     steps = {step.size: step for step in first}
     for step in second:
         mine = steps.get(step.size)
@@ -229,9 +229,9 @@ def prefer(first: Path, second: Path) -> Path:
 
 
 def sizes_up_to(budget: int, per_doubling: int = 4) -> list[int]:
-    """Return the sizes to try: 1, 2, 3, ... up to twice `per_doubling`, then so many to each doubling, up to `budget`.
+    """Return the sizes to try: 1, 2, 3, ... up to 2 `per_doubling`, then `per_doubling` for each doubling, up to `budget`.
 
-    A size within a quarter of a step of the budget is left out: a model of nearly the same size is not worth its time.
+    A size within a quarter of a step of the budget is left out: it would cost time for a model of nearly the same size.
     """
     grid = {round(2 ** (k / per_doubling)) for k in range(per_doubling * int(np.log2(max(budget, 1)) + 1))}
     first, close = set(range(1, 2 * per_doubling + 1)), budget / 2 ** (0.25 / per_doubling)

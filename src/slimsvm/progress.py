@@ -1,4 +1,4 @@
-"""Reports of progress: the share done of a run that closes a gap, and how good the model was after how many seconds."""
+"""Reports of progress: the share of a run that is done, and a history of how good the model was after how many seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 #: rounds after which a run whose gap has not fallen yet counts as a quarter done; more: bars that move more slowly
 ROUNDS = 200
-#: least growth of the time between two entries of a history, as a share and in seconds; more: fewer entries
+#: least time between two entries of a history, as a share of the seconds so far and in seconds; more: fewer entries
 SPARSE, SHORTEST = 0.02, 0.01
 
 
@@ -26,11 +26,11 @@ def not_recorded(**measures: Any) -> None:
 
 
 class GapProgress:
-    """How far a gap has come from its largest value to its goal, on a logarithmic scale.
+    """The share done of a run that closes a gap: from its largest value to its goal, on a logarithmic scale.
 
-    The share never falls. A gap often grows before it falls, so half of what the gap leaves open is counted in rounds: r of
-    them are a share of r / (r + ROUNDS). The share therefore moves in every round and reaches 1 with the goal alone. A goal
-    of 0 is infinitely far away, so that only rounds count until it is met.
+    The share never falls. A gap often grows before it falls, so rounds count too: they fill half of the rest, r rounds a
+    share of r / (r + ROUNDS) of it. The share therefore grows in every round, and reaches 1 only at the goal. A goal of 0
+    is infinitely far on this scale, so only rounds count until the gap is 0.
     """
 
     def __init__(self, goal: float, largest: float = 0.0, rounds: int = 0) -> None:
@@ -38,7 +38,7 @@ class GapProgress:
         self.closed, self.share = 0.0, 0.0
 
     def update(self, gap: float) -> float:
-        """Take in the gap after another round and return the share done, from 0 to 1."""
+        """Return the share done, from 0 to 1, after another round with this gap."""
         if gap <= self.goal:
             self.closed = 1.0
         elif self.goal > 0 and isfinite(gap):
@@ -49,14 +49,14 @@ class GapProgress:
         return self.share
 
     def inside(self, part: float) -> float:
-        """Return the share done while a part of the next round is done, at most half of what is open."""
+        """Return the share done when a part of the next round is done; the round fills half of the rest at most."""
         return self.share + (1 - self.share) * 0.5 * part
 
 
 class History:
-    """How good the model was after how many seconds: an entry for each phase and time, no more than a few hundred.
+    """Measures of the model by seconds: a few hundred entries at most.
 
-    Each entry is a dict with the `phase`, the `seconds` since the start, and what was measured: the `gap` of training, the
+    Each entry is a dict with the `phase`, the `seconds` since the start, and measures: the `gap` of training, or the
     validation `error` and `size` of a small model.
     """
 
@@ -76,7 +76,7 @@ class History:
                 self.entries.append({"phase": phase, **self.latest})
 
     def words(self) -> str:
-        """Return the latest measures as words."""
+        """Return the latest measures as text."""
         return "".join(f", {name} {value:.3g}" for name, value in self.latest.items() if name != "seconds")
 
 
@@ -87,7 +87,7 @@ class Printed:
         self.name, self.history, self.phase, self.tenths = name, history or History(), "", -1
 
     def __call__(self, phase: str, done: float) -> None:
-        """Print a line where another tenth is done."""
+        """Print a line if another tenth is done."""
         if phase != self.phase:
             self.phase, self.tenths = phase, -1
         if int(10 * done) > self.tenths:

@@ -11,7 +11,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Scaling:
-    """What happens to rows before the kernel: clip((x - centre) * scale, low, high), feature by feature."""
+    """A map of rows before the kernel: clip((x - centre) * scale, low, high), feature by feature."""
 
     centre: Array
     scale: Array  # above 0
@@ -30,7 +30,7 @@ class Scaling:
 
     @property
     def parts(self) -> tuple[Array, Array, Array, Array]:
-        """The four arrays."""
+        """The arrays centre, scale, low and high."""
         return self.centre, self.scale, self.low, self.high
 
     def part(self, features: Array) -> Scaling:
@@ -44,7 +44,7 @@ class Scaling:
 
     @property
     def idle(self) -> bool:
-        """Whether rows pass unchanged."""
+        """Whether rows stay unchanged."""
         return not self.clips and not self.centre.any() and bool((self.scale == 1).all())
 
     def then(self, after: Scaling) -> Scaling:
@@ -53,11 +53,11 @@ class Scaling:
         return Scaling(self.centre + after.centre / self.scale, self.scale * after.scale, low, high)
 
     def check(self, n_features: int) -> None:
-        """Raise ValueError unless this is a scaling of so many features, with finite numbers and positive scales."""
+        """Raise ValueError unless this scales `n_features` features, with finite numbers and positive scales."""
         parts = {"centre": self.centre, "scale": self.scale, "low": self.low, "high": self.high}
         for name, values in parts.items():
             if values.shape != (n_features,):
-                raise ValueError(f"the scaler's {name} has the shape {values.shape}, and there are {n_features} features")
+                raise ValueError(f"the scaler's {name} has the shape {values.shape}, but there are {n_features} features")
         if not np.isfinite(self.centre).all() or not ((self.scale > 0) & np.isfinite(self.scale)).all():
             raise ValueError("the scaler's centre must be finite, and its scale finite and above 0")
         if not (self.low <= self.high).all():

@@ -15,7 +15,7 @@ from .goals import Goal
 from .kernels import Array, Matrix
 from .model import Expansion, Judgement
 
-#: resamples of the validation rows from which the standard error of a score is computed; more: less noise in it, more time
+#: bootstrap samples of the validation rows for the standard error of a score; more: less noise in it, more time
 RESAMPLES = 20
 
 
@@ -23,14 +23,14 @@ RESAMPLES = 20
 class Scoring:
     """A scorer for the models of one estimator.
 
-    The error of a model is `perfect` less its score. The standard error comes from a bootstrap: scores on rows drawn with
-    replacement from the validation rows, within each class. The rows drawn are the same for every model.
+    The error of a model is `perfect` minus its score. The standard error comes from a bootstrap: scores on rows drawn with
+    replacement from the validation rows, within each class. Every model is scored on the same samples.
     """
 
     name: str
     scorer: Callable[[Any, Any, Array], float]
-    perfect: float  # the best score there is
-    sees_rows: bool  # whether the scorer may look at the rows themselves; otherwise their numbers are enough
+    perfect: float  # the best possible score
+    sees_rows: bool  # whether the scorer may read the rows; otherwise their numbers are enough
 
     @classmethod
     def of(cls, given: Any) -> Scoring | None:
@@ -45,7 +45,7 @@ class Scoring:
         raise ValueError(f"scoring must be the name of a scorer, a callable(estimator, X, y) or None, not {given!r}")
 
     def judge(self, estimator: Any, goal: Goal, X: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
-        """Return a function that judges a model by its outputs on the rows X, in the hands of the estimator."""
+        """Return a function that scores the estimator with a model, given the model's outputs on the rows X."""
         numbers = np.arange(labels.size)
         rows = X if self.sees_rows else numbers[:, None]
         y = estimator.classes_[labels] if goal.n_classes else goal.decode(labels[:, None])
@@ -63,10 +63,10 @@ class Scoring:
         return judged
 
     def _score(self, estimator: Any, goal: Goal, model: Expansion, outputs: Array, rows: Any, y: Array) -> float:
-        """Return the score of the estimator with that model, whose outputs on the rows are known."""
+        """Return the score of the estimator with a model, given the model's outputs on the rows."""
         fitted = copy.copy(estimator)
         fitted.model_, fitted.goal_ = model, goal
-        if hasattr(fitted, "calibration"):  # probabilities come after the choice of a model
+        if hasattr(fitted, "calibration"):  # calibration is fitted after the choice of a model
             fitted.calibration = fitted.calibration_ = None
         fitted._read = lambda X, read: read(outputs) if X is rows else type(estimator)._read(fitted, X, read)
         return float(self.scorer(fitted, rows, y))
@@ -82,6 +82,6 @@ def check_scorer_name(name: str) -> None:
 
 
 def resamples(strata: Array, alike: bool, rng: np.random.Generator) -> list[Array]:
-    """Return row numbers drawn with replacement, as many of each stratum as there are; of all rows where they are alike."""
+    """Return row numbers drawn with replacement: from each stratum as many as it has, or from all rows if `alike`."""
     groups = [np.arange(strata.size)] if alike else [np.flatnonzero(strata == each) for each in np.unique(strata)]
     return [np.concatenate([rng.choice(group, group.size) for group in groups]) for _ in range(RESAMPLES)]

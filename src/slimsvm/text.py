@@ -10,7 +10,7 @@ LONGEST = 160
 
 
 def short(value: Any) -> str:
-    """Return the value in a few words, on one line."""
+    """Return the value as text on one line, shortened."""
     words = Repr()
     words.maxother = words.maxstring = 80
     text = " ".join(words.repr(value).split())

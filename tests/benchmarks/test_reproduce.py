@@ -1,5 +1,8 @@
 """The reproduction of the papers' experiments: runs continue their files, and the page follows from the rows."""
 
+from itertools import count
+
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -7,11 +10,15 @@ pytest.importorskip("matplotlib")
 from benchmarks.problems import problem
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY
+from benchmarks.reproduce.covtype import KnownOutputs
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
 from benchmarks.reproduce.optimally_sparse import chosen
 from benchmarks.reproduce.page import write_page
 from benchmarks.reproduce.papers import EXPERIMENTS
 from benchmarks.reproduce.pool import missing_cells, run_cells, timed_run
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion
+from slimsvm.rows.host import HostRows
 
 
 def squares():
@@ -57,6 +64,7 @@ def test_the_page_has_a_verdict_for_every_claim(experiment, tmp_path):
     run_some(experiment, 1, tmp_path)
     page = write_page([experiment], tmp_path).read_text()
     assert f"**{REPRODUCED}** | of all |" in page
+    assert "Of 1 claims, 1 reproduced." in page
     assert "2 cells are missing" in page
     run_some(experiment, None, tmp_path)
     assert f"**{NOT_REPRODUCED}**" in write_page([experiment], tmp_path).read_text()
@@ -95,12 +103,43 @@ def test_the_page_in_the_documentation_follows_from_its_rows(name):
 
 
 def test_settings_are_chosen_on_one_half_and_measured_on_the_other():
-    common = {"data": "a", "method": "m", "size": "4"}
+    common = {"data": "a", "method": "m", "eta": "", "size": "4"}
     rows = [
         common | {"validation": "0.1 0.3", "test": "0.5 0.6"},
         common | {"validation": "0.2 0.2", "test": "0.7 0.8"},
     ]
     assert chosen(rows) == {("a", "m", 4): pytest.approx((0.5 + 0.8) / 2)}
+
+
+def test_condensed_rows_lead_to_the_same_page_and_no_cell_runs_again(tmp_path):
+    experiment = EXPERIMENTS["optimally_sparse_covtype"]
+    rng = np.random.default_rng(0)
+
+    def errors():
+        return " ".join(f"{error:.5f}" for error in rng.uniform(size=3))
+
+    measured = ({"size": 8, "support_vectors": 8, "validation": errors(), "test": errors(), "seconds": 1} for _ in count())
+    rows = [cell | one for cell, one in zip(experiment.cells(), measured, strict=False)]
+    experiment.append(rows[:-1], tmp_path)
+    experiment.tidy(tmp_path)
+    assert experiment.rows(tmp_path) == [{key: str(value) for key, value in row.items()} for row in rows[:-1]]
+    experiment.append(rows[-1:], tmp_path)
+    before = experiment.rows(tmp_path)
+    for _ in range(2):
+        experiment.tidy(tmp_path)
+        after = experiment.rows(tmp_path)
+        assert chosen(after) == pytest.approx(chosen(before), abs=1e-6)
+        assert experiment.claims(after) == experiment.claims(before)
+        assert not experiment.missing(tmp_path)
+        assert all(" " not in row["test"] for row in after)
+
+
+def test_known_outputs_are_given_for_all_rows_alone():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = Expansion(RBF(1.0), X[:3], np.ones((3, 1)), np.zeros(1))
+    known = KnownOutputs(model.kernel, model.points, model.coef, model.bias, outputs=np.zeros((30, 1)))
+    assert known.on(HostRows(RBF(1.0), X)) is known.outputs
+    np.testing.assert_array_equal(known.on(HostRows(RBF(1.0), X[:20])), model.on(HostRows(RBF(1.0), X[:20])))
 
 
 def test_claims_on_the_batch_perceptron_compare_all_numbers_of_evaluations():

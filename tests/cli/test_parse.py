@@ -29,9 +29,8 @@ def test_settings_are_written_as_options(library, command_line):
         (names.KERNELS, parse.kernel_names),
         (names.EXPORTS, parse.export_names),
         (names.CALIBRATIONS, parse.calibration_names),
-        (names.MULTICLASS, parse.multiclass_names),
     ],
-    ids=["trainers", "reducers", "kernels", "exports", "calibrations", "multiclass"],
+    ids=["trainers", "reducers", "kernels", "exports", "calibrations"],
 )
 def test_help_lists_the_names_of_the_tables(listed, table):
     """A new method is added to cli/names.py as well."""

@@ -47,6 +47,23 @@ def test_a_pipe_sees_only_results(command):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"slimsvm {slimsvm.__version__}\n", "")
 
 
+def close_streams():
+    for number in (0, 1, 2):
+        os.close(number)
+
+
+def test_closed_streams_do_no_harm(tmp_path):
+    """Without standard streams the first file that is opened would get their numbers, and what is printed."""
+    X, y = load_iris(return_X_y=True)
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    words = [sys.executable, "-c", RUN, "train", "iris.npz", "-o", "m.slim"]
+    done = subprocess.run(words, cwd=tmp_path, timeout=120, preexec_fn=close_streams)
+    assert done.returncode == 0
+    np.testing.assert_array_equal(slimsvm.load(tmp_path / "m.slim").predict(X), SlimSVC().fit(X, y).predict(X))
+    words[3:] = ["predict", "m.slim", "-"]
+    assert subprocess.run(words, cwd=tmp_path, timeout=120, preexec_fn=close_streams).returncode == 1
+
+
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["-h"], [], ["--version"], ["info", "-h"], ["train", "-h"], ["export", "-h"], ["nonsense"]],

@@ -211,7 +211,7 @@ def test_rows_that_cannot_be_used():
     mixed = da.concatenate([rows[:250], rows[250:].map_blocks(np.float32, dtype=np.float64)])
     with pytest.raises(ValueError, match="the partitions of X differ in dtype: float32, float64"):
         DaskSlimSVC().fit(mixed, y)
-    with pytest.raises(ValueError, match="y has 899 entries, and X has 900 rows"):
+    with pytest.raises(ValueError, match="y has 899 entries, but X has 900 rows"):
         DaskSlimSVC().fit(rows, y[1:])
     with pytest.raises(ValueError, match="X contains NaN or infinity, first in partition 1"):
         DaskSlimSVC().fit(da.where(da.arange(900, chunks=250)[:, None] == 300, np.nan, rows), y)

@@ -170,9 +170,9 @@ def test_sparse_support_vectors_stand_for_rows(digits):
 def test_labels_or_weights_without_rows_are_refused(iris):
     X, y = iris
     model = SVC().fit(X, y)
-    with pytest.raises(ValueError, match="belong to rows, and X is None"):
+    with pytest.raises(ValueError, match="belong to rows, but X is None"):
         compress(model, None, y)
-    with pytest.raises(ValueError, match="belong to rows, and X is None"):
+    with pytest.raises(ValueError, match="belong to rows, but X is None"):
         compress(model, sample_weight=np.ones(150))
 
 
@@ -333,7 +333,7 @@ def test_reducers_of_full_models_keep_pairs(iris):
 def test_outputs_that_cannot_be_are_refused(iris):
     X, y = iris
     model = SlimSVC(multiclass="ovr").fit(X, y)
-    with pytest.raises(ValueError, match="one output for each class, and multiclass='dag' needs one for each pair"):
+    with pytest.raises(ValueError, match="one output for each class, but multiclass='dag' needs one for each pair"):
         compress(model, X, y, budget=6, multiclass="dag")
     with pytest.raises(ValueError, match=r"unknown multiclass 'all'; there are \['dag', 'ovo', 'ovr'\]"):
         compress(model, X, y, multiclass="all")

@@ -74,7 +74,7 @@ def test_whole_rows_never_come_to_the_host(device, monkeypatch):
 
 
 BAD = {
-    "one axis": (lambda X: X[:, 0], r"two axes, and X has 1"),
+    "one axis": (lambda X: X[:, 0], r"two axes, but X has 1"),
     "no rows": (lambda X: X[:0], r"0 rows of 4 features"),
     "other width": (lambda X: X[:, :3], r"3 features.*expecting 4"),
     "not a number": (lambda X: np.where(X > 4, np.nan, X), r"must be finite"),
@@ -93,7 +93,7 @@ def test_bad_device_arrays_are_refused(device, name):
 
 def test_one_row_is_not_enough_to_fit(device):
     X, y, _ = made()
-    with pytest.raises(ValueError, match="1 rows, and at least 2"):
+    with pytest.raises(ValueError, match="1 rows, but at least 2"):
         SlimSVC(device=device).fit(there(X[:1], device), y[:1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         SlimSVC(device=device).fit(there(X, device), y[:-1])

@@ -744,8 +744,26 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(setting, table):
         (X2, None, "y should be|requires y|y cannot be None"),
         (X2, [0, 1, np.nan, 0, 1, 0], "NaN"),
         (np.array([["a", "b"]] * 6), Y2, "could not convert|numeric"),
+        (
+            X2,
+            np.array(["a", 1] * 3, dtype=object),
+            r"y mixes labels of the types \['int', 'str'\], which have no common order",
+        ),
     ],
-    ids=["nan", "inf", "one class", "lengths", "no rows", "one row", "1d", "continuous", "no y", "nan label", "text"],
+    ids=[
+        "nan",
+        "inf",
+        "one class",
+        "lengths",
+        "no rows",
+        "one row",
+        "1d",
+        "continuous",
+        "no y",
+        "nan label",
+        "text",
+        "mixed",
+    ],
 )
 def test_rows_and_labels_that_cannot_be_learned_from_are_refused(X, y, words):
     for settings in ({}, {"budget": 2}):

@@ -180,16 +180,16 @@ def test_a_model_from_a_file_predicts_but_has_no_stream(name, clouds, tmp_path):
     save(slim, tmp_path / "model.slim")
     loaded = load(tmp_path / "model.slim")
     np.testing.assert_array_equal(loaded.predict(X), slim.predict(X))
-    with pytest.raises(ValueError, match=r"no stream to go on with.*loaded from a file.*clone"):
+    with pytest.raises(ValueError, match=r"no stream to continue.*loaded from a file.*clone"):
         loaded.partial_fit(X, y)
-    with pytest.raises(ValueError, match="no stream to go on with"):
+    with pytest.raises(ValueError, match="no stream to continue"):
         compress(slim, X, y, budget=5, reducer="prune").set_params(trainer=name).partial_fit(X, y)
 
 
 def test_a_model_of_another_trainer_has_no_stream(clouds):
     X, y = clouds
     slim = SlimSVC().fit(X, y).set_params(budget=10, trainer="rbp")
-    with pytest.raises(ValueError, match="no stream to go on with"):
+    with pytest.raises(ValueError, match="no stream to continue"):
         slim.partial_fit(X, y)
     assert not hasattr(SlimSVC(10, trainer="rbp").fit(X, y).set_params(budget=None, trainer="smo").fit(X, y), "stream_")
 
@@ -275,15 +275,15 @@ def test_rows_of_another_width_are_refused(clouds):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"kernel": "precomputed"}, "rows that are still to come"),
+        ({"kernel": "precomputed"}, "matrix of future rows"),
         ({"tolerance": 0.1}, "shrinks no further"),
         ({"budget": 3, "trainer": RBP(10)}, "shrinks no further"),
         ({"class_weight": "balanced"}, "needs all labels at once"),
         ({"class_weight": {0: 2.0}}, "no sample_weight or class_weight"),
-        ({"budget": None}, "keeps to a budget while it learns: budget must be a number of support vectors"),
+        ({"budget": None}, "keeps to a budget during training: budget must be a number of support vectors"),
         ({"budget": 1}, "2 at least, not 1"),
-        ({"budget": 0.5}, "keeps to a budget while it learns: budget must be a number of support vectors"),
-        ({"trainer": BSGD(maintenance="merging"), "kernel": "linear"}, "merging makes new points of the rbf kernel alone"),
+        ({"budget": 0.5}, "keeps to a budget during training: budget must be a number of support vectors"),
+        ({"trainer": BSGD(maintenance="merging"), "kernel": "linear"}, "merging needs the rbf kernel"),
         ({"kernel": "chi2", "shift": -5.0}, "MinMaxScaler"),
     ],
     ids=str,
@@ -302,7 +302,7 @@ def test_settings_that_streams_cannot_have_are_refused(settings, words):
 def test_they_are_refused_after_fit_too(settings):
     X, y = np.eye(12) + 0.1, np.arange(12) % 2
     slim = SlimSVC(4, trainer="rbp", random_state=0, **settings).fit(X, y)
-    with pytest.raises(ValueError, match=r"still to come|shrinks no further"):
+    with pytest.raises(ValueError, match=r"future rows|shrinks no further"):
         slim.partial_fit(X, y)
 
 

@@ -214,5 +214,5 @@ def test_widths_are_compared_before_products():
     model = SlimSVC(gamma=1.0).fit(sparse_rows(100), np.arange(40) % 2).model_
     assert isinstance(model, Expansion)
     for wide in (sparse_rows(10**6), np.ones((2, 101))):
-        with pytest.raises(ValueError, match=f"rows have {wide.shape[1]} features, and the model's points have 100"):
+        with pytest.raises(ValueError, match=f"rows have {wide.shape[1]} features, but the model's points have 100"):
             model(wide)

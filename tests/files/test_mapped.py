@@ -98,6 +98,10 @@ def test_parquet_that_cannot_be_used(parquet, tmp_path):
         read_data(parquet(a=numbers, y=[None if k == 8 else k for k in range(50)]))
     with pytest.raises(ValueError, match=r"it has nan at \[3, 0\]"):
         read_data(parquet(a=np.where(numbers == 3, np.nan, numbers), y=numbers))
+    with pytest.raises(ValueError, match=r"its column 'y' is of type list<.*; labels must be numbers or words"):
+        read_data(parquet(a=numbers, y=[[k] for k in range(50)]))
+    with pytest.raises(ValueError, match=r"its column 'y' is of type struct<.*; labels must be numbers or words"):
+        read_data(parquet(a=numbers, y=[{"b": k} for k in range(50)]))
     with pytest.raises(ValueError, match="it has no column 'z'; it has"):
         read_data(parquet(a=numbers, y=numbers), target="z")
     with pytest.raises(ValueError, match="it has no rows"):

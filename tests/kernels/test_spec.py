@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from slimsvm.kernels import KERNELS, InnerKernel
+from slimsvm.kernels import KERNELS, InnerKernel, Kernel
 from slimsvm.kernels.spec import MAX_DEGREE, SPECS, check_parameters, spec_of
 
 
@@ -22,6 +22,7 @@ def test_a_spec_is_that_of_its_kernel(name):
     assert {parameter.name for parameter in spec.parameters} == {field.name for field in fields(kind)}
     assert spec.total.shift_invariant == kind.translation_invariant
     assert not spec.total.inner or issubclass(kind, InnerKernel)
+    assert spec.partial == (kind.check_rows is not Kernel.check_rows)
 
 
 def test_specs_need_neither_scipy_nor_scikit_learn():

@@ -144,6 +144,7 @@ def test_hostile_numbers_give_a_model_or_a_clear_error(problem, kernel, entries,
     assert labels is None or (labels.shape == y.shape and np.isin(labels, y).all())
 
 
+@pytest.mark.filterwarnings("ignore:Support for labels represented as bytes:FutureWarning")  # of scikit-learn 1.6
 @settings(max_examples=30)
 @given(problem=problems(), kernel=KERNEL, data=st.data())
 def test_labels_and_weights_of_every_type_are_taken_or_refused(problem, kernel, data):

@@ -106,7 +106,7 @@ def test_a_reducer_that_follows_a_full_model_needs_one(task):
     class Following(Scripted):
         needs_model = True
 
-    with pytest.raises(ValueError, match="Following shrinks a full model, and there is none"):
+    with pytest.raises(ValueError, match="Following shrinks a full model, but there is none"):
         Following((1,)).path(task, [1])
 
 

@@ -61,15 +61,17 @@ class Sloped(Reducer):
         yield Expansion(Linear(), np.array([[1.0]]), np.array([[1.0]]), np.array([-self.at])), "none"
 
 
-@pytest.mark.parametrize(("at", "better"), [(0.0, True), (0.9, False), (-0.9, False)])
-def test_a_method_must_not_be_worse_on_either_block(at, better):
+@pytest.mark.parametrize(
+    ("plain", "at", "better"), [(0.9, 0.0, True), (0.0, 0.0, False), (0.0, 0.9, False), (0.6, -0.6, False)]
+)
+def test_a_method_must_be_better_and_worse_on_neither_block(plain, at, better):
     from slimsvm.kernels import Linear
 
     x = np.concatenate([np.linspace(-1, -0.5, 50), np.linspace(-0.5, 0.5, 100), np.linspace(0.5, 1, 50)])
     rng = np.random.default_rng(0)
     x[50:150] = rng.permutation(x[50:150])
     task = Task(HostRows(Linear(), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(200), rng)
-    assert better_on_neighbours(task, Sloped(), Sloped(at=at), 1, None, Deadline()) == better
+    assert better_on_neighbours(task, Sloped(at=plain), Sloped(at=at), 1, None, Deadline()) == better
 
 
 def test_no_time_means_no():

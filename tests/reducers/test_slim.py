@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
+from slimsvm.goals import OneVsRest
 from slimsvm.goals.values import Novelty
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
@@ -275,3 +277,17 @@ def test_a_schedule_is_a_setting_of_the_reducer(moons):
         for schedule in (Schedule(), Schedule(several_starts_up_to=1))
     )
     assert not np.array_equal(plain.points, none.points)
+
+
+@pytest.mark.parametrize(("n", "steps"), [(100, 5), (3000, 8), (4000, 10), (6000, 15), (99_999, 20)])
+def test_with_several_outputs_more_rows_take_more_steps(n, steps):
+    slim = Slim(steps=10, schedule=Schedule(few_numbers=0, usual_rows=4000))
+    task = SimpleNamespace(rows=SimpleNamespace(n=n, d=7), goal=OneVsRest(3))
+    assert slim._last_steps(task, 32) == steps
+    assert slim._last_steps(SimpleNamespace(rows=task.rows, goal=OneVsRest(2)), 32) == 10
+
+
+def test_with_several_outputs_few_numbers_take_more_steps():
+    slim = Slim(steps=10, schedule=Schedule(few_numbers=48, usual_rows=4000))
+    task = SimpleNamespace(rows=SimpleNamespace(n=4000, d=2), goal=OneVsRest(3))
+    assert [slim._last_steps(task, size) for size in (1, 12, 13, 100)] == [30, 20, 10, 10]

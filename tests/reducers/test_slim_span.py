@@ -105,3 +105,14 @@ def test_dense_rows_near_few_axes(classes):
     )
     assert span.model_.points.shape == (12, 150)
     assert span.score(X[500:], y[500:]) >= plain.score(X[500:], y[500:]) - 0.03
+
+
+def test_the_span_of_principal_axes_is_not_widened():
+    X, y = near_few_axes()
+    models = [fitted(Schedule(widenings=k), X / 30, y, trainer=None).model_ for k in (0, 3)]
+    np.testing.assert_array_equal(*[model.points for model in models])
+
+
+def test_rows_that_are_far_apart_for_the_kernel():
+    X, y = near_few_axes()
+    assert fitted(Schedule(), X, y, trainer=None).score(X, y) >= 0.4

@@ -125,7 +125,7 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path, view):
     os.truncate(path, 9000)
     few = rows_of(20, X.shape[1])
     for action in (SlimSVC().fit, lambda rows, _: SlimSVC().fit(few, np.arange(20) % 2).predict(rows)):
-        with pytest.raises(ValueError, match=r"rows.npy' has 9,000 bytes, and an array of shape .*it was cut short"):
+        with pytest.raises(ValueError, match=r"rows.npy' has 9,000 bytes, but an array of shape .*it was cut short"):
             action(X, np.arange(len(X)) % 2)
 
 

@@ -2,9 +2,12 @@
 
 import threading
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from slimsvm.kernels import RBF
+from slimsvm.rows.host import HostRows
 from slimsvm.rows.threads import Crew, one_blas_thread
 
 
@@ -79,3 +82,14 @@ def test_work_that_is_shared_out_within_a_strip_stays_in_its_thread():
 
     crew.run(outer, 4, 1)
     assert sum(count for _, count in seen) == 4 * 10
+
+
+def test_little_work_asks_for_no_threads(monkeypatch):
+    def asked():
+        raise AssertionError("threads were asked for")
+
+    monkeypatch.setattr("slimsvm.rows.threads.thread_count", asked)
+    rows = HostRows(RBF(0.5), np.random.default_rng(0).normal(size=(200, 3)))
+    assert rows.block(np.arange(200)).shape == (200, 200)
+    with pytest.raises(AssertionError, match="asked for"):
+        HostRows(RBF(0.5), np.zeros((5000, 3))).block(np.arange(5000))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from shipped import LAYOUTS, ROWS, assert_agrees, model_of
+from shipped import LAYOUTS, ROWS, assert_agrees, model_of, no_ties
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -17,6 +17,7 @@ from slimsvm.kernels.spec import SPECS
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.literals import c_string, float_literal, identifier, table
 from slimsvm.ship.quantise import FITTED_POINTS, _rounded_in_turn, quantise
+from slimsvm.ship.small_floats import of_upper_halves, upper_halves
 from slimsvm.ship.source import artefact_of
 from tools.targets import missing, run_c
 
@@ -87,16 +88,67 @@ def test_integers_are_exactly_what_their_tables_say(bits, kernel, tmp_path):
     model = model_of(kernel, "rest")
     artefact = artefact_of(model)
     q = quantise(artefact, bits)
-    units = np.clip(np.rint((ROWS.astype(np.float32) - q.middle) / q.step), -q.largest, q.largest).astype(int)
-    points = q.points.astype(int)
+    step = q.grid.step / q.grid.fine
+    exact = (ROWS.astype(np.float32) - q.grid.middle) / step
+    units, clear = np.clip(np.rint(exact), -q.row_end, q.row_end).astype(int), no_ties(exact)
+    points = q.points.astype(int) * q.grid.fine
     if kernel == "rbf":
         sums = np.array([[sum((x - z) ** 2) for z in points] for x in units])
-        values = np.exp(-0.3 * q.step**2 * sums)
+        values = np.exp(-0.3 * step**2 * sums)
     else:
-        values = (0.3 * q.step**2 * np.array([[sum(x * z) for z in points] for x in units]) + 0.5) ** 3
-    expected = values @ q.coef * q.coef_step + artefact.bias
+        values = (0.3 * step**2 * np.array([[sum(x * z) for z in points] for x in units]) + 0.5) ** 3
+    expected = values @ q.coef * q.coef_step + q.bias_values
     outcome = run_c(written(model, tmp_path, precision=f"int{bits}"), artefact, ROWS)
-    np.testing.assert_allclose(outcome.scores, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
+
+
+def test_short_scales_are_exactly_what_their_tables_say(tmp_path):
+    """A slow twin of a standardised row: a short float times each feature, a whole shift, and the sum in whole numbers."""
+    model = model_of("rbf", "two", "standard")
+    artefact = artefact_of(model)
+    q = quantise(artefact.compact(), 8)
+    scale, step = of_upper_halves(q.scaling.scales), q.grid.step
+    units = ROWS.astype(np.float32) * scale - q.grid.fine * q.scaling.shifts
+    whole = np.clip(np.rint(units), -q.row_end, q.row_end).astype(int)
+    sums = np.array([[sum((x - z) ** 2) for z in q.grid.fine * q.points.astype(int)] for x in whole])
+    expected = np.exp(-0.3 * (step / q.grid.fine) ** 2 * sums) @ q.coef * q.coef_step + q.bias_values
+    outcome = run_c(written(model, tmp_path, precision="int8"), artefact, ROWS)
+    clear = no_ties(units)
+    np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scale, artefact.compact().scaling.scale * q.grid.fine / step, rtol=1 / 256)
+
+
+def test_centres_far_from_the_rows_stay_floats():
+    artefact = artefact_of(model_of("rbf", "two", "standard")).compact()
+    assert quantise(artefact, 8).scaling is not None
+    far = replace(artefact.scaling, centre=np.where(np.arange(7) == 0, 1e6, artefact.scaling.centre))
+    assert quantise(replace(artefact, scaling=far), 8).scaling is None
+    assert quantise(replace(artefact, points=artefact.points + 1e5), 8).scaling is None
+
+
+def test_the_upper_half_of_a_float_is_close_to_it():
+    numbers = np.geomspace(1e-30, 1e30, 1000)
+    np.testing.assert_allclose(of_upper_halves(upper_halves(numbers)), numbers, rtol=1 / 256)
+
+
+def test_rows_are_finer_than_points_of_eight_bits():
+    """Points on the grid and rows between its steps: outputs hardly change."""
+    artefact = replace(artefact_of(model_of("rbf", "two")), points=np.arange(63).reshape(9, 7) * 2.0 - 62)
+    artefact = replace(artefact, parameters={"gamma": 1e-3})
+    q = quantise(artefact, 8)
+    rows = np.random.default_rng(0).uniform(-60, 60, (200, 7))
+    np.testing.assert_allclose(q.grid.rounded_rows(rows), rows, atol=q.grid.step / 64 + 1e-12)
+    assert q.grid.fine == 32
+    assert quantise(artefact, 16).grid.fine == 1
+
+
+@pytest.mark.parametrize(("layout", "scaler"), [("two", "standard"), ("rest", "clipped"), ("votes", "none")])
+@pytest.mark.filterwarnings("ignore:int8 tables")
+def test_rows_predicted_alike_are_those_of_the_compiled_code(layout, scaler, tmp_path):
+    model = model_of(layout=layout, scaler=scaler)
+    outcome = run_c(written(model, tmp_path, precision="int8", rows=ROWS), artefact_of(model), ROWS)
+    alike = CExporter("int8", rows=ROWS).predicted_alike(artefact_of(model), ROWS)
+    assert alike == np.count_nonzero(outcome.labels == model.predict(ROWS))
 
 
 def test_integers_keep_the_error_on_digits(tmp_path):

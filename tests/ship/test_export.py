@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, shipped
+from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, needs, shipped
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -252,6 +252,7 @@ def test_what_cannot_be_in_front_is_refused_with_what_can(tmp_path):
 
 @pytest.mark.parametrize("target", EXPORTERS)
 def test_kernels_without_a_form_are_refused(target, tmp_path):
+    needs(target)
     X = np.random.default_rng(0).random((30, 3))
     y = (X[:, 0] > 0.5).astype(int)
     with pytest.raises(ValueError, match="kernel is a function"):
@@ -300,6 +301,7 @@ def test_models_that_are_not_ours_are_named(tmp_path):
 
 @pytest.mark.parametrize("target", EXPORTERS)
 def test_an_existing_file_is_replaced_by_force_only(target, tmp_path):
+    needs(target)
     model, path = model_of(), tmp_path / f"m{EXPORTERS[target].ending}"
     path.write_text("mine")
     with pytest.raises(FileExistsError, match="force"):

@@ -44,3 +44,11 @@ def test_a_window_of_little_gain_is_the_end():
     hasty = descend(slow, np.zeros((2, 3)), DescentSettings(500, ftol=0.0, gtol=0.0, window=2, least_gain=0.5), Deadline())
     assert hasty.steps == 3
     assert patient.steps > hasty.steps
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "cg"])
+def test_a_descent_on_flat_ground_stays_where_it_is(method):
+    start = np.array([1.0, 2.0])
+    settings = DescentSettings(10, method=method, ftol=0.0, gtol=0.0)
+    end = descend(lambda x: (1.0, np.full(x.shape, 1e-170)), start, settings, Deadline())
+    np.testing.assert_array_equal(end.x, start)

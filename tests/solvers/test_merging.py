@@ -172,5 +172,5 @@ def test_kernel_values_are_evaluated_and_counted_only_when_points_are_compared()
 
 def test_other_kernels_are_refused():
     points, coef, groups = problem(0)
-    with pytest.raises(ValueError, match="rbf kernel alone, and the kernel is 'linear'"):
+    with pytest.raises(ValueError, match="rbf kernel only, and the kernel is 'linear'"):
         Merging(HostRows(Linear(), points), points, coef, groups, np.random.default_rng(0))

@@ -279,9 +279,11 @@ def test_active_rows_are_looked_for_where_that_pays():
     assert never.active(*bounds_of(32, 4)) is None
 
 
-def test_a_run_without_a_working_set_takes_what_suits_the_rows():
-    run = shifted(settings=Settings(1e-6, None))
-    assert run.size == run.rows.working_set == 8
+@pytest.mark.parametrize(("n", "size"), [(1, 8), (16, 8), (17, 4), (40, 5), (63, 7), (64, 8), (1000, 8)])
+def test_a_run_without_a_working_set_takes_what_suits_the_rows(n, size):
+    run = SmoState(MatrixRows(np.eye(n)), np.ones(n), np.ones(n), Settings(1e-6, None))
+    assert run.rows.working_set == 8
+    assert run.size == size
 
 
 def test_the_first_working_set_is_the_worst_half_of_each_bound():

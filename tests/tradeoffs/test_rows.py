@@ -54,6 +54,35 @@ def test_an_empty_file_is_filled(tmp_path):
     assert len(read_rows(tmp_path / "rows.csv")) == 2
 
 
+@pytest.mark.parametrize("content", [b"\\begin{document}\nno line end", b"\x00" * 100, b"a,b\n", b"a,b\n1,2\n3", b"x"])
+def test_a_file_of_something_else_stays_as_it_is(tmp_path, content):
+    (tmp_path / "thesis.tex").write_bytes(content)
+    with pytest.raises(ValueError, match=r"thesis\.tex.* Give another file, or force=True \(--force\) to replace this one"):
+        tradeoff(X, Y, methods=["nystroem"], budgets=[3], file=tmp_path / "thesis.tex")
+    assert (tmp_path / "thesis.tex").read_bytes() == content
+
+
+def test_a_file_whose_columns_have_another_order_is_not_continued(file):
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    with file.open("w") as target:
+        writer = csv.DictWriter(target, sorted(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match="another order or other line ends"):
+        tradeoff(X, Y, methods=["nystroem"], budgets=[4], file=file)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("length", [5, "header", "row"])
+def test_a_file_that_was_cut_off_is_continued(file, length):
+    content = file.read_bytes()
+    header = content.index(b"\n") + 1
+    file.write_bytes(content[: {"header": header, "row": header + 9}.get(length, length)])
+    tradeoff(X, Y, methods=["nystroem"], budgets=[3], file=file, name="iris")
+    assert [row["method"] for row in read_rows(file)] == ["full", "nystroem"]
+
+
 def test_a_missing_file_says_how_to_make_it(tmp_path):
     with pytest.raises(ValueError, match="slimsvm tradeoff DATA -o"):
         read_rows(tmp_path / "rows.csv")

@@ -544,7 +544,7 @@ def test_norms_are_saved_with_the_model(norm, tmp_path):
         (lambda: SlimSVC(trainer=AnyNorm(norm=Mahalanobis(np.ones(5)))).fit(np.eye(6), [0, 1] * 3), "M is for 5 rows"),
         (lambda: SlimSVC(1, trainer="budget-l1").fit(np.eye(6), [0, 1] * 3), "2 at least, not 1"),
         (lambda: SlimSVC(trainer="budget-l2").fit(np.eye(6), [0, 1] * 3), "2 at least, not None"),
-        (lambda: SlimSVC(4, trainer="budget-l2", class_weight={0: 2}).fit(np.eye(6), [0, 1] * 3), "treats all rows alike"),
+        (lambda: SlimSVC(4, trainer="budget-l2", class_weight={0: 2}).fit(np.eye(6), [0, 1] * 3), "takes no sample_weight"),
         (lambda: BudgetL1().fit(task_of(np.eye(4), np.array([1.0, -1.0, 1.0, -1.0]))), "not None"),
     ],
 )

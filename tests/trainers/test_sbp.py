@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
-from slimsvm.solvers.batch_perceptron import BatchPerceptron
+from slimsvm.solvers.batch_perceptron import EARLY_SHARE, BatchPerceptron
 from slimsvm.trainers import SBP, SMO, sbp
 
 
@@ -82,10 +82,23 @@ def test_the_cost_counts_more_during_the_first_draws_only(make_task):
         costs.append(run.amount.C)
         run.round()
     assert costs == sorted(costs, reverse=True)
-    assert costs[0] == 2.0 * y.size**2
+    assert costs[0] == pytest.approx(2.0 * y.size**2)
     assert run.amount.C == 2.0
     paper = BatchPerceptron(task.rows, y, weights, np.random.default_rng(0), root=True, nu=None, **settings)
     assert paper.amount.C == 2.0
+
+
+def test_the_first_draws_use_a_share_of_the_slack(make_task):
+    X, y = DATA["noise"]()
+    task = make_task(RBF(0.1), X, y)
+    settings = {"validation": np.array([], dtype=int), "bias": True, "batch": 8, "C": 2.0, "root": False, "nu": None}
+    run = BatchPerceptron(task.rows, y, np.ones(y.size), np.random.default_rng(0), **settings)
+    while run.drawn < y.size + 20:
+        run.round()
+        whole = run.iterate(run.last.coef, run.values).surface
+        if np.isfinite(whole.level):
+            share = min(max(run.drawn / y.size, EARLY_SHARE), 1.0)
+            assert run.last.surface.volume == pytest.approx(share * whole.volume, rel=1e-6, abs=1e-9)
 
 
 def test_weights_are_costs(make_task):
@@ -211,7 +224,7 @@ def test_bad_settings(settings, message):
 
 def test_slack_out_of_range_says_the_range(make_task):
     X, y = DATA["moons"]()
-    with pytest.raises(ValueError, match=r"nu=5 is so much slack .* lies between 0 and 0\.\d+"):
+    with pytest.raises(ValueError, match=r"nu=5 is so much slack .* must be between 0 and 0\.\d+"):
         SBP(nu=5.0).fit(make_task(RBF(0.1), X, y))
     with pytest.raises(ValueError, match=r"nu=0 is too little slack to separate these rows; it must be above 0\.\d+"):
         SBP(nu=0.0).fit(make_task(Linear(), X, y))

@@ -379,7 +379,7 @@ def test_the_average_is_steadier_than_the_last_weights():
 
 def test_the_perceptron_has_no_weights(make_blobs):
     X, y = make_blobs(40)
-    with pytest.raises(ValueError, match=r"Perceptron treats all rows alike.*pegasos.*sdca"):
+    with pytest.raises(ValueError, match=r"Perceptron takes no sample_weight.*pegasos.*sdca"):
         SlimSVC(trainer="perceptron").fit(X, y, sample_weight=np.arange(1, 41))
 
 

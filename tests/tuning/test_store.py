@@ -3,7 +3,10 @@ import pytest
 from sklearn.datasets import make_moons
 
 from slimsvm import SlimSVC, tune
-from slimsvm.tuning.trials import Trials
+from slimsvm.model import Status
+from slimsvm.tuning.settings import Settings
+from slimsvm.tuning.store import EVALUATIONS, SEED, StudyStore, _values_of, seed_in
+from slimsvm.tuning.trials import Effort, Trial, Trials
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -101,6 +104,57 @@ def test_a_study_of_something_else_is_refused():
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(ValueError, match=r"holds trials that slimsvm\.tune did not make"):
         search(study=study)
+
+
+HOSTILE = {
+    "no list": lambda _: "evaluations",
+    "no trials": lambda _: [1, None],
+    "nothing": lambda _: [{}],
+    "an error in words": lambda kept: [kept | {"error": "low"}],
+    "an error that is no number": lambda kept: [kept | {"error": float("nan")}],
+    "a size below 0": lambda kept: [kept | {"size": -1}],
+    "a status of its own": lambda kept: [kept | {"status": "fine"}],
+    "settings that are a list": lambda kept: [kept | {"settings": [1.0, 2.0]}],
+    "no gamma": lambda kept: [kept | {"settings": kept["settings"] | {"gamma": None}}],
+    "an effort in words": lambda kept: [kept | {"effort": dict.fromkeys(kept["effort"], "much")}],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_study_with_what_no_trial_leaves_is_refused(name):
+    kept = Trial(Settings(1.0, 1.0, "none"), Effort(10, 5, 1, 2), 0.1, 0.01, 2, 24, 0.5, Status.CONVERGED, "first")
+    study = optuna.create_study()
+    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: HOSTILE[name](_values_of(kept))}))
+    with pytest.raises(ValueError, match=r"cannot be continued: its trial 0 has .*; give another name"):
+        StudyStore(study)
+
+
+def test_what_a_trial_leaves_is_read_back():
+    kept = Trial(Settings(1.0, 2.0, "none", 0.5), Effort(10, 5, 1, 2), 0.1, 0.01, 2, 24, 0.5, Status.MAX_ITER, "first")
+    study = optuna.create_study()
+    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: [_values_of(kept)]}))
+    assert StudyStore(study).recall(kept.settings, kept.effort) == kept
+
+
+@pytest.mark.parametrize("seed", ["one", -1, 2**40, 1.5, True])
+def test_a_seed_that_is_none_is_refused(seed):
+    study = optuna.create_study()
+    study.set_user_attr(SEED, seed)
+    with pytest.raises(ValueError, match="for its seed; give another name"):
+        seed_in(study)
+
+
+@pytest.mark.parametrize("directions", [["maximize"], ["minimize", "minimize"]])
+def test_a_study_that_does_not_minimise_one_error_is_refused(directions):
+    with pytest.raises(ValueError, match="does not minimise one error"):
+        search(study=optuna.create_study(directions=directions))
+
+
+@pytest.mark.parametrize("place", ["no address", "sqlite:////there/is/no/folder/tune.db", "sqlite:///{folder}/text.db"])
+def test_a_storage_that_cannot_be_opened_is_one_line(place, tmp_path):
+    (tmp_path / "text.db").write_text("not a database " * 100)
+    with pytest.raises(ValueError, match=r"cannot open the storage of the study: [^\n]*$"):
+        search(storage=place.format(folder=tmp_path))
 
 
 def test_a_study_with_a_second_storage_is_refused(storage):

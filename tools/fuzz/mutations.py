@@ -142,7 +142,7 @@ def _entry_for(rng: Rng, dtype: np.dtype) -> Any:
     """Return a hostile entry that an array of this type can hold."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return int(np.clip(pick(rng, NUMBERS), limits.min, limits.max))
+        return int(min(max(pick(rng, NUMBERS), limits.min), limits.max))
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return np.float64(pick(rng, FLOATS)).astype(dtype)

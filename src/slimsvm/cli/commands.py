@@ -68,6 +68,7 @@ from .render import (
     plain,
     progress,
     show,
+    show_agreement,
     show_files,
     show_model,
     show_result,
@@ -227,7 +228,7 @@ def train(
     force: Force = False,
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
-    check_output(output, force)
+    check_output(output, force, data, test)
     own = own_settings(
         task,
         C=C,
@@ -305,7 +306,7 @@ def compress(
     force: Force = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
-    check_output(output, force)
+    check_output(output, force, data, test)
     if budget is None and tolerance is None:
         raise ParameterError(
             "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
@@ -352,7 +353,7 @@ def predict(
 ) -> None:
     """Write the prediction for each row of DATA, one a line; accuracy or R^2 goes to stderr where DATA has labels."""
     if output is not None:
-        check_output(output, force)
+        check_output(output, force, model, data)
     from ..files.container import write_whole
 
     predictor, X, y = open_predictor(model, data, trust, label, split)
@@ -405,13 +406,13 @@ def export(
 ) -> None:
     """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
     from ..kernels import dense
-    from ..ship.export import EXPORTERS
+    from ..ship.export import EXPORTERS, make_exporter
     from ..ship.export import export as export_model
 
     settings = given(precision=precision, limit=limit, flavor=flavor)
     target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
-    check_output(output, force)
+    check_output(output, force, model, rows)
     if rows is None:
         loaded = read_model(model, trust)
     else:
@@ -422,6 +423,8 @@ def export(
         with saying_what_was_written(output):
             files = export_model(loaded, output, target, force=force, **settings)
             show_files(files)
+            if rows is not None:
+                show_agreement(loaded, make_exporter(target, settings))
     except FileExistsError as error:  # an export of several files, and another one than `output` exists
         raise ParameterError(message_of(error), param_hint="--output") from error
 

@@ -1,8 +1,8 @@
-"""What Ctrl-C does: it ends the process at once until the work begins, and raises KeyboardInterrupt from then on.
+"""Ctrl-C: it ends the process at once until the work begins, and raises KeyboardInterrupt afterwards.
 
 A KeyboardInterrupt that is raised while Python imports modules can end in a traceback, or be lost in a callback of the
 import system. Nothing has been written by then, so the process may simply end. Later on, one that is lost in a callback is
-sent again. This module imports little, since Ctrl-C is Python's own affair until it is there.
+sent again. This module imports little, because until it is imported Ctrl-C ends in Python's own traceback.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # as in typing, which this module does not import
+TYPE_CHECKING = False  # instead of an import of typing, which takes time
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,7 +22,7 @@ AGAIN = 0.05
 
 
 def end_at_once_on_interrupt() -> None:
-    """Let Ctrl-C end the process with one line and exit code 130, unless whoever started it has Ctrl-C ignored."""
+    """Let Ctrl-C end the process with one line and exit code 130, unless the parent process ignores Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
@@ -35,7 +35,7 @@ def raise_on_interrupt() -> None:
 
 
 def die_on_interrupt() -> None:
-    """Let Ctrl-C end the process without a word; for the time in which Python shuts down."""
+    """Let Ctrl-C end the process silently, while Python shuts down."""
     if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -46,7 +46,7 @@ def _end(*_: Any) -> None:
 
 
 def _send_again(lost: Any) -> None:
-    """Report what a callback raised. A KeyboardInterrupt among them would end nothing: send it once more, to the work."""
+    """Report an exception of a callback. A KeyboardInterrupt was lost there, so send it again, to the main work."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return

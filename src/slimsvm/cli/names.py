@@ -1,4 +1,4 @@
-"""The names of the methods for help texts, which are shown without importing the methods; a test compares the tables."""
+"""The names of the methods for help texts, without an import of the methods; a test compares the tables."""
 
 TRAINERS = (
     "smo",
@@ -36,7 +36,6 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
 METRICS = ("fixed", "scales", "widths", "both", "auto")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
-MULTICLASS = ("ovr", "ovo", "dag")
 
 
 def one_of(names: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What the commands are given: options that several of them share, and the checks of values, paths and files.
+"""Input of the commands: options that several of them share, and checks of values, paths and files.
 
 Nothing here imports NumPy or scikit-learn until it is needed, so that help and version are printed at once.
 """
@@ -24,13 +24,13 @@ SPLITS = ("train", "test")
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: the largest number of steps or of support vectors, which compiled code can hold on every platform
 LARGEST_INT = 2**31 - 1
-#: the largest degree of the poly kernel; all but values next to 1 overflow or vanish long before it
+#: the largest degree of the poly kernel; most values overflow or vanish long before it
 LARGEST_DEGREE = 1000
 #: the largest seed of scikit-learn's random numbers
 LARGEST_SEED = 2**32 - 1
 
 
-# Names in tables, of which the lists in help (`names`) are copies.
+# Names in tables; the lists in help texts (`names`) are copies.
 
 
 def trainer_names() -> list[str]:
@@ -55,7 +55,7 @@ def reducer_names() -> list[str]:
 
 
 def kernel_names() -> list[str]:
-    """Return the kernels that work on rows in a file, which is all but a precomputed matrix."""
+    """Return the kernels for rows in a file: all but a precomputed matrix."""
     from ..kernels import KERNELS
 
     return [name for name in KERNELS if name != "precomputed"]
@@ -334,7 +334,7 @@ def check_methods(
 
 
 def _check_no_trainer(reducer: str, budget: int | float | None, tolerance: float | None) -> None:
-    """Refuse what needs the full model, which `--trainer none` does not train."""
+    """Refuse settings that need a full model, which `--trainer none` does not train."""
     from ..reducers import REDUCERS
 
     if REDUCERS[reducer].needs_model:
@@ -414,14 +414,16 @@ def given(**options: Any) -> dict[str, Any]:
 # Paths and files
 
 
-def check_output(path: Path, force: bool) -> None:
-    """Refuse a path that cannot be written, or that is taken, before hours of work."""
+def check_output(path: Path, force: bool, *inputs: str | Path | None) -> None:
+    """Refuse a path that cannot be written, that is taken, or that is one of the files read, before hours of work."""
     if path.exists() and not path.is_file():
         raise ParameterError(f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ParameterError(
             f"cannot write {path}: there is no folder {path.parent} that can be written to", param_hint="--output"
         )
+    if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in inputs):
+        raise ParameterError(f"{path} is a file that this command reads; give another name", param_hint="--output")
     if path.exists() and not force:
         raise ParameterError(f"{path} exists already; give another name, or --force to replace it", param_hint="--output")
 
@@ -452,7 +454,7 @@ def _unpickled(path: Path) -> Any:
 
 
 def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> tuple[Any, Any, Any]:
-    """Return a model, and rows of its width with labels as it takes them.
+    """Return a model, and rows of its width with labels in its form.
 
     A LIBSVM model takes rows with more features than it names.
     """
@@ -474,7 +476,7 @@ def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> 
 
 
 def as_scalers_take(model: Any, X: Any) -> Any:
-    """Return rows in the form that the scalers of a Pipeline take: those that move zeros take dense rows only."""
+    """Return rows in the form that the scalers of a Pipeline take; scalers that shift zeros take dense rows only."""
     from sklearn.preprocessing import MinMaxScaler
 
     from ..kernels import dense
@@ -507,13 +509,13 @@ def read_test_rows(path: Path | None, task: str, label: str | None, width: int) 
 
 # Messages
 
-#: settings of the Python functions as their messages write them; the labels' column has another name as an option
+#: settings of Python functions in messages; the option for the labels' column has another name
 _SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
 _COLUMN = re.compile(r"\btarget=(?=\S)")
 _LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
 
 
 def in_options(message: str) -> str:
-    """Return a message of the library as the command line spells it: budget=16 is --budget 16."""
+    """Return a message of the library with options of the command line: budget=16 becomes --budget 16."""
     message = _SETTING.sub(r"--\1 ", _COLUMN.sub("--label ", message.replace("force=True (--force)", "--force")))
     return _LONG_NAME.sub(lambda name: f"--{name[1].replace('_', '-')}", message)

@@ -1,4 +1,4 @@
-"""What `predict` asks of a model. Small work is done without scikit-learn and scipy, whose import takes a second."""
+"""A model as `predict` uses it. Small work is done without scikit-learn and scipy, whose import takes a second."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from typing import Any
 from .parse import PICKLES, as_scalers_take, read_model, read_model_and_rows
 from .tasks import labels_of, task_of
 
-#: numbers of rows x support vectors up to which the runtime's one core takes less time than the import of scikit-learn,
-#: with whose estimators all cores work in tiles
+#: up to this product of the rows' numbers and the support vectors, the runtime on one core takes less time than the import
+#: of scikit-learn, whose estimators use all cores
 LIGHT_WORK = 1 << 28
-#: kernels that are not defined for all rows; their estimators check rows
-PARTIAL_KERNELS = ("chi2", "poly")
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A model as functions of rows; None for what the model does not have."""
+    """A model as functions of rows; None for functions that the model does not have."""
 
     task: str
     predict: Callable[[Any], Any]
@@ -33,7 +31,7 @@ def open_predictor(path: Path, data: Path, trust: bool, label: str | None, split
     from ..ship.slim import read_slim
 
     artefact = None if path.suffix.lower() in PICKLES else read_slim(path)
-    if artefact is None or artefact.kernel in PARTIAL_KERNELS:
+    if artefact is None or artefact.spec.partial:  # estimators check the rows of such kernels
         model, X, y = read_model_and_rows(path, data, trust, labels=False, target=label, split=split)
         return _of_estimator(model), X, y
     import numpy as np

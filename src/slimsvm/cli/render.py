@@ -1,4 +1,4 @@
-"""What the commands print: errors and warnings in one line, tables, progress, and how numbers are shown."""
+"""Output of the commands: errors and warnings in one line, tables, progress and formatted numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .tasks import PREDICTIONS, quality, task_of
 
 Report = Callable[[str, float], None]
 
-#: numbers in the points up to which `info` quantises them to tell the cost of a C export
+#: `info` quantises models to tell the costs of a C export if the points have at most so many numbers
 LARGEST_COST = 1 << 27
 
 
 def plain(text: str) -> str:
-    """Return a text on one line without control characters, which could move the cursor or change what is shown."""
+    """Return a text on one line without control characters, which could change the terminal."""
     return "".join(char if char.isprintable() else " " * char.isspace() for char in text)
 
 
@@ -30,16 +30,18 @@ def fail(message: str, code: int) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an exception says; if it says nothing, or only arithmetic broke, its name too."""
+    """Return an exception's message; with its name if the message is empty or of an arithmetic error."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, ArithmeticError | RecursionError):
         return f"the data or the options are beyond what can be computed ({type(error).__name__}: {error})"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{f' ({error})' * bool(str(error))}"
     return str(error) or type(error).__name__
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning in one line; takes the place of `warnings.showwarning`."""
+    """Print a warning in one line; replaces `warnings.showwarning`."""
     print(f"slimsvm: warning: {plain(in_options(' '.join(str(message).split())))}", file=sys.stderr)
 
 
@@ -73,7 +75,7 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("
     from rich.text import Text
 
     box = Table().box if sys.stdout.isatty() else None
-    # Text, since rich would take a label such as "[/a]" for markup
+    # Text, because rich would read a label such as "[/a]" as markup
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=box, show_header=any(head))
     for number, name in enumerate(head):
         table.add_column(name, justify="left" if number == 0 or len(head) == 2 else "right")
@@ -83,7 +85,7 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("
 
 
 def show_model(path: Path, model: Any, measures: Sequence[tuple[str, str]] = ()) -> None:
-    """Print what is in a model and its file."""
+    """Print the facts of a model and its file."""
     show(f"{path} ({path.stat().st_size:,} bytes)", [*facts(model), *measures])
 
 
@@ -93,8 +95,19 @@ def show_files(files: Sequence[Path]) -> None:
         print(f"{plain(str(file))} ({file.stat().st_size:,} bytes)")
 
 
+def show_agreement(model: Any, exporter: Any) -> None:
+    """Print on how many rows the integer tables of a C model lead to the model's classes."""
+    from sklearn.base import is_regressor
+
+    from ..ship.source import artefact_of
+
+    if exporter.precision != "float32" and not is_regressor(model):
+        n, same = len(exporter.rows), exporter.predicted_alike(artefact_of(model), exporter.rows)
+        print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
+
+
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
-    """Print a model as `show_model` does, and how good it is, beside the full model where that is larger."""
+    """Print a model like `show_model`, and how good it is, beside the full model if that is larger."""
     models = [_machine(one).model_ for one in (full, model) if one is not None]
     if models[0].size == models[-1].size:
         show_model(path, model, measures(model, X, y, test))
@@ -111,14 +124,14 @@ def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: 
 
 
 def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
-    """Return how good the model is on the rows given, and on test rows if there are any."""
+    """Return how good the model is on the given rows, and on test rows if there are any."""
     sets = {"these rows": (X, y)} | ({} if test is None else {"test rows": test})
     found = {where: quality(task_of(model), model.predict(rows), labels) for where, (rows, labels) in sets.items()}
     return [(f"{known[0]} on {where}", known[1]) for where, known in found.items() if known is not None]
 
 
 def facts(model: Any) -> list[tuple[str, str]]:
-    """Return what `info` tells of a model."""
+    """Return the facts of a model for `info`."""
     from sklearn.pipeline import Pipeline
 
     svm = _machine(model)
@@ -138,7 +151,7 @@ def facts(model: Any) -> list[tuple[str, str]]:
 
 
 def _metric(expansion: Any) -> list[tuple[str, str]]:
-    """Return what is known of a learned metric."""
+    """Return the facts of a learned metric."""
     if expansion.metric is None:
         return []
     parts = {"factors of features": expansion.metric.factors, "widths of points": expansion.metric.widths}
@@ -150,7 +163,7 @@ def _classes(classes: Any) -> str:
 
 
 def _machine(model: Any) -> Any:
-    """Return the estimator without the steps before it, as one of ours."""
+    """Return the last step of a model, as an estimator of slimsvm."""
     from sklearn.pipeline import Pipeline
 
     from ..estimators import imported, machine_of
@@ -160,7 +173,7 @@ def _machine(model: Any) -> Any:
 
 
 def as_ours(model: Any) -> Any:
-    """Return a model with its estimator as one of ours, which predicts faster than scikit-learn's."""
+    """Return a model with its estimator converted to slimsvm's, which predicts faster than scikit-learn's."""
     from sklearn.pipeline import Pipeline
 
     return (
@@ -171,14 +184,14 @@ def as_ours(model: Any) -> Any:
 
 
 def costs(model: Any) -> list[tuple[str, str]]:
-    """Return what a model takes where it is shipped to: the figures that a C export states."""
+    """Return the costs of a model that is shipped: the figures of a C export."""
     from ..ship.c import CExporter
     from ..ship.source import artefact_of
 
     expansion, cost = _machine(model).model_, {}
     if max(expansion.size, 1) * expansion.points.shape[1] <= LARGEST_COST:
         for precision in ("float32", "int8"):
-            with suppress(ValueError):  # not every kernel has an integer form, and not every number a float32 one
+            with suppress(ValueError):  # some kernels have no integer form, and some numbers no float32 form
                 cost[precision] = CExporter(precision).cost(artefact_of(model))
     if not cost:
         return [("bytes as float32 tables", f"{expansion.nbytes:,}")]

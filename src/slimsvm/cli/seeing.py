@@ -97,7 +97,7 @@ def tradeoff(
     force: Force = False,
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
-    check_output(output, force=True)  # a file that exists is continued
+    check_output(output, True, data, test)  # a file that exists is continued
     from ..tradeoffs import open_data
     from ..tradeoffs import tradeoff as run
 
@@ -145,7 +145,7 @@ def report(
     from ..tradeoffs import open_data, read_tradeoff
 
     found = read_tradeoff(rows)
-    check_output(output, force)
+    check_output(output, force, rows, data, test)
     last = found.rows[-1]
     options = {"target": last["target"] or None}
     X, y = open_data(data or last["data"], split=last["split"] or "train", **options)

@@ -1,4 +1,4 @@
-"""What a command that Ctrl-C has ended writes and says."""
+"""Files and messages of a command that Ctrl-C has ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def finished_or_best(work: Callable[[], Any], keep: bool) -> tuple[Any, bool]:
 
 @contextmanager
 def saying_what_was_written(path: Path) -> Iterator[None]:
-    """After Ctrl-C, raise StoppedEarly where the file has been written by then."""
+    """After Ctrl-C, raise StoppedEarly if the file has been written by then."""
     before = _stamp(path)
     try:
         yield
@@ -41,7 +41,7 @@ def saying_what_was_written(path: Path) -> Iterator[None]:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what tells one version of a file from the next; None where there is no file."""
+    """Return the time and size of a file, which change with each version; None if there is no file."""
     try:
         found = path.stat()
     except OSError:

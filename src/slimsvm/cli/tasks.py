@@ -1,4 +1,4 @@
-"""What `--task` means: the estimator, its labels, its own options, and the figure that tells how good a model is.
+"""The tasks of `--task`: the estimator, its labels, its own options, and the measure of how good a model is.
 
 Nothing here imports NumPy or scikit-learn until it is needed, so that help and version are printed at once.
 """
@@ -11,13 +11,13 @@ from typing import Any
 from ..files.numbers import strict_number
 from .arguments import ParameterError
 
-#: more classes than this, with fewer rows each than that, are more likely values than classes
+#: labels with more distinct values than this, and fewer rows for each than that, are probably values and not classes
 MANY_CLASSES, FEW_ROWS = 20, 10
 
 TASKS = ("classify", "regress", "novelty")
-#: what a model without classes predicts
+#: predictions of models without classes
 PREDICTIONS = {"regress": "values", "novelty": "1 for rows like the training rows, -1 for novel ones"}
-#: the settings that only some tasks have: their options, and those tasks
+#: settings that only some tasks have: option and tasks
 OPTIONS = {
     "C": ("-C", ("classify", "regress")),
     "class_weight": ("--balanced", ("classify",)),

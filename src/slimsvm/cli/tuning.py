@@ -81,9 +81,9 @@ def tune(
     force: Force = False,
 ) -> None:
     """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
-    for path in (output, table):
-        if path is not None:
-            check_output(path, force)
+    check_output(output, force, data, test)
+    if table is not None:
+        check_output(table, force, data, test, output)
     if budget is None and budget_bytes is None and max_error is None:
         raise ParameterError(
             "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "

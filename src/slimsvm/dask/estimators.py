@@ -22,7 +22,7 @@ HOMES["dask"] = lambda device: open_parts  # noqa: ARG005
 
 
 class DaskMachine(KernelMachine):
-    """What the estimators on a cluster share: rows that stay on the workers, labels that come, a local copy."""
+    """The base of the estimators on a cluster: rows stay on the workers, labels and the model are in the client process."""
 
     _home = "dask"
     _local: type[KernelMachine]
@@ -67,7 +67,7 @@ class DaskMachine(KernelMachine):
         return local
 
     def _mapped(self, X: Any, method: str) -> Any:
-        """Return what a method of the local model makes of each part of X; of other rows, what it makes of them."""
+        """Return the local model's answers for each part of X, or for rows that are not Dask's."""
         local = self.to_local()
         if not hasattr(X, "dask"):
             return getattr(local, method)(X)
@@ -80,7 +80,7 @@ class DaskMachine(KernelMachine):
         return X.map_blocks(_answers, local, method, chunks=(X.chunks[0], (sample.shape[1],)), dtype=sample.dtype)
 
     def _named(self, rows: Array) -> Any:
-        """Return rows with the names of the features, where there are names."""
+        """Return rows with the names of the features, if there are names."""
         if not hasattr(self, "feature_names_in_"):
             return rows
         from pandas import DataFrame
@@ -106,9 +106,9 @@ class DaskMachine(KernelMachine):
 class DaskSlimSVC(DaskMachine, SlimSVC):
     """`SlimSVC` for the rows of a Dask array or data frame, which stay on the workers of the cluster.
 
-    Parameters, attributes and the optimum are those of `SlimSVC`. In each round one number per row and output comes from
-    the workers, and the rows of the working set; labels come once. A worker that is lost is no harm: Dask computes its
-    parts again, and the fit goes on. `scoring` and `budget_us` need rows in one process and are refused.
+    Parameters, attributes and the optimum are those of `SlimSVC`. In each round the workers send one number per row and
+    output, and the rows of the working set; labels are sent once. If a worker is lost, Dask computes its parts again, and
+    the fit continues. `scoring` and `budget_us` need rows in one process and raise ValueError.
 
     Examples
     --------
@@ -149,17 +149,17 @@ class DaskSlimSVR(DaskMachine, SlimSVR):
 
 
 def vector_of(values: Any, n: int, name: str) -> Array:
-    """Return labels or weights in this process, one for each row, however they are partitioned."""
+    """Return labels or weights in this process, one for each row, from any partitions."""
     found = column_or_1d(np.asarray(values.compute() if hasattr(values, "dask") else values), warn=True)
     if found.size != n:
-        raise ValueError(f"{name} has {found.size} entries, and X has {n} rows; give one for each row, in the same order")
+        raise ValueError(f"{name} has {found.size} entries, but X has {n} rows; give one for each row, in the same order")
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"{name} contains NaN or infinity; fill or drop such rows")
     return found
 
 
 def _answers(part: Any, local: Any, method: str) -> Array:
-    """Return what a method of the local model makes of a part, which may be empty."""
+    """Return the local model's answers for a part, which may be empty."""
     if part.shape[0]:
         return getattr(local, method)(part)
     return getattr(local, method)(np.zeros((1, local.n_features_in_)))[:0]

@@ -35,7 +35,7 @@ class Partitions:
         self.client = client
         self._all: Array | None = None
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
-        kept = [number for number, each in enumerate(known) if each.count]  # an empty part has nothing to say
+        kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
         self.held, self.known = [held[number] for number in kept], [known[number] for number in kept]
         self._check()
 
@@ -81,12 +81,12 @@ class Partitions:
         return sum(self.gathered(self.held, parts.spread, mean)) / (self.shape[0] * self.shape[1])
 
     def fingerprint(self) -> str:
-        """Return what tells these rows from others."""
+        """Return a hash of the rows."""
         words = "".join(each.fingerprint for each in self.known)
         return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
 
     def everything(self) -> Array:
-        """Return all rows of a small problem, which come once."""
+        """Return all rows, for a small problem."""
         if self._all is None:
             self._all = self[:]
         return self._all
@@ -107,7 +107,7 @@ class Partitions:
         return [self.client.submit(work, part, *arguments, pure=False) for part in held]
 
     def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return work(part, *arguments) for each part; the arguments travel once for each group of parts."""
+        """Return work(part, *arguments) for each part; the arguments are sent once for each group of parts."""
         groups = self.grouped(held)
         return self._answers(groups, [(parts.for_each, [held[k] for k in group], work, *arguments) for group in groups])
 
@@ -125,9 +125,9 @@ class Partitions:
         return [by_part[number] for number in range(len(by_part))]
 
     def grouped(self, held: Sequence[Any]) -> list[list[int]]:
-        """Return the numbers of parts that are worked on together: as many groups on a worker as it has threads.
+        """Return groups of parts, by number, that one thread works on: as many groups on a worker as it has threads.
 
-        A part that no worker has, since it is being computed or was lost, is a group of its own.
+        A part that is being computed or was lost is a group of its own.
         """
         holders, threads = self.client.who_has(held), self.client.nthreads()
         on: dict[str, list[int]] = {}
@@ -161,7 +161,7 @@ class Partitions:
 
 
 def check_chunks(X: Any) -> None:
-    """Raise ValueError where the sizes of the chunks of a Dask array are not known."""
+    """Raise ValueError if the chunk sizes of a Dask array are unknown."""
     if any(math.isnan(size) for axis in X.chunks for size in axis):
         raise ValueError(
             "the chunk sizes of a Dask array are unknown, as after a selection of rows; call X.compute_chunk_sizes() first"

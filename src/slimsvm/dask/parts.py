@@ -46,7 +46,7 @@ def for_each_own(several: list[Any], work: Callable[..., Any], arguments: list[t
 
 
 def summary(part: Any) -> PartSummary:
-    """Return what is known of a part."""
+    """Return the summary of a part."""
     from ..estimators.checkpoints import fingerprint
 
     rows = as_rows(part)
@@ -78,7 +78,7 @@ def spread(part: Any, mean: float) -> float:
 
 
 def check_rows(part: Any, kernel: Kernel) -> None:
-    """Raise ValueError where the kernel is not defined for a row."""
+    """Raise ValueError if the kernel is not defined for a row."""
     kernel.check_rows(as_rows(part))
 
 
@@ -118,7 +118,7 @@ def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Arra
 
 
 def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
-    """Return K(rows, points) @ V for any points; float64 where points far out spoil float32."""
+    """Return K(rows, points) @ V for any points; float64 if points are too far out for float32."""
     if not isinstance(kernel, InnerKernel):
         return tiled_product(make_tiles(kernel, rows, plain_points(points, metric)), V, Crew())
     there, within = rows.points(points, metric), rows.measured(metric)
@@ -138,12 +138,12 @@ def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exa
 
 
 def answer(matrix: HostAgainst, method: str, *arguments: Any) -> Any:
-    """Return what K(rows, points) of a part answers."""
+    """Return the answer of a method of K(rows, points) of a part."""
     return getattr(matrix, method)(*arguments)
 
 
 def changed(matrix: HostAgainst, method: str, *arguments: Any) -> HostAgainst:
-    """Return K(rows, points) of a part with other points; the given one stays as it is."""
+    """Return K(rows, points) of a part with other points; the given one does not change."""
     other = HostAgainst(matrix.rows, matrix.points[:0], placed=True, exact=matrix.exact)
     other.K, other.points, other.placed, other.prepared = matrix.K, matrix.points, matrix.placed, matrix.prepared
     if method == "first":
@@ -153,5 +153,5 @@ def changed(matrix: HostAgainst, method: str, *arguments: Any) -> HostAgainst:
 
 
 def features(matrix: HostAgainst, T: Array) -> Prepared:
-    """Return rows K @ T of the linear kernel, as another part."""
+    """Return rows K @ T with the linear kernel, as another part."""
     return matrix.features(T).prepared

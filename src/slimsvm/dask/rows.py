@@ -1,6 +1,6 @@
 """The home of rows on a Dask cluster: parts stay on the workers, and products of them come back.
 
-A product brings one number per row and output. Rows travel only where a method asks for some of them: the working set of a
+A product brings one number per row and output. Rows are sent only if a method needs some of them: the working set of a
 round, a subsample, support vectors.
 """
 
@@ -25,21 +25,21 @@ from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
 from .partitions import Partitions, locate
 
-#: numbers up to which a subset of the rows is brought to the process that leads; more: less traffic, more memory there
+#: a subset of the rows of at most so many numbers is fetched to the client process; more: less traffic, more memory
 LOCAL_VALUES = 1 << 22
 
 
 class DaskRows:
     """n rows with a kernel on the workers of a cluster.
 
-    `held` are the parts in the form of tiles, all relative to one centre. `places` are the numbers here of the rows of each
-    part, `source` the rows as they are and `index` the numbers there.
+    `held` are the parts in the form of tiles, all relative to one centre. `places` are the row numbers of each
+    part, `source` the rows before preparation and `index` their numbers in `source`.
     """
 
     worth_caching = False
     worth_shrinking = True
     outputs_at_once = HostRows.outputs_at_once
-    #: a round is a journey, so that more rows pay
+    #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0
 
@@ -142,7 +142,7 @@ class DaskRows:
         return self.joined(self.source.gathered(self.held, parts.product, self.kernel, values, norms, V))
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), computed by the process that leads."""
+        """Return K(rows[index], rows[columns]), computed by the client process."""
         columns = index if columns is None else columns
         self.meter.add(index.size * columns.size)
         A = Prepared(*self._fetched(index), self.centre)
@@ -186,10 +186,10 @@ class DaskRows:
         return found
 
     def on_demand(self) -> None:
-        """Return None: a kernel row at a time would be a journey each."""
+        """Return None: each kernel row would be a round trip."""
 
     def buffer(self, size: int) -> Array:
-        """Return memory for blocks, which the process that leads computes."""
+        """Return memory for blocks, which the client process computes."""
         return np.empty(size, self.dtype)
 
     def main_features(self, most: int) -> None:
@@ -208,7 +208,7 @@ class DaskRows:
         self.meter.add(self.n)
         return self.joined(self.source.gathered(homes, _diagonal))
 
-    # Few points, in the process that leads.
+    # Few points, in the client process.
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
         """Return K(A, B) in float64 for a few points."""
@@ -227,13 +227,13 @@ class DaskRows:
         return placed if self.centre is None else placed - self.centre
 
     def outward(self, placed: Array) -> Array:
-        """Return points relative to the centre as an expansion has them."""
+        """Return points relative to the centre as points of an expansion."""
         return placed.copy() if self.centre is None else placed + self.centre
 
     # Some of the rows.
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as an expansion keeps them."""
+        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
@@ -252,7 +252,7 @@ class DaskRows:
         return rows if rows.size <= most else np.sort(rng.choice(rows, most, replace=False))
 
     def subset(self, index: Array) -> Any:
-        """Return some of the rows: in the process that leads where they are few, else where they are."""
+        """Return some of the rows: in the client process if they are few, else on the workers."""
         if index.size * self.d <= LOCAL_VALUES:
             _, values, norms = self._with_new(np.unique(index))
             place = np.searchsorted(np.unique(index), index)
@@ -266,11 +266,11 @@ class DaskRows:
         return part
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
-        """Return other rows, in the process that leads."""
+        """Return other rows, in the client process."""
         return HostRows(self.kernel, points, self.meter, self.cache_mb if cache else 0.0, 0.0 if exact else self.error)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows in the process that leads, with float64 kernel values."""
+        """Return some of the rows in the client process, with float64 kernel values."""
         return HostRows(self.kernel, self.source[self.index[index]], self.meter, 0.0, 0.0, self.ids[index])
 
     def against(self, points: Matrix, *, exact: bool = True) -> DaskAgainst:
@@ -297,21 +297,21 @@ def open_parts(
     *,
     index: Array | None = None,
 ) -> Any:
-    """Return rows of a cluster where they are; those of a small problem in the process that leads."""
+    """Return rows on the workers; those of a small problem in the client process."""
     if X.shape[0] * X.shape[1] > LOCAL_VALUES:
         return DaskRows(kernel, X, meter, cache_mb, error, ids, index=index)
     return HostRows(kernel, X.everything(), meter, cache_mb, error, ids, index=index)
 
 
 class LocalRows(HostRows):
-    """A few rows of a cluster in the process that leads, relative to the centre of all rows."""
+    """A few rows of a cluster in the client process, relative to the centre of all rows."""
 
     def __init__(self, rows: DaskRows, index: Array, prepared: Prepared) -> None:
         super().__init__(rows.kernel, prepared.values, rows.meter, 0.0, rows.error, rows.ids[index], prepared=prepared)
         self.source, self.index = rows.source, rows.index[index]
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as an expansion keeps them."""
+        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
@@ -369,7 +369,7 @@ class DaskAgainst:
         return self.times(V)
 
     def append(self, points: Matrix) -> None:
-        """Add points behind those there are."""
+        """Add points after the others."""
         placed = self.rows.inward(points)
         self.rows.meter.add(self.rows.n * placed.shape[0])
         self.placed = np.vstack([self.placed, placed])
@@ -423,7 +423,7 @@ class DaskAgainst:
         return np.sum(self._each("curvature", arguments), axis=0)
 
     def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of so many outputs."""
+        """Return curvatures of `count` outputs."""
         return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:

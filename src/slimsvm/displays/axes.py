@@ -1,4 +1,4 @@
-"""What the displays share: matplotlib as an extra, and tables of rows from wherever they come."""
+"""Parts shared by the displays: axes of matplotlib, an extra, and tables of rows from several sources."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from ..tradeoffs.rows import Row, last_study, read_rows
 from ..tradeoffs.value import Tradeoff
 
-#: the columns that can be drawn across, and what their axis says
+#: the columns for the x axis, and their labels
 ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}
 
 
 def new_axes(ax: Any) -> Any:
-    """Return the axes given, or new ones; matplotlib is imported here and nowhere else."""
+    """Return the given axes, or new ones; only this function imports matplotlib."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -24,7 +24,7 @@ def new_axes(ax: Any) -> Any:
 
 
 def table_of(rows: Tradeoff | str | os.PathLike[str] | Iterable[Row]) -> list[Row]:
-    """Return rows as a list of dicts: of a Tradeoff, of the last study in its CSV file, or as they are."""
+    """Return rows as a list of dicts: those of a Tradeoff, of the last study in its CSV file, or the given dicts."""
     if isinstance(rows, Tradeoff):
         found = list(rows.rows)
     elif isinstance(rows, str | Path | os.PathLike):
@@ -37,7 +37,7 @@ def table_of(rows: Tradeoff | str | os.PathLike[str] | Iterable[Row]) -> list[Ro
 
 
 def check_column(name: str, known: Mapping[str, str], rows: Iterable[Row]) -> None:
-    """Raise ValueError for an axis that there is not, or that the rows do not have."""
+    """Raise ValueError for an unknown axis, or one that the rows do not have."""
     if name not in known:
         raise ValueError(f"unknown x {name!r}; there are {', '.join(known)}")
     missing = [column for column in (name, "error") if any(column not in row for row in rows)]

@@ -1,4 +1,4 @@
-"""Whether probabilities can be believed: the share of right predictions against the probability given to them."""
+"""How reliable probabilities are: the share of correct predictions against their probability."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .axes import new_axes
 
 
 class CalibrationDisplay:
-    """Share of right predictions against the probability of the predicted class, for any number of classes.
+    """Share of correct predictions against the probability of the predicted class, for any number of classes.
 
-    scikit-learn's display of the same name draws one class of two. On the diagonal, of the rows predicted with a
-    probability of 0.8 four fifths are right.
+    scikit-learn's display of the same name draws one class of two. On the diagonal, 80 % of the rows that are predicted
+    with a probability of 0.8 are correct.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class CalibrationDisplay:
     counts : array of shape (n_bins,)
         The rows of each bin.
     name : str, default=None
-        What the legend calls the model.
+        The name in the legend.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class CalibrationDisplay:
     def from_estimator(
         cls, estimator: Any, X: Matrix, y: Any, *, n_bins: int = 10, name: str | None = None, ax: Any = None, **kwargs: Any
     ) -> CalibrationDisplay:
-        """Draw the probabilities that a fitted classifier gives rows it was not trained on."""
+        """Draw the probabilities of a fitted classifier for rows that it was not trained on."""
         if not hasattr(estimator, "predict_proba"):
             kind = type(estimator).__name__
             raise ValueError(f"this {kind} has no probabilities; fit it with calibration='sigmoid', say")

@@ -1,4 +1,4 @@
-"""How fast trainers get there: error against kernel evaluations or seconds."""
+"""How fast trainers converge: error against kernel evaluations or seconds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ACROSS = {"kernel_evals": "kernel evaluations", "seconds": "seconds"}
 
 
 class ConvergenceDisplay:
-    """Error against the work done, one line a method.
+    """Error against work, with a line for each method.
 
     Parameters
     ----------
     curves : mapping of str to (x values, errors)
         The work and the error after it, for each method.
     x : {"kernel_evals", "seconds"}, default="kernel_evals"
-        What the work is.
+        The measure of work.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]
 
 
 def _fitted(svc: SlimSVC, X: Matrix, y: Any) -> tuple[SlimSVC, float]:
-    """Return the fitted estimator and the seconds of its fit; to stop early is what is asked for here."""
+    """Return the fitted estimator and the seconds of its fit; warnings of an early stop are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         start = perf_counter()

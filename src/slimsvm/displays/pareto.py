@@ -22,9 +22,9 @@ class ParetoDisplay:
     x_values, errors : ndarray of shape (n_models,)
         Size and error of each model.
     feasible : ndarray of shape (n_models,) of bool, default=None
-        Which models keep to the limits; all, by default. Others have no part in the front.
+        Which models keep to the limits; all, by default. Others are not in the front.
     x : {"size", "bytes", "us"}, default="size"
-        What the sizes are.
+        The measure of size.
 
     Attributes
     ----------

@@ -12,12 +12,12 @@ from ..kernels import Array, Matrix
 from ..tradeoffs.measure import svc_of
 from .axes import new_axes
 
-#: places along each side at which the models are evaluated
+#: grid points along each side at which the models are evaluated; more: smoother boundaries
 RESOLUTION = 200
 
 
 class SupportVectorsDisplay:
-    """Boundaries of a full and a small model of two features, and where the small one's vectors moved.
+    """Boundaries of a full and a small model of two features, and how the small one's vectors moved.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class SupportVectorsDisplay:
     vectors : ndarray of shape (n_vectors, 2)
         The support vectors of the small model.
     grid : tuple of two ndarray
-        The places along each side at which the models were evaluated.
+        The grid points along each side at which the models were evaluated.
     small, full : ndarray
         Both models on the grid; `full` may be None. For two classes the decision values, else the numbers of the classes.
     moved_from : ndarray of shape (n_vectors, 2), default=None
@@ -71,8 +71,8 @@ class SupportVectorsDisplay:
     ) -> SupportVectorsDisplay:
         """Draw a fitted small model, and the full one if it is given.
 
-        Vectors are joined to where they were in `start`, a model with as many vectors in the same order, such as
-        reducer="lars" makes for "cvm"; without one, to the nearest support vector of the full model.
+        Lines join the vectors to their places in `start`, a model with as many vectors in the same order, such as that of
+        reducer="lars" for "cvm"; without it, to the nearest support vectors of the full model.
         """
         rows = np.asarray(X.toarray() if issparse(X) else X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:

@@ -1,4 +1,4 @@
-"""Error against size: one line a method, the full model as a dashed line."""
+"""Error against size: a line for each method, and a dashed line for the full model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TradeoffDisplay:
     points : sequence of Point
         Figures of each method at each budget; those of the method "full" are the full model.
     x : {"size", "bytes", "us"}, default="size"
-        What is drawn across.
+        The measure of size on the x axis.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class TradeoffDisplay:
         self.ax_.yaxis.set_minor_formatter(NullFormatter())
 
     def _ticks(self) -> None:
-        """Put the sizes themselves on the axis where they are few."""
+        """Put the sizes themselves on the axis if they are few."""
         from matplotlib.ticker import NullLocator
 
         sizes = sorted({round(point.size) for point in self.points if point.method != FULL})

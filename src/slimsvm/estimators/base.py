@@ -1,4 +1,4 @@
-"""What all estimators share: rows in, a kernel expansion fitted and shrunk, outputs back."""
+"""The base of all estimators: the one recipe of `fit`, and outputs of rows."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from .validation import check_costs, check_settings, prediction_rows, seed_of, t
 from .warm import keep_start, warm_start
 from .watched import CallbackSupportMixin
 
-#: outputs in memory at a time; pairs of 1,000 classes are half a million for each row
+#: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
-#: rows of a file that are predicted at a time; more: more memory
+#: rows of a memory-mapped file that are predicted at a time; more: more memory
 MAPPED_ROWS = 1 << 17
 
 Report = Callable[[str, float], None]
@@ -48,7 +48,7 @@ Report = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Labelled:
-    """What an estimator makes of y: the goal, labels as the goal takes them, and the rows' weights in the loss."""
+    """An estimator's form of y: the goal, labels as the goal takes them, and the rows' weights in the loss."""
 
     goal: Goal
     labels: Array
@@ -64,7 +64,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     _home: str | None = None
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows always; pairs of rows or no negative entries as the kernel wants."""
+        """Return scikit-learn's tags: sparse rows are allowed; the kernel decides on pairwise and negative input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -72,21 +72,21 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return tags
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, Array, Array]:
-        """Return all rows, those of positive weight, and their labels, weights and numbers; learn the width and names."""
+        """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
-        """Return the number that gamma stands for."""
+        """Return gamma as a number."""
         return resolve_gamma(self.gamma, X, weights)
 
     def _check_rows(self, kernel: Kernel, X: Any) -> None:
-        """Raise ValueError where the kernel is not defined for a row."""
+        """Raise ValueError if the kernel is not defined for a row."""
         kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
-        """Return the goal and the labels for y; `whole` where the full model is kept as it is."""
+        """Return the goal and the labels for y; `whole` if the full model is not shrunk."""
         raise NotImplementedError
 
     def _outputs(self, X: Matrix) -> Array:
@@ -94,7 +94,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return self._read(X, lambda outputs: outputs)
 
     def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
-        """Return what `read` makes of the outputs of each row; with many outputs, for some rows at a time."""
+        """Return read(outputs) for all rows; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
         count = min(count, MAPPED_ROWS) if is_mapped(X) else count
@@ -105,7 +105,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
         model = self.model_
-        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # the first takes no time for a single row
+        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
             return model(X)
         error = kernel_error(model.weights)
         return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
@@ -119,7 +119,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         Parameters
         ----------
         size : int
-            The number of support vectors; `path_.sizes` lists those there are.
+            The number of support vectors, one of `path_.sizes`.
 
         Returns
         -------
@@ -151,14 +151,13 @@ def fit_reporting(
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Do the work of `fit`, and call report(phase, share done) on the way.
+    """Fit an estimator, and call report(phase, share done) meanwhile.
 
     `history` records how good the model was after how many seconds. `when_trained` is called with an estimator that holds
-    the full model, before that is shrunk. `finish` does what must be done before a checkpoint is deleted, such as saving
-    the model.
+    the full model, before it is shrunk. `finish` is called before a checkpoint is deleted, and may save the model.
     """
     check_settings(estimator)
-    fitted, history = copy.copy(estimator), history or History()  # the copy replaces the state once everything has worked
+    fitted, history = copy.copy(estimator), history or History()  # the estimator changes only if everything has worked
     reducer, trainer = make_reducer(estimator), make_trainer(estimator)
     selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
     checkpoint = _checkpoint(fitted, selection)
@@ -192,7 +191,7 @@ def _complete(estimator: Any) -> bool:
 
 
 def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable[[Any], None] | None) -> None:
-    """Train, shrink and calibrate, and give the estimator what fit leaves in it."""
+    """Train, shrink and calibrate, and set the fitted attributes."""
     whole = Deadline(fitted.time_limit)
     selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
     error = np.inf
@@ -201,7 +200,7 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
     else:
         trainer = _within_spread(trainer, selection.goal)
-        # how far off kernel values may be for a solution to `tol`
+        # the allowed error of kernel values for a solution to `tol`
         C, tol = getattr(trainer, "C", finite_cost(fitted.C)), getattr(trainer, "tol", fitted.tol)
         error = tol / (C * float(selection.weights.max()))
         training = replace(selection, deadline=selection.deadline.share(0.5)) if _shrinks(fitted, trainer) else selection
@@ -239,9 +238,9 @@ def _trained(estimator: Any, trainer: Any, task: Task, start: Any) -> Fit:
 
 
 def _within_spread(trainer: Any, goal: Any) -> Any:
-    """Return the trainer with a tol of so many standard deviations of the targets, where these differ by less than 1.
+    """Return the trainer with tol multiplied by the standard deviation of the targets, if that is below 1.
 
-    tol is in units of the targets. Where it is large beside their differences, any solution would do.
+    tol is in units of the targets. If it were large compared with their spread, any solution would meet it.
     """
     if not goal.real or not goal.labelled or not hasattr(trainer, "tol"):
         return trainer
@@ -264,7 +263,7 @@ def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
-    """Return the row numbers of the support vectors in the training set; None where they are not rows."""
+    """Return the row numbers of the support vectors in the training set; None if they are not rows."""
     if estimator.model_ is fit.model and fit.support is not None:
         return selection.ids[fit.support]
     if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
@@ -276,12 +275,12 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
 def _selection(
     estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
 ) -> Selection:
-    """Return the checked rows, labels and settings; the estimator learns classes, widths and names."""
+    """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
     given, X, y, weights, kept = estimator._data(X, y, sample_weight)
     gamma = estimator._width(X, None if sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, given)
-    # the full model has one output per pair of classes, as SVC's; outputs that share few support vectors are one per class
+    # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
     budgets = Budgets.of(estimator)
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)

@@ -1,4 +1,4 @@
-"""Fitting the map from scores to probabilities, on rows that did not train the model whose scores they are."""
+"""Fit the map from scores to probabilities, on rows that the scoring model was not trained on."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..path import Path, sizes_up_to
 from ..selection import Selection
 from .interrupted import was_interrupted
 
-#: up to this many rows, scores come from models of FOLDS folds; with more, from the one split into training and validation.
-#: Small models take longer to make than full ones, so they go by folds with fewer rows only
+#: with at most so many rows, scores come from models of FOLDS folds; with more, from the split into training and validation
+#: rows. The second number is for small models, which take longer than full ones
 FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 20_000, 400, 4
 
 
@@ -28,7 +28,7 @@ def keep_calibration(
 ) -> None:
     """Set `calibration_` of a fitted classifier: the map to probabilities, or None.
 
-    `full` is a full model that was trained elsewhere, on rows that are not known here.
+    `full` is an imported full model, whose training rows are unknown.
     """
     name = getattr(estimator, "calibration", None)
     if not hasattr(estimator, "classes_"):
@@ -39,7 +39,7 @@ def keep_calibration(
 
 
 def calibration_models(estimator: Any, selection: Selection) -> int:
-    """Return how many further models a calibration takes at most."""
+    """Return the most further models that a calibration needs."""
     if getattr(estimator, "calibration", None) is None:
         return 0
     return FOLDS if selection.labels.size <= FEW_ROWS else 1
@@ -48,11 +48,11 @@ def calibration_models(estimator: Any, selection: Selection) -> int:
 def calibration_of(
     name: str, selection: Selection, trainer: Any, estimator: Any, error: float, full: Expansion | None = None
 ) -> Calibration:
-    """Return the map for a model, fitted to scores of like models on rows that these have not seen.
+    """Return the map for a model, fitted to scores of similar models on rows that they were not trained on.
 
-    The like model is the one on the path that was judged on the validation rows, if it owes nothing to a full model that
-    has seen them; otherwise one made in the same way without them. With few rows there are several, and each row is scored
-    by the one that was made without it.
+    The similar model is that of the path, unless it follows a full model that was trained on the validation rows. Then
+    another one is made in the same way without these rows. With few rows there are several folds, and each row is scored by
+    the model that was made without it.
     """
     path: Path | None = estimator.path_
     size = None if path is None else estimator.model_.size
@@ -83,7 +83,7 @@ def _part(selection: Selection, number: int, count: int) -> Selection:
 
 
 def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
-    """Yield training rows and the others; where a class has too few rows for folds, both are all rows, as in `split`."""
+    """Yield training and validation rows of each fold; both are all rows if a class has too few rows for folds."""
     labels, everything = selection.labels, np.arange(selection.labels.size)
     if np.unique(labels, return_counts=True)[1].min() < FOLDS:
         yield everything, everything
@@ -94,7 +94,7 @@ def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
 def _like_model(
     selection: Selection, trainer: Any, train: Array, size: int | None, error: float, full: Expansion | None
 ) -> Expansion:
-    """Return a model of some of the rows, made as the final one is: the full model, or one of that size."""
+    """Return a model of some of the rows, made like the final one: a full model, or one of that size."""
     if trainer is not None:
         training = selection if size is None else replace(selection, deadline=selection.deadline.share(0.5))
         full = trainer.fit(training.task(train, error=error)).model
@@ -115,7 +115,7 @@ def calibrate(name: str, scores: Array, labels: Array, weights: Array, n_classes
 
 
 def fit_sigmoid(scores: Array, members: Array, weights: Array) -> Sigmoid:
-    """Return Platt's sigmoid for each score; its targets are kept away from 0 and 1 by one row of either side."""
+    """Return Platt's sigmoid for each score; one more row on either side keeps its targets away from 0 and 1."""
     fitted = [_platt(column, member, weights) for column, member in zip(scores.T, members.T, strict=True)]
     slopes, shifts = np.array(fitted).T
     return Sigmoid(slopes, shifts)
@@ -140,7 +140,7 @@ def _platt(score: Array, member: Array, weights: Array) -> tuple[float, float]:
 
 
 def fit_isotonic(scores: Array, members: Array, weights: Array) -> Isotonic:
-    """Return a rising curve for each score; so many rows make nothing more certain than one row more or less would."""
+    """Return a rising curve for each score; with n rows, values are at least 1 / (n + 2) away from 0 and 1."""
     knots, least = [], 1 / (scores.shape[0] + 2)
     for column, member in zip(scores.T, members.T, strict=True):
         found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(

@@ -1,6 +1,6 @@
-"""Checkpoints: the state of a long fit in a file, from which the same fit goes on after the process has died.
+"""Checkpoints: the state of a long fit in a file, from which the same fit continues after its process was killed.
 
-The file is a container of `files.container`: checked before anything is used, without pickle, written completely or not at
+The file is a container of `files.container`: it is checked before use, has no pickle, and is written completely or not at
 all. It belongs to one version of slimsvm, one set of rows and labels, and one set of settings.
 """
 
@@ -22,27 +22,27 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_positive
-from ..files.container import entry_of, pack_file, unpack_file, write_whole
+from ..files.container import container_bytes, entry_of, pack_file, unpack_file, write_whole
 from ..keeping import Keeper, Saved, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
 from ..text import short
 
-#: of the states in a file; raised when a method needs other states
+#: the version of the states in a file; raised when a method's states change
 FORMAT = 1
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
-#: parameters that may differ between the run that left a checkpoint and the one that goes on
+#: parameters that may differ between the run that wrote a checkpoint and the run that continues
 FREE = {"checkpoint", "checkpoint_seconds", "time_limit", "verbose", "random_state"}
 
 
 class Checkpoint:
-    """The states of all parts of a fit, and the file they are saved in every so many seconds."""
+    """The states of all parts of a fit, and the file in which they are saved every `seconds`."""
 
     def __init__(self, path: Path, seconds: float, identity: dict[str, Any], seed: int) -> None:
         self.path, self.seconds, self.identity, self.seed = path, seconds, identity, seed
         self.states: dict[str, State] = {}
-        self.found: dict[str, State] = {}  # in the file, and not yet gone on from
+        self.found: dict[str, State] = {}  # read from the file, and not yet used
         self.written = perf_counter()
         self.offered: dict[str, float] = {}  # when each part was saved last
         self.lock = threading.RLock()  # outputs are trained by several threads
@@ -50,7 +50,7 @@ class Checkpoint:
 
     @classmethod
     def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> Checkpoint:
-        """Return the checkpoint of a fit: with the states in its file, or empty where there is no file yet."""
+        """Return the checkpoint of a fit: with the states in its file, or empty if there is no file yet."""
         place = checked_path(path)
         checkpoint = cls(place, seconds, identity, seed)
         if place.exists():
@@ -59,11 +59,11 @@ class Checkpoint:
 
     @property
     def keeper(self) -> Keeper:
-        """Where the fit leaves its states."""
+        """The keeper of the whole fit."""
         return FileKeeper(self, "")
 
     def offer(self, name: str, state: Callable[[], State]) -> None:
-        """Save the state of a part if that was not done for `seconds`."""
+        """Save the state of a part if its last save is `seconds` ago."""
         with self.lock:
             if perf_counter() - self.offered.setdefault(name, self.written) >= self.seconds:
                 self.offered[name] = perf_counter()
@@ -71,14 +71,14 @@ class Checkpoint:
                 self.write()
 
     def keep(self, name: str, state: State, now: bool) -> None:
-        """Keep the state of a part, and save all states with `now` or if that was not done for `seconds`."""
+        """Keep the state of a part; save all states with `now`, or if the last save is `seconds` ago."""
         with self.lock:
             self.states[name] = state
             if now or perf_counter() - self.written >= self.seconds:
                 self.write()
 
     def write(self) -> None:
-        """Save all states; where that fails the old file stays, and the fit goes on after a warning."""
+        """Save all states. If that fails, the old file stays, and the fit continues after a warning."""
         arrays: dict[str, Array] = {}
         with self.lock:
             states = {name: _packed(state, arrays) for name, state in {**self.found, **self.states}.items()}
@@ -90,7 +90,7 @@ class Checkpoint:
                     old = "the one before it stays" if self.path.exists() else "there is none yet"
                     warnings.warn(
                         f"the checkpoint {str(self.path)!r} could not be written ({error.strerror or error}); {old}, and "
-                        "the fit goes on. Make room on the disk: it is tried again",
+                        "the fit continues. Make room on the disk: it is tried again",
                         UserWarning,
                         stacklevel=2,
                     )
@@ -99,11 +99,11 @@ class Checkpoint:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Save all states at the end of a `with` block, whichever way it ends; name the file of a state that is refused."""
+        """Save all states at the end of a `with` block, also after an error; name the file in errors of states."""
         try:
             yield
         except StateError as error:
-            raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error
+            raise ValueError(f"cannot continue from the checkpoint {str(self.path)!r}: {error}") from error
         finally:
             self.write()
 
@@ -112,33 +112,33 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
     def _read(self) -> None:
-        """Take over the states in the file, or raise ValueError where it is not of this fit."""
+        """Read the states in the file; raise ValueError if it belongs to another fit."""
         try:
-            header, arrays = unpack_file(self.path.read_bytes())
+            header, arrays = unpack_file(container_bytes(self.path))
             if "checkpoint" not in header:
-                raise ValueError("it is a model, no checkpoint; give another name")
+                raise ValueError("it is a model and not a checkpoint; give another name")
             entry = entry_of(header, "checkpoint", dict)
             self._check(entry, header.get("slimsvm"))
             self.seed = Saved(entry).count("seed", most=np.iinfo(np.int32).max)
             self.found = {name: _unpacked(state, arrays) for name, state in entry_of(entry, "states", dict).items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"cannot go on from the checkpoint {str(self.path)!r}: {error}") from error
+            raise ValueError(f"cannot continue from the checkpoint {str(self.path)!r}: {error}") from error
 
     def _check(self, entry: dict[str, Any], written_by: Any) -> None:
         theirs, ours = entry_of(entry, "identity", dict), self.identity
         if written_by != version("slimsvm") or entry.get("format") != FORMAT:
             raise ValueError(
-                f"slimsvm {short(written_by)} wrote it, and this is {version('slimsvm')}; finish the fit there or delete it"
+                f"slimsvm {short(written_by)} wrote it, but this is {version('slimsvm')}; finish the fit there or delete it"
             )
         if theirs.get("data") != ours["data"]:
-            raise ValueError("it is of other rows, labels or weights; give those, or delete it to begin anew")
+            raise ValueError("it is of other rows, labels or weights; give those, or delete it to start again")
         before = entry_of(theirs, "settings", dict)
         changed = sorted(
             name for name in before.keys() | ours["settings"] if before.get(name) != ours["settings"].get(name)
         )
         if changed:
             words = ", ".join(f"{name} was {short(before.get(name))}" for name in changed[:3])
-            raise ValueError(f"it is of other settings ({words}); set them back, or delete it to begin anew")
+            raise ValueError(f"it is of other settings ({words}); set them back, or delete it to start again")
 
 
 class FileKeeper(Keeper):
@@ -152,7 +152,7 @@ class FileKeeper(Keeper):
         return FileKeeper(self.checkpoint, f"{self.name}/{name}")
 
     def saved(self) -> State | None:
-        """Return the state in the file, once: whoever asks a second time begins anew."""
+        """Return the state in the file at the first call, and None afterwards."""
         with self.checkpoint.lock:
             state = self.checkpoint.found.pop(self.name, None)
             if state is not None:
@@ -160,7 +160,7 @@ class FileKeeper(Keeper):
             return state
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Save the state if the time for it has come."""
+        """Save the state if the last save is long enough ago."""
         self.checkpoint.offer(self.name, state)
 
     def keep(self, state: State, *, now: bool = False) -> None:
@@ -169,7 +169,7 @@ class FileKeeper(Keeper):
 
 
 def checked_path(path: Any) -> Path:
-    """Return where a checkpoint is written; raise before hours of work where that cannot be."""
+    """Return the path of a checkpoint; raise ValueError if it cannot be written, before hours of work."""
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoint must be the name of a file, or None, not {path!r}")
     place = Path(os.path.realpath(path))
@@ -181,7 +181,7 @@ def checked_path(path: Any) -> Path:
 
 
 def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str, Any]]]) -> None:
-    """Raise ValueError where a fit with a checkpoint uses a method that cannot go on; `methods` are (what, it, table)."""
+    """Raise ValueError if a method cannot continue from a checkpoint; `methods` are (what, method, table)."""
     check_positive("checkpoint_seconds", estimator.checkpoint_seconds)
     if estimator.checkpoint is None:
         return
@@ -190,13 +190,13 @@ def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str,
         if not getattr(method, "resumes", False):
             able = sorted(name for name, kind in table.items() if getattr(kind, "resumes", False))
             raise ValueError(
-                f"the {what} {type(method).__name__} cannot go on from a checkpoint; those that can are {able}. Give one "
-                "of them, or checkpoint=None"
+                f"the {what} {type(method).__name__} cannot continue from a checkpoint; those that can are {able}. Give "
+                "one of them, or checkpoint=None"
             )
 
 
 def identity_of(estimator: Any, X: Matrix, labels: Array, weights: Array) -> dict[str, Any]:
-    """Return what tells a fit from others: a hash of rows, labels and weights, and the settings in words."""
+    """Return the identity of a fit: a hash of rows, labels and weights, and the settings as text."""
     settings = {name: _words(value) for name, value in estimator.get_params(deep=False).items() if name not in FREE}
     if isinstance(estimator.random_state, int | np.integer):
         settings["random_state"] = _words(estimator.random_state)
@@ -205,7 +205,7 @@ def identity_of(estimator: Any, X: Matrix, labels: Array, weights: Array) -> dic
 
 
 def fingerprint(X: Matrix, *columns: Array) -> str:
-    """Return a hash of rows and of vectors that belong to them, without a copy of all rows."""
+    """Return a hash of rows and of vectors that belong to them, a block of rows at a time."""
     digest = hashlib.blake2b(digest_size=16)
     if hasattr(X, "fingerprint"):  # rows in parts, each of which has a hash of its own
         digest.update(X.fingerprint().encode())
@@ -219,7 +219,7 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
 
 
 def _words(value: Any) -> str:
-    """Return a setting in words that are the same in every process."""
+    """Return a setting as text that is the same in every process."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return f"{type(value).__name__}({inner})"

@@ -1,4 +1,4 @@
-"""compress: shrink a fitted kernel machine, be it ours or of another library."""
+"""compress: shrink a fitted kernel machine of slimsvm or of another library."""
 
 from __future__ import annotations
 
@@ -48,22 +48,21 @@ def compress(
     model : estimator
         A fitted SlimSVC, SlimSVR or SlimOneClassSVM; an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge of one output, or
         GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; an SVM of scikit-learn-intelex,
-        cuML or ThunderSVM; what `slimsvm.load` reads from a LIBSVM file; or a Pipeline, TransformedTargetRegressor,
-        GridSearchCV or other search with one of them in it. It is left unchanged.
+        cuML or ThunderSVM; a LIBSVM file read by `slimsvm.load`; or a Pipeline, TransformedTargetRegressor,
+        GridSearchCV or other search with one of them in it. It is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
-        Rows such as the model was trained on, before the transformers of a Pipeline. For an honest `tolerance`, give rows
-        that the model was not trained on. Without rows, the support vectors and random points between pairs of them stand
-        for them. They say nothing about where rows are dense, lie near the boundary of a classifier, and have no true
-        labels, so the small model is as good as it can be only where they lie, and validation errors are differences to
-        the full model there.
+        Rows like those of the model's training, before the transformers of a Pipeline. For an honest `tolerance`, give rows
+        that the model was not trained on. Without rows, the support vectors and random points between pairs of them are
+        used instead. These lie near the boundary of a classifier and not where rows are dense, and have no true labels. So
+        the small model is good near them only, and its validation errors are differences to the full model there.
     y : array-like of shape (n_samples,), default=None
-        Their labels or target values. Without them a small model follows the predictions of the full one, with its
+        Labels or target values of the rows. Without them a small model learns the predictions of the full one, with its
         mistakes. Novelty detectors take none.
     budget : int or float, default=None
-        Support vectors at most: a count, or a fraction of the model's. None: no limit.
+        The most support vectors: a count, or a fraction of the model's. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. With neither budget nor
-        tolerance the full model is returned as an estimator of ours.
+        tolerance the full model is returned as an estimator of slimsvm.
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`.
     budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
@@ -74,13 +73,13 @@ def compress(
     multiclass : {"ovr", "ovo", "dag"}, default=None
         The outputs of a small classifier of three classes or more: one for each class, fitted to the labels ("ovr"), or one
         for each pair of classes, decoded by votes ("ovo") or by a decision DAG ("dag", k - 1 pairs for k classes). None is
-        "ovr" for reducers that need no full model, as "slim", and the model's own for the others. The full model, where
-        that is returned, keeps its own.
+        "ovr" for reducers that need no full model, such as "slim", and the model's own outputs for others. A full model
+        that is returned keeps its own.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, in the loss and in the validation error. A row of weight 0 counts as absent. They are
         multiplied by the model's class_weight; "balanced" is computed from y.
     validation_fraction : float, default=0.2
-        The share of the rows that models are compared on.
+        The share of the rows that are used as validation rows.
     calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
         How the scores of a small classifier become probabilities, as in `SlimSVC`. For honest ones, give rows that the
         model was not trained on.
@@ -92,19 +91,19 @@ def compress(
     Returns
     -------
     SlimSVC, SlimSVR, SlimOneClassSVM, Pipeline or TransformedTargetRegressor
-        A fitted estimator for what the model does; a Pipeline or TransformedTargetRegressor of the same fitted transformers
-        with one in it. Of a search, its best estimator is shrunk and returned.
+        A fitted estimator of the model's kind; or a Pipeline or TransformedTargetRegressor with it and the same fitted
+        transformers. For a search, its best estimator is shrunk and returned.
 
     Raises
     ------
     Interrupted
-        After Ctrl-C, where small models had been found: `best` is the best of them, in the form in which it would have been
-        returned. It is a KeyboardInterrupt.
+        After Ctrl-C, if small models had been found: `best` is what the call would have returned with the best of them. It
+        is a KeyboardInterrupt.
 
     Warns
     -----
     UserWarning
-        For what the small model cannot keep, such as probability=True.
+        For settings that the small model cannot keep, such as probability=True.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def compress(
     >>> small = compress(svc, X, y, budget=6, random_state=0)
     >>> len(small.support_vectors_) <= 6
     True
-    >>> small = compress(svc, budget=6, random_state=0)  # from its support vectors alone
+    >>> small = compress(svc, budget=6, random_state=0)  # from its support vectors only
     >>> len(small.support_vectors_) <= 6
     True
     """
@@ -142,9 +141,9 @@ def compress_reporting(
     calibration: str | None = None,
     **more: Any,
 ) -> Any:
-    """Do the work of `compress`, and call report(phase, share done) on the way."""
+    """Do the work of `compress`, and call report(phase, share done) meanwhile."""
     if X is None and (y is not None or sample_weight is not None):
-        raise ValueError("y and sample_weight belong to rows, and X is None; give X too, or the model alone")
+        raise ValueError("y and sample_weight belong to rows, but X is None; give X too, or only the model")
     if multiclass not in (None, *CLASSIFIERS):
         raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
@@ -167,7 +166,7 @@ def _shrunk(model: Any, X: Matrix | None, y: Any, machine: Shrinking) -> Any:
 
 
 def _best_of(search: Any) -> Any:
-    """Return the best estimator of a search, which it has only where it was fitted again to all rows."""
+    """Return the best estimator of a search; it exists only with refit=True."""
     check_is_fitted(search)
     if not hasattr(search, "best_estimator_"):
         raise ValueError(
@@ -178,7 +177,7 @@ def _best_of(search: Any) -> Any:
 
 
 def _shrunk_pipeline(model: Pipeline, X: Matrix | None, y: Any, machine: Shrinking) -> Pipeline:
-    """Return a Pipeline with its last step shrunk; the transformers are shared, fitted as they are."""
+    """Return a Pipeline with its last step shrunk; it shares the fitted transformers."""
     check_is_fitted(model)
     rows = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
     around = machine.around if X is None else machine.around.within(model, X)

@@ -1,4 +1,4 @@
-"""What a fitted estimator shows of its model, under the names that scikit-learn's SVMs have."""
+"""Fitted attributes, with the names of scikit-learn's SVMs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class FittedModel:
 
     @property
     def support_(self) -> Array:
-        """The row numbers of the support vectors in the training set; only where they are rows of it."""
+        """The row numbers of the support vectors in the training set; only if they are rows of it."""
         if isinstance(self.model_.kernel, Precomputed):
             return np.ravel(self.model_.points)
         rows = getattr(self, "_support", None)
         if rows is None:
             raise AttributeError(
-                "support_ has row numbers of the training set, and these support vectors are not known to be such rows: "
+                "support_ has row numbers of the training set, but these support vectors may not be rows of it: "
                 "a reducer moved them, or the model was compressed, imported or learned online. support_vectors_ has "
                 "the points; reducer='slant-aggressive' chooses them among the rows"
             )
@@ -61,17 +61,17 @@ class FittedModel:
 
     @property
     def n_support_(self) -> Array:
-        """The number of support vectors, by class where there are classes."""
+        """The number of support vectors, for each class if there are classes."""
         return np.bincount(self.goal_.owner(self.model_.coef), minlength=max(self.goal_.n_classes, 1)).astype(np.int32)
 
     @property
     def fit_status_(self) -> int:
-        """0 where training ended as planned, 1 where it was cut short; `status_` says how."""
+        """0 if training ended as planned, 1 if it was cut short; `status_` says how."""
         return int(not self.status_.as_planned)
 
 
 def rows_equal_to(points: Matrix, X: Matrix) -> Array | None:
-    """Return for each point the number of the first row that equals it; None where a point equals no row."""
+    """Return for each point the number of the first row that equals it; None if a point equals no row."""
     wanted, found = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
     names = set(wanted)
     for number in _candidates(points, X):
@@ -82,14 +82,14 @@ def rows_equal_to(points: Matrix, X: Matrix) -> Array | None:
 
 
 def _candidates(points: Matrix, X: Matrix) -> Array:
-    """Return the rows that agree with a point in one number, which is known of all rows at once."""
+    """Return the rows that agree with a point in one number, which is computed for all rows at once."""
     if issparse(X):
         return np.flatnonzero(np.isin(np.diff(X.indptr), np.diff(csr_array(points).indptr)))
     return np.flatnonzero(np.isin(X[:, 0], points[:, 0]))
 
 
 def _bytes_of(rows: Matrix, number: int) -> bytes:
-    """Return what tells a row from all others."""
+    """Return the contents of a row, to compare it with others."""
     if issparse(rows):
         part = slice(rows.indptr[number], rows.indptr[number + 1])
         return rows.indices[part].astype(np.int64).tobytes() + rows.data[part].astype(np.float64).tobytes()

@@ -1,4 +1,4 @@
-"""Any fitted kernel machine, ours or of another library, as a function."""
+"""Any fitted kernel machine, of slimsvm or of another library, as a function."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..importers.imported import NO_CLASSES, Imported
 from ..importers.models import import_model
 from .base import KernelMachine
 
-#: parameters of an estimator of ours that are those of the search for a small model, and not of the function
+#: parameters of an estimator that belong to the search for a small model, and not to the function
 SEARCH = ("budget", "tolerance", "reducer", "validation_fraction", "device", "random_state", "multiclass", "calibration")
-#: what is said of a model with probabilities
+#: the warning for a model with probabilities
 UNCALIBRATED = (
     "calibration={name!r} is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or "
     "fit a SlimSVC with a budget and calibration"
@@ -20,7 +20,7 @@ UNCALIBRATED = (
 
 
 def imported(model: Any) -> Imported:
-    """Return the function inside a fitted kernel machine of ours or of another library."""
+    """Return the function of a fitted kernel machine, of slimsvm or of another library."""
     if not isinstance(model, KernelMachine):
         return import_model(model)
     check_is_fitted(model)

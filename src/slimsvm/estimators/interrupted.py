@@ -1,4 +1,4 @@
-"""What Ctrl-C leaves: the call ends with KeyboardInterrupt, and the best model found so far is kept."""
+"""Ctrl-C: the call ends with KeyboardInterrupt, and the best model found so far is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The estimators by the goals that they have, for what reads and writes fitted models."""
+"""The estimators and their goals, for readers and writers of fitted models."""
 
 from __future__ import annotations
 

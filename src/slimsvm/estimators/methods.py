@@ -16,15 +16,15 @@ from ..reducers import REDUCERS
 from ..selection import check_kernel, names_where
 from ..trainers import TRAINERS
 
-#: the C of a hard margin, C=inf: large enough that no coefficient of separable rows reaches it, and rows that cannot be
-#: separated still have an optimum. Larger costs leave fewer digits for the gap
+#: the C of a hard margin, C=inf: no coefficient of separable rows reaches it, and rows that cannot be separated still have
+#: an optimum. With a larger one, the gap has fewer digits
 HARD_MARGIN = 1e12
-#: settings that a method takes from the estimator unless its instance has values of its own
+#: settings that a method takes from the estimator, unless it is an instance with values that are not the defaults
 SHARED = ("C", "tol", "max_iter")
 
 
 def finite_cost(C: float) -> float:
-    """Return C as methods take it: a number, for C=inf as well."""
+    """Return C, or `HARD_MARGIN` for C=inf."""
     return HARD_MARGIN if np.isposinf(C) else C
 
 
@@ -39,7 +39,7 @@ def make_reducer(estimator: Any) -> Any:
 
 
 def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any:
-    """Return the method of that name, or the instance given, with the settings that it takes from the estimator."""
+    """Return the method of that name, or the given instance, with the settings that it takes from the estimator."""
     known = given in table if isinstance(given, str) else dataclasses.is_dataclass(given) and not isinstance(given, type)
     if not known:
         raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
@@ -58,12 +58,12 @@ def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any
 
 
 def _budget(budget: Any, given: Any) -> int:
-    """Return the budget of a trainer that keeps to it while it learns."""
+    """Return the budget of a trainer with a budget of its own."""
     name = given if isinstance(given, str) else type(given).__name__
     try:
         return check_count(budget)
     except ValueError as error:
-        raise ValueError(f"trainer {name!r} keeps to a budget while it learns: {error}") from None
+        raise ValueError(f"trainer {name!r} keeps to a budget during training: {error}") from None
 
 
 def keeps_budget(trainer: Any, budget: Any) -> bool:
@@ -72,7 +72,7 @@ def keeps_budget(trainer: Any, budget: Any) -> bool:
 
 
 def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, goal: Goal, weights: Array) -> None:
-    """Raise ValueError where trainer or reducer cannot do what is asked, before either begins."""
+    """Raise ValueError if trainer or reducer do not suit the settings or the data, before either starts."""
     if trainer is None:
         check_no_model(reducer, Budgets.of(estimator), estimator.tolerance, goal)
     else:
@@ -85,7 +85,7 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
 
 
 def check_goal(method: Any, table: dict[str, Any], goal: Goal) -> None:
-    """Raise ValueError where targets are real values and the method is for classes only."""
+    """Raise ValueError if targets are real values and the method is for classes only."""
     if goal.real and not getattr(method, "real_valued", False):
         able = sorted(name for name, kind in table.items() if getattr(kind, "real_valued", False))
         raise ValueError(f"{type(method).__name__} is a method for classes; for {goal.name} there are {able}")
@@ -96,27 +96,26 @@ def check_weights(trainer: Any, weights: Array) -> None:
     if not trainer.weighted and np.ptp(weights) > 0:
         able = sorted(name for name, kind in TRAINERS.items() if kind.weighted)
         raise ValueError(
-            f"{type(trainer).__name__} treats all rows alike: it has no sample_weight or class_weight. Those that have "
-            f"are {able}"
+            f"{type(trainer).__name__} takes no sample_weight or class_weight; the trainers that do are {able}"
         )
 
 
 def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -> None:
-    """Raise ValueError where the reducer, the budget or the tolerance needs the full model that trainer=None leaves out."""
+    """Raise ValueError if reducer, budget or tolerance need a full model, which trainer=None does not train."""
     if not goal.labelled:
         raise ValueError(
-            "trainer=None fits a small model to labels, and novelty detection has none; give trainer='smo', whose model is "
+            "trainer=None fits a small model to labels, but novelty detection has none; give trainer='smo', whose model is "
             "shrunk to the budget"
         )
     if reducer.requires_model:
         raise ValueError(
             f"trainer=None leaves {type(reducer).__name__} without the full model that it shrinks; the reducers that work "
-            f"from the labels alone are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"
+            f"from the labels only are {names_where(lambda kind: not kind.needs_model)}. Give one of them, or a trainer"
         )
     if tolerance is not None:
         raise ValueError(
-            f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give a budget "
-            "alone, or a trainer"
+            f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give only a "
+            "budget, or a trainer"
         )
     if not budgets.given or not isinstance(budgets.count, Integral | None):
         raise ValueError(
@@ -126,7 +125,7 @@ def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -
 
 
 def learns_streams(estimator: Any) -> bool:
-    """Return True where the estimator's trainer learns from streams; raise AttributeError where it does not."""
+    """Return True if the estimator's trainer learns from streams, else raise AttributeError."""
     trainer = estimator.trainer
     kind = TRAINERS.get(trainer) if isinstance(trainer, str) else type(trainer)
     if hasattr(kind, "learn"):

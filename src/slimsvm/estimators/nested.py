@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
 
-#: parameters that hold settings, with the table that makes settings of a name
+#: parameters that hold settings, with the table from names to classes
 TABLES: dict[str, dict[str, Any]] = {"trainer": TRAINERS, "reducer": REDUCERS}
 
 
 class NestedSettings(BaseEstimator):
     """get_params and set_params that reach into trainers and reducers, so that grids can search over their settings.
 
-    Settings are frozen: set_params puts changed ones in their place. A name becomes an instance with the changes.
+    Settings are frozen, so set_params replaces them. A name becomes an instance with the changes.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _settings_in(value: Any, prefix: str) -> dict[str, Any]:
 
 
 def _instance(name: str, value: Any) -> Any:
-    """Return settings as they are, and those that a name stands for."""
+    """Return the settings, made from a name if necessary."""
     if isinstance(value, str) and value in TABLES[name]:
         return TABLES[name][value]()
     if not _is_settings(value):
@@ -90,7 +90,7 @@ def _instance(name: str, value: Any) -> Any:
 
 
 def _changed(name: str, settings: Any, changes: dict[str, Any]) -> Any:
-    """Return the settings with changes, to settings within them too."""
+    """Return the settings with changes, also to nested settings."""
     fields, direct, inner = {field.name for field in dataclasses.fields(settings)}, {}, dict[str, dict[str, Any]]()
     for key, value in changes.items():
         field, _, rest = key.partition("__")

@@ -26,22 +26,23 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
     Parameters
     ----------
     budget : int or float, default=None
-        Support vectors at most: a count, or a fraction of the full model's. None: no limit.
+        The most support vectors: a count, or a fraction of the full model's. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is at most this much. The error is the mean squared distance of its
         scores to the full model's, as a share of the variance of these. With `budget` too, the smallest within both.
     scoring : str, callable or None, default=None
         How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
         `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
-        `tolerance` is in units of the score. sample_weight does not enter. The y of
-        a scorer is what the full model predicts, +1 and -1. None: the squared distance to the full model's scores.
+        `tolerance` is in units of the score. sample_weight is not used. The y of a scorer are
+        the full model's predictions, +1 and -1. None: the squared distance to the full model's scores.
     budget_bytes : int, default=None
-        Bytes at most of the tables that `slimsvm.export` writes to C, in `budget_precision`. A budget that contradicts
-        another one is refused, and so is one that a single support vector exceeds.
+        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
+        other raise ValueError, and so does one that a single support vector exceeds.
     budget_precision : {"float32", "int16", "int8"}, default="float32"
         The precision of these tables.
     budget_us : float, default=None
-        Microseconds at most for a call of `predict` with `budget_batch_size` rows, as measured here at the end of `fit`.
+        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
+        `fit`.
     budget_batch_size : int, default=1
         Rows in such a call.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
@@ -52,7 +53,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         The share of the training rows, above 0 and up to 1, that may be called novel; at least that share become support
         vectors.
     degree, coef0 : int, float
-        Of the poly and sigmoid kernels, as in `OneClassSVM`.
+        Parameters of the poly and sigmoid kernels, as in `OneClassSVM`.
     trainer : str or trainer, default="smo"
         "smo" or an instance of `slimsvm.trainers.SMO`.
     reducer : str or reducer, default="slim"
@@ -60,17 +61,17 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `OneClassSVM`.
     max_iter : int, default=-1
-        Pair steps at most; -1 for 10 million, or a thousand for each row if that is more.
+        The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
     time_limit : float, default=None
-        Seconds at most for the fit. Where the model is shrunk afterwards, training takes half of them at most; what a
-        calibration needs is part of them too. The best model found by then is kept, with a warning. None: no limit.
+        The most seconds for the fit. If the model is shrunk afterwards, training takes at most half of them. The best model
+        found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
-        Whether `fit` starts training from the coefficients of the last fit, as for another C or tol, or after a time limit.
-        The rows must be as many as then. For the trainer "smo".
+        Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
+        The number of rows must be the same. For the trainer "smo".
     checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. The same call of `fit` goes on from it after the process has died,
-        or after a time limit, and ends with the same model as a fit that was not disturbed. It is deleted when the fit is
-        complete. Rows, labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
+        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
+        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
+        labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
     checkpoint_seconds : float, default=60
         Seconds between two saves.
     cache_mb : float, default=512
@@ -234,7 +235,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         return -float(self.model_.bias[0])
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:  # noqa: ARG002
-        """Return no labels; the full model's scores take their place when it is shrunk."""
+        """Return no labels; the full model's scores are used as labels when it is shrunk."""
         if not isinstance(self.nu, Real) or not 0 < float(self.nu) <= 1:
             raise ValueError(f"nu must be a share of the rows above 0 and up to 1, not {self.nu!r}")
         return Labelled(Novelty(nu=float(self.nu)), np.zeros(weights.size), weights)

@@ -1,4 +1,4 @@
-"""The small model of one kernel machine: rows, labels and goal for the search, and what the search found."""
+"""The small model of one kernel machine: the search for it, and the estimator that holds it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Shrinking:
     around: Surroundings  # progress, and the Pipeline that the model is in
 
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
-        """Return the small model of a kernel machine, an estimator of ours."""
+        """Return the small model of a kernel machine, as an estimator of slimsvm."""
         source = imported(model)
         if "calibration" in self.settings and not source.goal.n_classes:
-            raise ValueError(f"calibration makes probabilities of classes, and a {type(model).__name__} has none")
+            raise ValueError(f"calibration makes probabilities of classes, but a {type(model).__name__} has no classes")
         small = unfitted(source, **self.settings)
         check_settings(small)
         for words in source.lost:
@@ -64,7 +64,7 @@ class Shrinking:
         if small.tolerance is not None and source.goal.n_classes:
             baseline = Baseline(replace(selection, goal=source.goal).judged(source.model))
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
-        # a full model that is kept has its own outputs, and without targets the goal of the search is another one
+        # a full model that is kept has its own goal, which may differ from that of the search
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
@@ -74,7 +74,7 @@ class Shrinking:
         return small
 
     def _selection(self, small: Any, source: Imported, X: Matrix | None, y: Any) -> Selection:
-        """Return the checked rows, or what stands for them, with their labels, weights and goal."""
+        """Return the checked rows, or points in place of rows, with labels, weights and goal."""
         seed, reducer = seed_of(small.random_state), make_reducer(small)
         check_goal(reducer, REDUCERS, source.goal)
         if X is None:
@@ -113,14 +113,14 @@ class Shrinking:
             deployed=self.around.deployed,
             raw=self.around.raw,
             scaler_bytes=self.around.scaler_bytes,
-            # the outputs of pairs are no outputs of single classes
+            # outputs of pairs cannot be followed by outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
             squared=source.squared,
         )
 
 
 def _labels(source: Imported, X: Matrix, y: Any) -> Array:
-    """Return labels as the goal takes them; without any, the classes that the full model predicts."""
+    """Return labels in the form of the goal; without any, the full model's predictions."""
     if not source.goal.n_classes:
         return np.zeros(X.shape[0]) if y is None else np.asarray(y, dtype=np.float64)
     if y is None:
@@ -155,7 +155,7 @@ def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:
         )
     if goal.name == "ovr":
         raise ValueError(
-            f"the model has one output for each class, and multiclass={wanted!r} needs one for each pair; leave multiclass "
+            f"the model has one output for each class, but multiclass={wanted!r} needs one for each pair; leave multiclass "
             f"out, or train with SlimSVC(multiclass={wanted!r})"
         )
     return CLASSIFIERS[wanted](goal.n_classes)

@@ -1,4 +1,4 @@
-"""Rows for a model that comes without any: its support vectors, and points between pairs of them."""
+"""Points in place of rows, for a model without rows: its support vectors, and points between pairs of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sklearn.neighbors import NearestNeighbors
 from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion
 
-#: rows at least, and for each support vector; more rows: a closer fit between support vectors, more time
+#: the least number of points, and the points for each support vector; more: a closer fit and more time
 LEAST_ROWS = 4096
 ROWS_PER_POINT = 4
-#: the nearest support vectors that one is paired with
+#: each support vector is paired with so many nearest ones
 NEIGHBOURS = 8
-#: the share of pairs that are neighbours, which lie where rows are dense; other pairs cover what lies between
+#: the share of pairs that are neighbours, which lie where rows are dense; other pairs cover the space between
 NEIGHBOURING = 0.5
 
 
@@ -21,8 +21,8 @@ def stand_in_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
     """Return the support vectors, and points at random places between pairs of them."""
     if isinstance(model.kernel, Precomputed | Custom):
         raise ValueError(
-            f"a model with a {model.kernel.name} kernel cannot be shrunk without rows, since there is nothing between its "
-            "support vectors that the kernel is known to take; give X"
+            f"a model with a {model.kernel.name} kernel cannot be shrunk without rows: points between its support "
+            "vectors may not be valid for the kernel; give X"
         )
     if model.size < 2:
         return model.points

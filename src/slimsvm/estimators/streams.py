@@ -34,7 +34,7 @@ class Stream:
         changed = [name for name in KEPT if getattr(estimator, name) != self.settings[name]]
         if changed:
             raise ValueError(
-                f"{', '.join(changed)} changed since the stream began; begin another one, with clone(estimator)"
+                f"{', '.join(changed)} changed since the stream began; start another one, with clone(estimator)"
             )
 
 
@@ -42,7 +42,7 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: 
     """Do the work of `SlimSVC.partial_fit`."""
     check_settings(estimator)
     stream = resumed(estimator)
-    fitted = copy.copy(estimator)  # replaces the estimator's state once everything has worked
+    fitted = copy.copy(estimator)  # the estimator changes only if everything has worked
     X, y = training_rows(fitted, X, y, reset=stream is None)
     classes = stream_classes(None if stream is None else estimator.classes_, classes, y)
     check_classes(classes)
@@ -69,7 +69,7 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: 
 def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
     """Return the trainer and the kernel of a stream whose first rows are X."""
     if not X.shape[0]:
-        raise ValueError("all rows of the first batch have weight 0, and there is nothing to begin with")
+        raise ValueError("all rows of the first batch have weight 0; give a first batch with positive weights")
     gamma = resolve_gamma(estimator.gamma, X)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     return make_trainer(estimator), kernel
@@ -79,7 +79,7 @@ def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array
     """Return the task on the rows of a batch."""
     kernel.check_rows(X)
     weights = weights * class_weights(estimator.class_weight, classes, classes)[labels]
-    known = np.append(weights, 1.0)  # rows of other batches have weight 1, as far as this batch knows
+    known = np.append(weights, 1.0)  # rows of other batches may have weight 1
     check_weights(trainer, known)
     check_costs(finite_cost(estimator.C), known)
     rows = open_rows(kernel, X, device=estimator.device, cache_mb=0.0, error=0.0)
@@ -87,21 +87,21 @@ def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array
 
 
 def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
-    """Set `stream_` to what `partial_fit` continues from; remove it where the trainer has no state."""
+    """Set `stream_` to the state that `partial_fit` continues from; remove it if the trainer has none."""
     estimator.__dict__.pop("stream_", None)
     if state is not None:
         estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name) for name in KEPT})
 
 
 def resumed(estimator: Any) -> Stream | None:
-    """Return the stream of an estimator; None where the next batch is the first."""
+    """Return the stream of an estimator; None if the next batch is the first."""
     if not hasattr(estimator, "model_"):
         return None
     stream = getattr(estimator, "stream_", None)
     if stream is None:
         raise ValueError(
-            "this model has no stream to go on with: it is of another trainer, or was compressed or loaded from a file, "
-            "which keep the model alone. Begin another stream, with clone(estimator)"
+            "this model has no stream to continue: it is of another trainer, or was compressed or loaded from a file, "
+            "which keep only the model. Start another stream, with clone(estimator)"
         )
     stream.check_settings(estimator)
     return stream
@@ -111,7 +111,7 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
     """Raise ValueError for settings that streams cannot have."""
     if isinstance(kernel, Precomputed):
         raise ValueError(
-            "partial_fit has no kernel='precomputed': the kernel matrix of rows that are still to come is not known. "
+            "partial_fit has no kernel='precomputed': the kernel matrix of future rows is not known. "
             "Use fit, or a kernel that is a function of rows"
         )
     if estimator.tolerance is not None or estimator.budget not in (None, trainer.budget):
@@ -122,7 +122,7 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
         )
     if estimator.class_weight == "balanced":
         raise ValueError(
-            "class_weight='balanced' needs all labels at once, and a stream has more to come; give partial_fit a dict of "
+            "class_weight='balanced' needs all labels at once, which a stream does not have; give partial_fit a dict of "
             "weights, such as compute_class_weight makes of a sample"
         )
 
@@ -135,7 +135,8 @@ def stream_classes(known: Array | None, given: Any, y: Array) -> Array:
     classes = np.unique(given)
     if known is not None and not np.array_equal(classes, known):
         raise ValueError(
-            f"classes are {classes.tolist()} now and were {known.tolist()} at first; a stream keeps its classes"
+            f"classes are {classes.tolist()} now and were {known.tolist()} in the first call; a stream cannot "
+            "change its classes"
         )
     strange = np.setdiff1d(y, classes)
     if strange.size:

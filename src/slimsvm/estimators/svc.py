@@ -24,12 +24,12 @@ from .streams import learn_batch
 from .validation import check_classes, class_weights, prediction_rows, seed_of
 from .watched import watched
 
-#: classes from which on a DAG computes only the outputs that it comes to; of fewer, one product of all is quicker
+#: with at least so many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
 LAZY_CLASSES = 26
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Return True where the estimator has probabilities; raise AttributeError where it has none."""
+    """Return True if the estimator has probabilities, else raise AttributeError."""
     if getattr(estimator, "calibration_", None) is None and estimator.calibration is None:
         raise AttributeError("probabilities need calibration='sigmoid', 'isotonic' or 'temperature', given before fit")
     return True
@@ -44,27 +44,28 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     Parameters
     ----------
     budget : int or float, default=None
-        Support vectors at most, in all, shared by the classes: a count, or a fraction of those of the model that is shrunk.
-        For three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
+        The most support vectors, which all classes share: a count, or a fraction of those of the model that is shrunk. For
+        three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
         model of `SVC`; `compress` takes fractions of the model it is given.
         The largest model within the budget is kept, unless a smaller one is clearly better on the validation rows. None: no
         limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point), and
-        which loses no more than 5 % of the validation rows of any class, or one. With `budget` too, the smallest within
+        which loses at most 5 % of the validation rows of any class, or one row. With `budget` too, the smallest within
         both. With neither, the full model is kept.
     scoring : str, callable or None, default=None
         How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
         `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
-        `tolerance` is in units of the score. sample_weight and class_weight do not enter. None: the share of rows in a
-        wrong class.
+        `tolerance` is in units of the score. sample_weight and class_weight are not used. None: the share of
+        misclassified rows.
     budget_bytes : int, default=None
-        Bytes at most of the tables that `slimsvm.export` writes to C, in `budget_precision`. A budget that contradicts
-        another one is refused, and so is one that a single support vector exceeds.
+        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
+        other raise ValueError, and so does one that a single support vector exceeds.
     budget_precision : {"float32", "int16", "int8"}, default="float32"
         The precision of these tables.
     budget_us : float, default=None
-        Microseconds at most for a call of `predict` with `budget_batch_size` rows, as measured here at the end of `fit`.
+        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
+        `fit`.
     budget_batch_size : int, default=1
         Rows in such a call.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
@@ -76,7 +77,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     C : float, default=1.0
         Cost of a margin violation. float("inf") asks for a hard margin (C = 1e12).
     degree, coef0 : int, float
-        Of the poly and sigmoid kernels, as in `SVC`.
+        Parameters of the poly and sigmoid kernels, as in `SVC`.
     trainer : str, trainer or None, default="smo"
         A name in `slimsvm.trainers.TRAINERS`, or an instance such as `SMO(max_iter=1000)`. Of C, tol and max_iter, an
         instance keeps each value that differs from the default of its class; the others are this estimator's. "smo" is the
@@ -95,48 +96,48 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
         what it bounds.
     max_iter : int, default=-1
-        Steps of the trainer at most for each output of the full model (pair steps for "smo"); -1 for no limit, but for
-        "smo" 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
+        The most steps of the trainer for each output of the full model (pair steps for "smo"). -1 means no limit; for "smo"
+        it means 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
     time_limit : float, default=None
-        Seconds at most for the fit. Where the model is shrunk afterwards, training takes half of them at most; what a
-        calibration needs is part of them too. The best model found by then is kept, with a warning. None: no limit.
+        The most seconds for the fit, calibration included. If the model is shrunk, training takes at most half of them. The
+        best model found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
-        Whether `fit` starts training from the coefficients of the last fit, as for another C or tol, or after a time limit.
-        The rows must be as many as then. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and "budget-l2".
+        Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
+        The number of rows must be the same. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and
+        "budget-l2".
     checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. The same call of `fit` goes on from it after the process has died,
-        or after a time limit, and ends with the same model as a fit that was not disturbed. It is deleted when the fit is
-        complete. Rows, labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer
-        "slim".
+        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
+        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
+        labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer "slim".
     checkpoint_seconds : float, default=60
         Seconds between two saves.
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     multiclass : {"ovr", "ovo", "dag"}, default=None
         The outputs for three classes or more: one for each class ("ovr"), or one for each pair of classes, decoded by votes
-        ("ovo", as SVC does) or by a decision DAG ("dag", which looks at k - 1 pairs for k classes). None is "ovo" for the
+        ("ovo", as SVC does) or by a decision DAG ("dag", which uses k - 1 pairs for k classes). None is "ovo" for the
         full model and "ovr" with a budget or tolerance.
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
         The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. A
-        class with too few rows to spare some has all of them in both parts. Where these are fewer than 1,000 rows, errors
-        are averaged over several such folds: always for a tolerance, and for a budget where the first fold leaves it in
-        doubt whether a smaller model is better.
+        class with too few rows for both parts is in both. With fewer than 1,000 validation rows, errors are averaged over
+        several such folds: always for a tolerance, and for a budget if the first fold leaves it in doubt whether a smaller
+        model is better.
     calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
         How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
-        rows that did not train the model they come from. `predict_proba` is there when it is given, and `predict` returns
-        the most probable class. None: no probabilities.
+        rows that the scoring model was not trained on. With it, `predict_proba` exists and `predict` returns the most
+        probable class. None: no probabilities.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         With three classes or more, decision_function returns a score for each class ("ovr") or each pair ("ovo"), as in
         `SVC`. With a budget or tolerance, the score of a pair is half the difference of the scores of its classes.
     break_ties : bool, default=False
         Whether equal votes of the pairs of classes are decided by the scores, as in `SVC`; otherwise the first class wins.
-        It matters for the full model only, since outputs for each class are no votes.
+        It matters for the full model only, since outputs for each class need no votes.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
-        "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that there is), or another name in
+        "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that is available), or another name in
         `slimsvm.rows.homes.HOMES`.
     verbose : bool, default=False
         Print how far the fit has come.
@@ -148,9 +149,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
-        Rows of X, or other points where the reducer moves them. Column numbers (n_SV, 1) for a precomputed kernel.
+        Rows of X, or other points if the reducer moves them. Column numbers (n_SV, 1) for a precomputed kernel.
     support_ : ndarray of shape (n_SV,)
-        Their row numbers in X; only where they are rows of X. In the full model they are sorted by class, as in `SVC`.
+        Their row numbers in X; only if they are rows of X. In the full model they are sorted by class, as in `SVC`.
     dual_coef_ : ndarray of shape (n_outputs, n_SV)
         One row for two classes. With more, one per pair of classes in the full model (as SVC trains it), and one per
         class with a budget or tolerance, since the outputs then share a few support vectors.
@@ -167,20 +168,20 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     path_ : Path
         The models of growing size with their validation errors; None for the full model. `path_[i]` is one of them, `at`
         returns an estimator with it, and `path_.to_dict()` has columns for a table. They were fitted to the training rows
-        of the first fold. The one that is kept is then fitted to the validation rows as well by reducers that do so, unless
-        that makes its error on all rows clearly worse. Its validation error remains the estimate.
+        of the first fold. Some reducers then refine the chosen model on all rows, validation rows included, unless that
+        makes its error on all rows clearly worse. Its validation error remains the estimate.
     n_kernel_evals_ : int
         Kernel values computed.
     n_iter_ : int
         Steps of training, of all outputs together; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
-        Status.INTERRUPTED where Ctrl-C ended the search for a small model, or exact training.
+        Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and the `gap` of training or the
         `size` and validation `error` of a small model. `pandas.DataFrame` takes them as they are. Not saved in files.
     fit_status_ : int
-        0 where training ended as planned, 1 where it was cut short.
+        0 if training ended as planned, 1 if it was cut short.
     shape_fit_ : tuple of int
         The shape of X in fit.
     model_ : Expansion
@@ -190,7 +191,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The names of the features, where X had names that are strings.
+        The names of the features, if X had names that are strings.
 
     See Also
     --------
@@ -201,7 +202,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
     parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
 
-    A call of `fit` or `partial_fit` that fails leaves the estimator as it was. So does Ctrl-C, unless `fit` has found a
+    A call of `fit` or `partial_fit` that fails does not change the estimator. Nor does Ctrl-C, unless `fit` has found a
     model by then: small ones, or what there is of an exact model of two classes. The estimator keeps the best of them, its
     `status_` is Status.INTERRUPTED, and the call ends with `slimsvm.Interrupted`, a KeyboardInterrupt.
 
@@ -368,7 +369,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             )
         if getattr(self, "calibration_", None) is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        numbers = self._classes(X)  # before `classes_`, so that an estimator without a model says so
+        numbers = self._classes(X)  # raises an error for an unfitted estimator
         return self.classes_[numbers]
 
     @available_if(has_probabilities)
@@ -426,7 +427,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
     def _classes(self, X: Matrix) -> Array:
-        """Return the class number of each row; a DAG of shared support vectors computes only the outputs it comes to."""
+        """Return the class number of each row; a DAG of shared support vectors computes only the outputs that it needs."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
         model = self.model_
@@ -438,13 +439,13 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
 
     def _walked(self, X: Matrix) -> Array:
-        """Return the class numbers of some rows by the kernel values to all points, and the columns that rows come to."""
+        """Return the class numbers of some rows by a DAG: all kernel values, but only the outputs that each row needs."""
         model = self.model_
         values = kernel_values(model.kernel, X, model.points, model.coef, Meter(), model.metric)
         return self.goal_.walk(X.shape[0], lambda rows, column: values[rows] @ model.coef[:, column] + model.bias[column])
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
-        """Return class numbers, with one output per class, or per pair of classes in the full model, as SVC's."""
+        """Return class numbers and the goal: one output per class, or per pair of classes in the full model, like SVC."""
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_classes(self.classes_)
         goal = self._coding(self.classes_.size, whole=whole)
@@ -452,7 +453,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         return Labelled(goal, labels, weights * self.class_weight_[labels])
 
     def _coding(self, n_classes: int, *, whole: bool) -> Goal:
-        """Return the goal for so many classes; outputs that share few support vectors are one per class."""
+        """Return the goal for `n_classes` classes; a small model has one output per class."""
         if self.multiclass not in (None, *CLASSIFIERS):
             raise ValueError(f"unknown multiclass {self.multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
         name = self.multiclass or ("ovo" if whole else "ovr")

@@ -26,7 +26,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
     Parameters
     ----------
     budget : int or float, default=None
-        Support vectors at most: a count, or a fraction of the full model's. None: no limit.
+        The most support vectors: a count, or a fraction of the full model's. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. The error is 1 - R^2, the
         mean squared error as a share of the variance of the targets, so 0.01 keeps R^2 to within 0.01. With `budget` too,
@@ -34,14 +34,15 @@ class SlimSVR(RegressorMixin, KernelMachine):
     scoring : str, callable or None, default=None
         How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
         `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
-        `tolerance` is in units of the score. sample_weight does not enter. None: 1 - R^2.
+        `tolerance` is in units of the score. sample_weight is not used. None: 1 - R^2.
     budget_bytes : int, default=None
-        Bytes at most of the tables that `slimsvm.export` writes to C, in `budget_precision`. A budget that contradicts
-        another one is refused, and so is one that a single support vector exceeds.
+        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
+        other raise ValueError, and so does one that a single support vector exceeds.
     budget_precision : {"float32", "int16", "int8"}, default="float32"
         The precision of these tables.
     budget_us : float, default=None
-        Microseconds at most for a call of `predict` with `budget_batch_size` rows, as measured here at the end of `fit`.
+        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
+        `fit`.
     budget_batch_size : int, default=1
         Rows in such a call.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
@@ -49,31 +50,31 @@ class SlimSVR(RegressorMixin, KernelMachine):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel width, as in `SVR`.
     C : float, default=1.0
-        Cost of an error beyond epsilon. float("inf") stands for 1e12.
+        Cost of an error beyond epsilon. float("inf") means 1e12.
     epsilon : float, default=0.1
         Errors up to this size cost nothing. It is in the units of y: scale y, or epsilon.
     degree, coef0 : int, float
-        Of the poly and sigmoid kernels, as in `SVR`.
+        Parameters of the poly and sigmoid kernels, as in `SVR`.
     trainer : str, trainer or None, default="smo"
         "smo" or an instance of `slimsvm.trainers.SMO`. None trains no full model: a reducer that needs none then fits a
         model of at most `budget` support vectors.
     reducer : str or reducer, default="slim"
-        A name in `slimsvm.reducers.REDUCERS`, or an instance, whose method takes real targets: "slim", "spsvm",
+        A name in `slimsvm.reducers.REDUCERS`, or an instance, of a method that takes real targets: "slim", "spsvm",
         "reduced-set", "cvm", "lars", "osuna-girosi", "rsvm", "nystroem" and "prune".
     tol : float, default=1e-3
         The largest violation of the optimality conditions at which training ends, as in `SVR`.
     max_iter : int, default=-1
-        Pair steps at most; -1 for 10 million, or a thousand for each row if that is more.
+        The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
     time_limit : float, default=None
-        Seconds at most for the fit. Where the model is shrunk afterwards, training takes half of them at most; what a
-        calibration needs is part of them too. The best model found by then is kept, with a warning. None: no limit.
+        The most seconds for the fit. If the model is shrunk afterwards, training takes at most half of them. The best model
+        found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
-        Whether `fit` starts training from the coefficients of the last fit, as for another C or tol, or after a time limit.
-        The rows must be as many as then. For the trainer "smo".
+        Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
+        The number of rows must be the same. For the trainer "smo".
     checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. The same call of `fit` goes on from it after the process has died,
-        or after a time limit, and ends with the same model as a fit that was not disturbed. It is deleted when the fit is
-        complete. Rows, labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
+        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
+        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
+        labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
     checkpoint_seconds : float, default=60
         Seconds between two saves.
     cache_mb : float, default=512
@@ -90,9 +91,9 @@ class SlimSVR(RegressorMixin, KernelMachine):
     Attributes
     ----------
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
-        Rows of X, or other points where the reducer moves them.
+        Rows of X, or other points if the reducer moves them.
     support_ : ndarray of shape (n_SV,)
-        Their row numbers in X; only where they are rows of X.
+        Their row numbers in X; only if they are rows of X.
     dual_coef_ : ndarray of shape (1, n_SV)
         Their coefficients.
     intercept_ : ndarray of shape (1,)
@@ -216,7 +217,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         return self._read(X, lambda outputs: self.goal_.decode(outputs))
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:  # noqa: ARG002
-        """Return the targets as they are, with the tube of `epsilon` around them."""
+        """Return the targets, with the tube of `epsilon` around them."""
         check_at_least_zero("epsilon", self.epsilon)
         variance = float(np.cov(y, aweights=weights, ddof=0)) or 1.0
         return Labelled(Regression(float(self.epsilon), variance), y.astype(np.float64), weights)

@@ -1,4 +1,4 @@
-"""Checks of what users give to estimators: settings, rows, labels and weights."""
+"""Checks of users' input to estimators: settings, rows, labels and weights."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
 from ..selection import check_selection
 
-#: rows keep the precision they come in
+#: the precisions that rows keep; others become float64
 DTYPES = [np.float64, np.float32]
-#: largest size of a feature; squares of larger ones, summed over features, leave the range of float64
+#: largest size of a feature; sums of squares of larger ones may exceed float64
 LARGEST_FEATURE = 1e150
 
 
 def check_settings(estimator: Any) -> None:
-    """Raise ValueError for settings that are wrong whatever the data."""
+    """Raise ValueError for settings that are wrong for any data."""
     check_cost(estimator.C)
     for name in ("tol", "cache_mb"):
         check_positive(name, getattr(estimator, name))
@@ -50,14 +50,14 @@ def check_settings(estimator: Any) -> None:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return a seed drawn from a random_state as scikit-learn takes it."""
+    """Return a seed drawn from scikit-learn's random_state."""
     return check_random_state(random_state).randint(np.iinfo(np.int32).max)
 
 
 def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: int = 1) -> tuple[Matrix, Array]:
-    """Return rows and labels in the form that all methods take; with `reset` the estimator learns widths and names.
+    """Return rows and labels in the form that all methods take; `reset` sets the estimator's feature count and names.
 
-    Where an estimator takes no labels, they are zeros.
+    Labels are zeros if the estimator takes none.
     """
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_training_rows(estimator, X, y, reset=reset, least=least)
@@ -74,16 +74,23 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
 def _check_labels(kind: str, y: Array) -> None:
     """Raise ValueError for labels that an estimator's kind of problem does not have."""
     if kind == "classes":
-        check_classification_targets(y)
+        try:
+            check_classification_targets(np.unique(y) if y.dtype == object else y)
+        except TypeError:
+            types = sorted({type(label).__name__ for label in y.tolist()})
+            raise ValueError(
+                f"y mixes labels of the types {types}, which have no common order; give all of them as strings, or all as "
+                "numbers"
+            ) from None
     elif y.dtype.kind not in "biuf":
-        raise ValueError(f"y has {y.dtype} targets, and regression needs numbers; for classes there is SlimSVC")
+        raise ValueError(f"y has {y.dtype} targets, but regression needs numbers; for classes there is SlimSVC")
 
 
 def _device_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool, least: int) -> tuple[Matrix, Array]:
     """Return rows that stay on their device, and labels on the host."""
     rows, kind = _device_rows(estimator, X, reset=reset), estimator._labels_are
     if rows.shape[0] < least:
-        raise ValueError(f"X has {rows.shape[0]} rows, and at least {least} are needed")
+        raise ValueError(f"X has {rows.shape[0]} rows, but at least {least} are needed")
     if kind == "none":
         return rows, np.zeros(rows.shape[0])
     y = column_or_1d(np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
@@ -108,9 +115,9 @@ def _device_rows(estimator: Any, X: Any, *, reset: bool) -> OnDevice:
 
 
 def mapped_rows(X: Any) -> Any:
-    """Return rows that are a file as numbers of DTYPES, converted a block at a time; anything else as it is.
+    """Return memory-mapped rows converted to one of DTYPES, a block at a time; other input unchanged.
 
-    scikit-learn's checks read such rows without a copy, unless they have to convert them.
+    scikit-learn's checks then read the rows without a copy.
     """
     if not isinstance(X, np.ndarray) or not is_mapped(X):
         return X
@@ -125,7 +132,7 @@ def mapped_rows(X: Any) -> Any:
 
 
 def prediction_rows(estimator: Any, X: Any) -> Matrix:
-    """Return rows to predict, checked against what the estimator was fitted to."""
+    """Return rows to predict, checked against the features of fit."""
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
@@ -154,7 +161,7 @@ def _in_range(X: Matrix) -> bool:
 
 
 def _is_plainly_valid(estimator: Any, X: Any) -> bool:
-    """Return whether X passes `validate_data` at a glance: that call takes longer than a small model does for one row."""
+    """Return whether X obviously passes `validate_data`, which takes longer than a small model's prediction of a row."""
     state = vars(estimator)
     return (
         type(X) is np.ndarray
@@ -165,7 +172,7 @@ def _is_plainly_valid(estimator: Any, X: Any) -> bool:
         and "feature_names_in_" not in state
         and X.shape[1] == state["n_features_in_"]
         and not is_mapped(X)  # a file may have been cut short
-        and (estimator.device != "cpu" or _in_range(X))  # devices look at the norms of rows, which takes them no time
+        and (estimator.device != "cpu" or _in_range(X))  # a device checks the norms of rows, which takes it no time
     )
 
 
@@ -184,9 +191,7 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     _check_no_negative(weights)
     kept = np.flatnonzero(weights > 0)
     if not kept.size:
-        raise ValueError(
-            f"all {weights.size} rows have weight 0, and such rows count as absent; give some a weight above 0"
-        )
+        raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
     if kept.size == weights.size:
         return X, y, weights, kept
     return X[kept], y[kept], weights[kept], kept
@@ -198,14 +203,14 @@ def _check_no_negative(weights: Array) -> None:
 
 
 def check_positive_weights(weights: Array) -> None:
-    """Raise ValueError unless all weights are above 0, for rows that cannot be left out."""
+    """Raise ValueError unless all weights are above 0, for callers that cannot leave rows out."""
     _check_no_negative(weights)
     if (weights == 0).any():
         raise ValueError("rows of weight 0 count as absent; leave them out of X, y and sample_weight")
 
 
 def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:
-    """Return the weight of each class, as SVC has it; under "balanced", classes without rows in y have weight 1."""
+    """Return the weight of each class, as in SVC; with "balanced", classes without rows in y have weight 1."""
     weights = np.ones(classes.size)
     known = np.isin(classes, y) if isinstance(class_weight, str) else np.full(classes.size, True)
     weights[known] = compute_class_weight(class_weight, classes=classes[known], y=y)
@@ -215,7 +220,7 @@ def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:
 
 
 def check_costs(C: float, weights: Array) -> None:
-    """Raise ValueError where C times a weight leaves the range of float64."""
+    """Raise ValueError if C times a weight exceeds the range of float64."""
     with np.errstate(over="ignore", under="ignore"):
         smallest, largest = (float(np.float64(C) * weight) for weight in (weights.min(), weights.max()))
     if smallest < np.finfo(np.float64).tiny or not np.isfinite(largest):

@@ -1,4 +1,4 @@
-"""Who is told how far `fit` has come: the callbacks of scikit-learn (from 1.9 on), and the terminal with `verbose`."""
+"""Reports of the progress of `fit`: to the callbacks of scikit-learn (from 1.9 on), and to the terminal with `verbose`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ try:
 except ImportError:  # scikit-learn before 1.9 has no callbacks; estimators then have no `set_callbacks`
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for the class of later versions."""
+        """Replaces the class of later versions."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
-#: tasks that a phase is divided into, each of which callbacks are told of; with more of them a bar moves more smoothly
+#: tasks in a phase, each of which is reported to callbacks; more: smoother progress bars
 TICKS = 100
 
 __all__ = ["CallbackSupportMixin", "watched"]
@@ -29,7 +29,7 @@ __all__ = ["CallbackSupportMixin", "watched"]
 
 @contextmanager
 def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History) -> Iterator[Callable[[str, float], None]]:
-    """Yield what `fit` reports its progress to; callbacks get the latest measures in the `metadata` of each part."""
+    """Yield the report function of `fit`; callbacks get the latest measures in the `metadata` of each part."""
     printed = Printed(type(estimator).__name__, history) if estimator.verbose else silent
     if not getattr(estimator, "_skl_callbacks", None):
         yield printed
@@ -46,7 +46,7 @@ def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History
 
         yield report
         phases.end()
-        # the estimator is fitted by now, and needs no attributes to be so
+        # the estimator is fitted, and callbacks need no attributes
         root.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)
     finally:
         _tear_down(estimator)
@@ -54,7 +54,7 @@ def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History
 
 @with_callbacks
 def _tear_down(estimator: Any) -> None:
-    """Do nothing: `with_callbacks` closes what the callbacks of the estimator have opened."""
+    """Do nothing: `with_callbacks` tears the estimator's callbacks down."""
 
 
 class Phases:
@@ -67,7 +67,7 @@ class Phases:
         self.lock = Lock()  # outputs are trained by several threads
 
     def __call__(self, phase: str, done: float) -> None:
-        """Begin a phase where it is another one, and tell of the ticks up to the share done."""
+        """Begin a phase if it is a new one, and report the ticks up to the share done."""
         with self.lock:
             if phase != self.phase:
                 self._end()

@@ -1,4 +1,4 @@
-"""Arrays from files that nobody vouches for, checked before compiled code reads them."""
+"""Checks of arrays from untrusted files, before compiled code reads them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-#: rows and columns that a sparse array may have; row and column numbers are int64 at most
+#: the most rows and columns of a sparse array; their numbers are int64
 LARGEST = 2**62
 
 
 def checked_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> csr_array:
-    """Return the CSR array with these parts, or raise ValueError where they do not fit together.
+    """Return the CSR array with these parts; raise ValueError if they do not fit together.
 
-    scipy's own full check trusts the last entry of `indptr`, and reads outside the arrays where that entry is wrong. In the
-    array returned, column numbers ascend within a row, and they are int32 where that holds them, as scikit-learn needs.
+    scipy's own full check trusts the last entry of `indptr` and reads outside the arrays if that entry is wrong. In the
+    returned array, column numbers ascend within a row. They are int32 if possible, as scikit-learn needs.
     """
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
     n_rows, n_columns = _checked_shape(shape)

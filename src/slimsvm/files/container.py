@@ -34,7 +34,7 @@ from ..text import short
 Array = np.ndarray
 
 MAGIC = b"\x93SLIMSVM"
-#: the newest format; a file has the first one that holds its model
+#: the newest format; a file is written in the oldest format that can hold its model
 FORMAT = 2
 ALIGN = 64
 START = struct.Struct("<8sIQ")  # magic, format, length of the header
@@ -62,6 +62,13 @@ def pack_file(header: Entry, arrays: Arrays, format_version: int = FORMAT) -> li
     pieces = [text, bytes(aligned(PREFIX + len(text)) - PREFIX - len(text)), *pieces]
     start = START.pack(MAGIC, format_version, len(text))
     return [start, CHECKSUM.pack(_checksum([start, *pieces])), *pieces]
+
+
+def container_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file; only the first few where it is no container, however large it is."""
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+        return start + file.read() if start == MAGIC else start
 
 
 def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
@@ -128,7 +135,7 @@ def write_together(files: Mapping[Path, Iterable[bytes]]) -> None:
             _write(temporary[current], pieces, _mode(current))
         _move_together(temporary)
     except OSError as error:
-        error.filename = str(current)  # the name that the caller knows
+        error.filename = str(current)  # the caller's name of the file
         raise
     finally:
         _remove(temporary.values())
@@ -168,12 +175,12 @@ def _beside(path: Path) -> Path:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the permissions of a file, None where there is no file."""
+    """Return the permissions of a file; None if there is no file."""
     return stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else None
 
 
 def _write(path: Path, pieces: Iterable[bytes], mode: int | None) -> None:
-    """Write a new file and sync it; nobody may read it in the meantime who may not read the file it replaces."""
+    """Write a new file and sync it; its permissions are never wider than those of the file it replaces."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags, 0o666 if mode is None else mode), "wb") as file:
         if mode is not None:
@@ -184,7 +191,7 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int | None) -> None:
 
 
 def _backup(path: Path) -> Path | None:
-    """Return another name of the file as it is, None where there is no file."""
+    """Return another name (hard link or copy) of the file; None if there is no file."""
     if not path.exists():
         return None
     backup = _beside(path)
@@ -196,7 +203,7 @@ def _backup(path: Path) -> Path | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new names last through a power failure, where the system can."""
+    """Sync a folder to the disk if the system can, so that new names survive a power failure."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -206,7 +213,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def aligned(position: int) -> int:
-    """Return the first multiple of ALIGN from `position` on."""
+    """Return the first multiple of ALIGN that is at least `position`."""
     return -(-position // ALIGN) * ALIGN
 
 
@@ -232,7 +239,7 @@ def entry_of(entry: Any, name: str, kind: type) -> Any:
 
 def version() -> str:
     """Return the version of slimsvm."""
-    from importlib import metadata  # takes longer to import than a small model to read
+    from importlib import metadata  # slow to import, compared with reading a small model
 
     return metadata.version("slimsvm")
 

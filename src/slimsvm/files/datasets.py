@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from ..kernels import Array, Matrix
 
 SEPARATORS = ("\t", ";", ",")
-#: names in the header line of a CSV file by which the column of the labels is known, whatever its place
+#: names in the header line of a CSV file that mark the column of the labels
 LABEL_NAMES = ("label", "labels", "target", "class", "y")
 SPLITS = ("train", "test")
 #: whole numbers below this are exact in float64
 EXACT = 2**53
-#: digits of a feature index; no array has that many features
+#: the most digits of a feature index
 LONGEST_INDEX = 20
-#: bytes of LIBSVM text that are read at a time, and from which on the rows become a mapped file; more: more memory
+#: bytes of LIBSVM text that are read at a time, and file size above which rows become a mapped file; more: more memory
 TEXT_BATCH, LARGE_TEXT = 1 << 24, 1 << 28
 #: what NumPy and zipfile raise for a file that is truncated, damaged or of another kind
 DAMAGED = (
@@ -76,7 +76,7 @@ def read_data(
 ) -> Data:
     """Return the rows X and labels y of a file. Its ending tells the format: .csv, .tsv, .npz, .npy, .parquet, else LIBSVM.
 
-    The rows of .npy and .parquet files, and of large LIBSVM files, may be larger than memory: they are a mapped file.
+    The rows of .npy and .parquet files and of large LIBSVM files are memory-mapped, so they may be larger than memory.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def read_data(
     Returns
     -------
     X : ndarray or csr_array
-        float64, or float32 for a file whose numbers that holds exactly. LIBSVM rows are a csr_array.
+        float32 if that holds all numbers of the file exactly, else float64. LIBSVM rows are a csr_array.
     y : ndarray or None
         Whole numbers if all labels are, else numbers or strings.
     """
@@ -120,7 +120,7 @@ def read_data(
 
 @dataclass(frozen=True)
 class Source:
-    """A file, or the standard input where the path is "-"."""
+    """A file, or the standard input if the path is "-"."""
 
     path: Path
 
@@ -131,7 +131,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return "the standard input" if self.is_stdin else repr(str(self.path))
 
     @cached_property
@@ -144,12 +144,12 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes of a file; 0 of the standard input, which is in memory."""
+        """The bytes of a file; 0 for the standard input, which is in memory."""
         return 0 if self.is_stdin else self.path.stat().st_size
 
     @property
     def ending(self) -> str:
-        """The ending that tells the format; that of the standard input is told by its first bytes."""
+        """The ending, which decides the format; for the standard input, from its first bytes."""
         if not self.is_stdin:
             return self.path.suffix.lower()
         if self._stdin.startswith(b"PK"):
@@ -179,7 +179,7 @@ def _as_labels(y: Array) -> Array:
     return y.astype(np.int64) if whole else y
 
 
-# CSV: one row a line, perhaps after a header line.
+# CSV: one row in a line, with or without a header line.
 
 
 def _read_csv(source: Source, labels: bool, target: str | int | None, n_features: int | None) -> Data:
@@ -231,7 +231,7 @@ def _is_header(first: list[str], place: int | None, target: str | int | None) ->
 
 
 def _table(rows: Iterator[tuple[int, list[str]]], width: int, place: int | None, header: bool) -> Data:
-    """Return the features and labels of rows with `width` cells; `header` says whether a header line came before them."""
+    """Return the features and labels of rows with `width` cells; `header` is whether there was a header line."""
     values, labels, lines = array("d"), [], []
     for line, row in rows:
         if len(row) != width:
@@ -306,7 +306,7 @@ def _read_npz(source: Source, labels: bool, split: str) -> Data:
 
 
 def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]]:
-    """Return the arrays of a split, named as if there were no splits, and the names of all arrays."""
+    """Return the arrays of a split, without its name in theirs, and the names of all arrays."""
     # NumPy warns about headers of Python 2 and about sizes that overflow, and raises in the second case
     with source.open() as file, warnings.catch_warnings(action="ignore"):
         try:
@@ -325,7 +325,7 @@ def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]
 
 
 def _check_archive(archive: zipfile.ZipFile) -> None:
-    """Raise ValueError for an archive that would fill the memory: its directory says how large its arrays are."""
+    """Raise ValueError for an archive whose arrays, by its directory, would fill the memory."""
     packed, unpacked = (sum(getattr(each, size) for each in archive.infolist()) for size in ("compress_size", "file_size"))
     check_expansion(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
 
@@ -398,7 +398,7 @@ def _open_svmlight(path: Path, n_features: int | None) -> Data:
 
 
 def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tuple[csr_array, Array]:
-    """Return the rows and labels in lines of text, the first of which has this number."""
+    """Return the rows and labels in lines of text; `line` is the number of the first line."""
     from sklearn.datasets import load_svmlight_file
 
     from .arrays import checked_csr
@@ -407,7 +407,7 @@ def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tupl
         X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float64, zero_based=False)
     except (OverflowError, ValueError) as error:
         raise ValueError(_svmlight_problem(text, n_features, line) or f"it is no LIBSVM file: {error}") from error
-    # scikit-learn reads "1_1" as 11; an underscore in a comment is no problem
+    # scikit-learn reads "1_1" as 11; underscores are allowed in comments
     suspicious = not np.isfinite(X.data).all() or not np.isfinite(y).all() or b"_" in text
     problem = _svmlight_problem(text, n_features, line) if suspicious else None
     if problem:

@@ -1,8 +1,8 @@
-"""Rows that may be larger than memory, as mapped files: NumPy's .npy as it is, Parquet and LIBSVM text converted once.
+"""Rows that may be larger than memory, as mapped files: NumPy's .npy directly, Parquet and LIBSVM text after conversion.
 
-Training reads a row here and a row there, which Parquet and text do not allow. So they are converted, a batch at a time, to
-a temporary file that is mapped as an array (`rows.memory`). That takes one pass over the file and as much disk as the
-numbers need. Rows that are kept as .npy need no such pass.
+Training reads rows in any order, which Parquet and text do not allow. So they are converted, a batch at a time, to a
+temporary file that is mapped as an array (`rows.memory`). That takes one pass over the file and disk space for the numbers.
+Rows in .npy files need no conversion.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .expansion import check_expansion
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
 BATCH = 1 << 16
-#: what to do with a file that unpacks to many times its bytes
+#: advice for a file that unpacks to many times its bytes
 PLAIN_PARQUET = "write it with compression=None and use_dictionary=False, and short words as labels"
 
 
@@ -48,7 +48,7 @@ def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix
 
 
 def without_column(table: Array, column: int) -> Array:
-    """Return all other columns: a view where the column is the first or last, else a copy in a file."""
+    """Return all other columns: a view if the column is the first or last, else a copy in a file."""
     if column in (0, table.shape[1] - 1):
         return table[:, 1:] if column == 0 else table[:, :-1]
     X = mapped_empty((table.shape[0], table.shape[1] - 1), table.dtype)
@@ -58,7 +58,7 @@ def without_column(table: Array, column: int) -> Array:
 
 
 def check_finite(table: Array) -> None:
-    """Raise ValueError with the place of the first number that is none, reading a batch at a time."""
+    """Raise ValueError with the place of the first NaN or infinity; reads a batch at a time."""
     for some in blocks(table.shape[0], BATCH):
         bad = np.argwhere(~np.isfinite(table[some])) if table.dtype.kind == "f" else np.empty((0, 2), dtype=np.intp)
         if bad.size:
@@ -85,7 +85,10 @@ def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | No
     kept = [number for number in range(len(names)) if number != column]
     dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
     check_expansion(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
-    if column is not None:  # words as places in a list of them: one long word in every row takes no memory
+    kind = None if column is None else file.schema_arrow.field(column).type
+    if kind is not None and kind.num_fields:
+        raise ValueError(f"its column {names[column]!r} is of type {kind}; labels must be numbers or words")
+    if column is not None:  # as places in a list of distinct words, so that a long word in every row takes no memory
         file = parquet.ParquetFile(path, read_dictionary=[names[column]])
     X, y, row = mapped_empty((count, len(kept)), dtype), [], 0
     for batch in file.iter_batches(BATCH):
@@ -125,7 +128,7 @@ def _column(target: str | int | None, names: list[str], count: int) -> int:
 
 
 def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:
-    """Return float32 where that holds all columns exactly, else float64; ValueError for columns that are no numbers."""
+    """Return float32 if that holds all columns exactly, else float64; raise ValueError for columns that are not numbers."""
     kinds = []
     for number in kept:
         field = schema.field(number)
@@ -142,7 +145,7 @@ def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:
 
 
 def _numbers(values: Any, name: str, row: int) -> Array:
-    """Return one column of a batch; ValueError where it has nulls."""
+    """Return one column of a batch; raise ValueError if it has nulls."""
     if values.null_count:
         first = row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise ValueError(f"its column {name!r} has a null in row {first}; fill or drop such rows")
@@ -159,7 +162,7 @@ def _labels(values: Any, name: str, row: int, count: int, size: int) -> Array:
 
 
 class CsrFile:
-    """Sparse rows that are added batch after batch, in temporary files that are open for the time of a `with` block."""
+    """Sparse rows that are added batch by batch, in temporary files that are open during a `with` block."""
 
     def __init__(self) -> None:
         self.files = tempfile.TemporaryFile(prefix="slimsvm-"), tempfile.TemporaryFile(prefix="slimsvm-")  # noqa: SIM115
@@ -174,19 +177,19 @@ class CsrFile:
             file.close()
 
     def add(self, rows: csr_array) -> None:
-        """Add rows behind those there are."""
+        """Add rows after the others."""
         self.files[0].write(rows.data.astype(np.float64).tobytes())
         self.files[1].write(rows.indices.astype(np.int32).tobytes())
         self.counts.append(np.diff(rows.indptr))
         self.width = max(self.width, rows.shape[1])
 
     def rows(self, n_features: int | None) -> Matrix:
-        """Return all rows: a mapped CSR array, or written out in a mapped file where few entries are zero."""
+        """Return all rows: a mapped CSR array, or a mapped dense array if few entries are zero."""
         starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts), dtype=np.int64)])
         shape, nonzeros = (starts.size - 1, n_features or self.width), int(starts[-1])
         parts: list[Any] = []
         for file, dtype in zip(self.files, (np.float64, np.int32), strict=True):
-            file.flush()  # the mapping goes on when the file is closed
+            file.flush()  # the mapping outlives the open file
             parts.append(np.asarray(np.memmap(file, dtype=dtype, mode="r", shape=(nonzeros,))) if nonzeros else [])
         rows = csr_array((*parts, starts.astype(np.int32 if nonzeros < 2**31 else np.int64)), shape=shape)
         if nonzeros < SPARSE_DENSITY * shape[0] * shape[1]:

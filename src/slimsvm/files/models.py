@@ -1,4 +1,4 @@
-"""Models in files, whatever wrote them: the first bytes tell the format."""
+"""Models in files of any format, which the first bytes decide."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .native import load as load_native
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted model in a .slim file, or that in a LIBSVM model file.
+    """Return the fitted model in a .slim file or a LIBSVM model file.
 
-    A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no features after
-    the last one that occurs in a support vector; `slimsvm.files.models.read_libsvm` takes their number if rows have more.
+    A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no
+    features after the last one of any support vector; if rows have more, give their number to
+    `slimsvm.files.models.read_libsvm`.
     """
     return read_libsvm(path) if is_libsvm(path) else load_native(path)
 
@@ -22,9 +23,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 def read_libsvm(path: str | os.PathLike[str] | TextIO, n_features: int | None = None) -> Any:
     """Return the classifier, regressor or novelty detector in a LIBSVM model file, by its path or open as text.
 
-    `n_features` is for rows with more features than the file names. Containers of other programs often have a LIBSVM model
-    as text in them, and a linear scaling of features and scores beside it. The scaling goes into scikit-learn's wrappers,
-    which `compress` keeps. With slopes a and intercepts b, so that features become a x + b:
+    `n_features` is for rows with more features than the file names. Files of other programs often contain a LIBSVM model as
+    text, and a linear scaling of features and scores. Put the scaling into scikit-learn's wrappers, which `compress` keeps.
+    With slopes a and intercepts b, so that features become a x + b:
 
     >>> import io
     >>> import numpy as np
@@ -37,12 +38,12 @@ def read_libsvm(path: str | os.PathLike[str] | TextIO, n_features: int | None = 
     >>> make_pipeline(scaler, svr).predict([[0.5, 1.0]])
     array([2.5])
 
-    Scores that are a y + b within the model, for numbers a and b, are those of a TransformedTargetRegressor.
+    For scores that the model has scaled to a y + b, use a TransformedTargetRegressor.
     """
     return machine_of(import_libsvm(path, n_features))
 
 
 def is_libsvm(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins as LIBSVM's models do."""
+    """Return whether a file begins like a LIBSVM model."""
     with open(path, "rb") as file:
         return file.read(len(b"svm_type")) == b"svm_type"

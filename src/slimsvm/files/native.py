@@ -1,9 +1,9 @@
 """The .slim model file: a fitted SlimSVC, SlimSVR or SlimOneClassSVM, or a Pipeline of scalers and one, without pickle.
 
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
-estimator. What JSON has no word for is an object with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and so
-on; `_Writer` and `values.Reader` know them all. A new kernel, goal, trainer or reducer is saved as soon as it is in its
-table, a new scaler as soon as it is in `importers.scalers`; another kind of part is a line in `KINDS`.
+estimator. Values that JSON does not have are objects with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and
+so on; `_Writer` and `values.Reader` know all tags. A new kernel, goal, trainer or reducer can be saved once it is in its
+table, a new scaler once it is in `importers.scalers`. Another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from .container import (
     SCALAR,
     Arrays,
     Entry,
+    container_bytes,
     entry_of,
     pack_file,
     unpack_file,
@@ -52,7 +53,7 @@ from .container import (
 )
 from .values import Reader, build
 
-#: frozen dataclasses that are kept by name and fields
+#: frozen dataclasses that are saved by name and fields
 KINDS: dict[str, dict[str, Any]] = {
     "model": {"expansion": Expansion},
     "metric": {"learned": Metric},
@@ -67,12 +68,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "schedule": {"slim": Schedule},
     "learning": {"slim": Learning},
 }
-#: the format that a kind of part came with, where that is not the first
+#: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "learning": 2}
 COMMON = ("n_features_in_", "feature_names_in_")
-#: what is known of the training
+#: fitted attributes that describe the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
-#: what fit leaves in each estimator; those in OPTIONAL may be missing
+#: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
     **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
@@ -80,7 +81,7 @@ FITTED: dict[Any, tuple[str, ...]] = {
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
-#: parameters with paths of the machine that saved the model
+#: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
@@ -92,7 +93,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file is written completely or not at all.
 
-    `path_`, `checkpoint`, a RandomState and the `memory` of a Pipeline are not kept: they come back as None.
+    `path_`, `checkpoint`, a RandomState and the `memory` of a Pipeline are not saved: they are None after loading.
     """
     writer = _Writer()
     entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
@@ -102,7 +103,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the fitted model in a .slim file; its predictions are those of the model that was saved, to the last bit."""
-    data = Path(path).read_bytes()
+    data = container_bytes(path)
     try:
         header, arrays = unpack_file(data)
         entry, reader = entry_of(header, "model", dict), Reader(arrays, KINDS, Status.__members__)
@@ -115,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def check_steps(model: Any) -> None:
-    """Raise ValueError for a Pipeline whose transformers a .slim file does not hold, whatever it ends in."""
+    """Raise ValueError for a Pipeline with transformers that a .slim file cannot hold."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     if not all(type(step) in SCALERS for step in steps[:-1] if step not in NOTHING):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps)}", ())
@@ -129,10 +130,10 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
-        self.format = 1  # the first that holds what is packed
+        self.format = 1  # the oldest format that can hold the packed values
 
     def pack(self, name: str, value: Any) -> Any:
-        """Return the value as JSON; `name` is the path to it and names its arrays."""
+        """Return the value as JSON; `name` is its place, and names its arrays."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -230,7 +231,7 @@ def _dump_params(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_params(entry: Entry, reader: Reader, kind: Any, *given: Any) -> Any:
     """Return an estimator with its parameters."""
-    # paths would make the next fit read pickles and write files where the author of the file chose
+    # the author of the file must not choose where the next fit reads pickles and writes files
     params = entry_of(entry, "params", dict)
     params |= dict.fromkeys(params.keys() & NOT_KEPT)
     unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
@@ -409,7 +410,7 @@ def _check_calibration(calibration: Any, n_classes: int) -> None:
 
 
 def _check_run(svc: Any) -> None:
-    """Check what is known of the training, where it is."""
+    """Check the attributes that describe the training, if they are there."""
     for name in ("n_iter_", "n_kernel_evals_"):
         count = getattr(svc, name, 0)
         _check(isinstance(count, Integral) and int(count) >= 0, f"{name} is {short(count)}")

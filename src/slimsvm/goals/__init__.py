@@ -1,6 +1,7 @@
-"""Goals: what rows demand of a model, how its outputs are read, and how it is judged. A new one is a class and a line here.
+"""Goals: the kinds of problem. A goal encodes labels as targets, decodes outputs as predictions and computes losses.
 
-Trainers, reducers, paths, files and exporters ask the goal and know nothing of the kind of problem. NumPy is all it needs.
+Only goals distinguish classification, regression and novelty detection: trainers, reducers, paths, files and exporters ask
+the goal. A new goal is a class and a line here. Goals need NumPy only.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from .values import Novelty, Regression
 
 
 class Goal(Protocol):
-    """What a problem asks for. Labels are class numbers 0 .. k-1, or real targets; arrays have a column for each output."""
+    """A kind of problem. Labels are class numbers 0 .. k-1, or real targets; arrays have a column for each output."""
 
     @property
     def name(self) -> str:
-        """Its name in files."""
+        """The goal's name in files."""
 
     @property
     def labelled(self) -> bool:
-        """Whether rows have labels; otherwise the full model's scores stand for them."""
+        """Whether rows have labels; otherwise the full model's scores are used as labels."""
 
     @property
     def real(self) -> bool:
@@ -41,19 +42,19 @@ class Goal(Protocol):
         """The rule by which `decode` works, for exporters."""
 
     def encode(self, labels: Array) -> Array:
-        """Return the targets (n, q): -1, +1 and 0 for no part in an output, or real values."""
+        """Return the targets (n, q): -1, +1, or 0 where an output does not concern a row; or real values."""
 
     def demands(self, targets: Array) -> Demands:
-        """Return the intervals in which outputs should lie, by the labels alone."""
+        """Return the intervals in which outputs should lie according to the labels."""
 
     def followed(self, targets: Array, outputs: Array) -> Demands:
-        """Return the intervals in which a small model's outputs should lie, by the full model's outputs."""
+        """Return the intervals in which a small model's outputs should lie according to the full model's outputs."""
 
     def groups(self, targets: Array) -> Array:
-        """Return a number for each row, equal for rows of the same kind."""
+        """Return a group number for each row; rows of a group have the same targets."""
 
     def strata(self, labels: Array) -> Array | None:
-        """Return the classes by which validation rows are drawn; None where there are none."""
+        """Return the classes for a stratified choice of validation rows; None without classes."""
 
     def scores(self, outputs: Array) -> Array:
         """Return what scikit-learn's decision_function returns."""
@@ -65,7 +66,7 @@ class Goal(Protocol):
         """Return the class that the coefficients (m, q) of each point favour most; 0 where predictions are values."""
 
     def losses(self, labels: Array, outputs: Array) -> Array:
-        """Return the loss of each row, (n,); a model is judged by the mean."""
+        """Return the loss of each row, (n,); a model's validation error is their mean."""
 
 
 #: goals whose labels are classes

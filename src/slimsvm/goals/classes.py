@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Classification:
-    """What all codings share: each output should be 1 at least on the side of its target, and an error costs 1."""
+    """What all codings share: outputs should have a margin of 1 or more, and the loss counts errors."""
 
     #: whether rows have labels
     labelled: ClassVar[bool] = True
@@ -31,15 +31,15 @@ class Classification:
         return Demands.beyond(targets, 1.0)
 
     def followed(self, targets: Array, outputs: Array) -> Demands:
-        """Return y f >= h with the full model's margins h = min(1, y f), and nothing where it is wrong.
+        """Return y f >= h with the full model's margins h = min(1, y f), and no demand for rows that it gets wrong.
 
-        A full model that is wrong on every row is an error.
+        Raise ValueError where the full model gets every row wrong.
         """
         margins = targets * outputs
         if not (margins > 0).any() and (margins < 0).any():
             raise ValueError(
-                "the full model puts no row into its class, so there is nothing to follow; check that X and y are what it "
-                "was trained on, and its kernel parameters"
+                "the full model gets the class of every row wrong, so a small model cannot follow it; check its kernel "
+                "parameters, and that X and y are the rows and labels of its training"
             )
         return Demands.beyond(targets, np.where(margins > 0, np.minimum(margins, 1.0), -np.inf))
 
@@ -56,7 +56,7 @@ class Classification:
         raise NotImplementedError
 
     def losses(self, labels: Array, outputs: Array) -> Array:
-        """Return 1 for each row that is put into another class, and 0 for the others."""
+        """Return 1 for each misclassified row, and 0 for the others."""
         return (self.decode(outputs) != labels).astype(np.float64)
 
 
@@ -107,7 +107,7 @@ class OneVsRest(Classification):
 
 @dataclass(frozen=True)
 class OneVsOne(Classification):
-    """One column per pair of classes i < j, as in LIBSVM; the class with the most votes is predicted, the first of equals.
+    """One column per pair of classes i < j, as in LIBSVM; the class with the most votes is predicted, or the first such.
 
     A column is positive for class i and 0 for rows of other classes; with two classes it is positive for class 1.
     With `break_ties` the sums of outputs decide between equal votes, as with SVC's parameter of that name.
@@ -133,7 +133,7 @@ class OneVsOne(Classification):
 
     @property
     def signs(self) -> Array:
-        """(k, q): +1, -1 or 0 as a column is for, against or not about a class; for exporters, whose classes are few."""
+        """The sign of each class in each column, (k, q): +1, -1, or 0; for exporters, whose classes are few."""
         return self.encode(np.arange(self.n_classes))
 
     def _blocks(self) -> Iterator[tuple[int, slice]]:
@@ -154,7 +154,7 @@ class OneVsOne(Classification):
         return targets
 
     def _sums(self, values: Array) -> Array:
-        """Return for each class the sum of the columns for it less the sum of those against it, (n, k)."""
+        """Return for each class the sum of the columns with its sign, (n, k)."""
         sums = np.zeros((values.shape[0], self.n_classes))
         for i, columns in self._blocks():
             sums[:, i] += values[:, columns].sum(axis=1)
@@ -163,10 +163,14 @@ class OneVsOne(Classification):
 
     def votes(self, outputs: Array) -> Array:
         """Return the number of columns won by each class (n, k); an output of 0 is for the column's negative class."""
-        return (self._sums(np.where(outputs > 0, np.int8(1), np.int8(-1))) + self.n_classes - 1) / 2
+        votes, won = np.zeros((outputs.shape[0], self.n_classes), dtype=np.int32), outputs > 0
+        for i, columns in self._blocks():
+            votes[:, i] += np.count_nonzero(won[:, columns], axis=1)
+            votes[:, i + 1 :] += ~won[:, columns]
+        return votes if self.n_classes > 2 else votes[:, ::-1]
 
     def scores(self, outputs: Array) -> Array:
-        """Return votes, plus sums of outputs squeezed to less than half a vote to decide between equals, as SVC does."""
+        """Return votes, plus the sums of outputs scaled to less than half a vote, which break ties, as SVC does."""
         if self.n_classes == 2:
             return outputs.ravel()
         confidence = self._sums(outputs)
@@ -178,7 +182,7 @@ class OneVsOne(Classification):
 
     def decode(self, outputs: Array) -> Array:
         """Return the class of each row."""
-        if self.outputs == 1:  # the one vote, without a table of votes, which would take as long as a GPU's kernel values
+        if self.outputs == 1:  # a table of votes would take as long as a GPU's kernel values
             return (outputs[:, 0] > 0).astype(np.intp)
         if self.break_ties:
             return self.scores(outputs).argmax(axis=1)
@@ -195,8 +199,7 @@ class OneVsOne(Classification):
 class OneVsOneDag(OneVsOne):
     """One column per pair of classes, read as a decision DAG (Platt, Cristianini & Shawe-Taylor 2000).
 
-    Of the classes still possible, the first meets the last, and the one that loses is out. That takes k - 1 columns for a
-    row.
+    The output for the first and the last of the remaining classes removes one of them, k - 1 times for a row.
     """
 
     name: ClassVar[str] = "dag"

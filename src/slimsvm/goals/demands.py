@@ -13,8 +13,8 @@ Array = np.ndarray
 class Demands:
     """low <= f(x_i) <= high for each row and output, both (n, q).
 
-    A classifier's demand is one-sided, [1, inf) or (-inf, -1]. A regressor's is a tube around its target. A row that has
-    no part in an output demands nothing of it, (-inf, inf).
+    A classifier's demand is one-sided, [1, inf) or (-inf, -1]. A regressor's is a tube around its target. Where
+    an output does not concern a row the interval is (-inf, inf).
     """
 
     low: Array
@@ -22,7 +22,7 @@ class Demands:
 
     @classmethod
     def beyond(cls, targets: Array, margins: Array | float) -> Demands:
-        """Return the demands y f >= margin for targets y of -1 and +1; nothing where y is 0 or the margin -inf."""
+        """Return the demands y f >= margin for targets y of -1 and +1; no demand where y is 0 or the margin -inf."""
         return cls(
             np.where(targets > 0, margins, -np.inf),
             np.where(targets < 0, -margins, np.inf),
@@ -38,7 +38,7 @@ class Demands:
         return self.low.shape
 
     def shortfall(self, outputs: Array) -> Array:
-        """Return how far each output is outside its interval; below 0 inside it, -inf where nothing is demanded."""
+        """Return how far each output is outside its interval; below 0 inside it, -inf without a demand."""
         return np.maximum(self.low - outputs, outputs - self.high)
 
     def residual(self, outputs: Array) -> Array:

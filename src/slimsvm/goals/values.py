@@ -21,7 +21,7 @@ class Regression:
     """
 
     name: ClassVar[str] = "regression"
-    #: whether rows have labels, or the full model's scores stand for them
+    #: whether rows have labels; otherwise the full model's scores are used as labels
     labelled: ClassVar[bool] = True
     #: whether targets are real values
     real: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class Regression:
 
     @property
     def n_classes(self) -> int:
-        """There are no classes."""
+        """0: there are no classes."""
         return 0
 
     @property
@@ -53,11 +53,11 @@ class Regression:
         return Demands(outputs, outputs)
 
     def groups(self, targets: Array) -> Array:
-        """Return a number for each row, equal for rows of the same kind: all rows are."""
+        """Return 0 for each row: there is one group."""
         return np.zeros(targets.shape[0], dtype=np.intp)
 
     def strata(self, labels: Array) -> Array | None:  # noqa: ARG002
-        """Return the classes by which validation rows are drawn; None where there are none."""
+        """Return None: there are no classes."""
         return None
 
     def scores(self, outputs: Array) -> Array:
@@ -81,8 +81,8 @@ class Regression:
 class Following(Regression):
     """Regression without targets: a small model follows the full one.
 
-    It is judged by how far its outputs are from the full model's, so the mean loss is 1 - R^2 of the one as a predictor of
-    the other.
+    The loss is the squared difference of the two models' outputs, so the mean loss is 1 - R^2 of the small model as a
+    predictor of the full one.
     """
 
     name: ClassVar[str] = "following"

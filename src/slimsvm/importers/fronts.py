@@ -1,8 +1,8 @@
 """The transformers in front of a model in a Pipeline, as one scaling of raw rows and points that fit it.
 
-Scalers, choices of columns and imputers become a scaling. A PCA is a matrix, which the tables of an exported model have no
-place for. It goes into the points where that is exact: as the last transformer, with a kernel of inner products, or with a
-distance that it keeps.
+Scalers, choices of columns and imputers become a scaling. A PCA is a matrix, which an exported model has no table for. It
+is folded into the points if that is exact: as the last transformer, before a kernel of inner products, or if it keeps
+distances.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Front:
 
     @classmethod
     def same(cls, n: int) -> Front:
-        """Return the front that leaves rows as they are."""
+        """Return the front that does not change rows."""
         return cls(np.arange(n), Scaling.affine(np.zeros(n), np.ones(n)), n)
 
     def then(self, after: Front) -> Front:
@@ -47,7 +47,7 @@ class Front:
     def on_rows(self, points: Array) -> tuple[Array, Scaling]:
         """Return points of the features as points of the rows, and the scaling of the rows.
 
-        A column that is no feature is clipped to 0 in rows, and is 0 in points, so that it adds nothing to a kernel.
+        A column that is not a feature is clipped to 0 in rows and is 0 in points, so it adds nothing to a kernel.
         """
         if np.unique(self.columns).size < self.columns.size:
             raise ValueError("cannot export a ColumnTransformer that uses a column twice; give each column once")
@@ -61,7 +61,7 @@ class Front:
         return written, Scaling(*parts)
 
     def metric_on_rows(self, metric: Metric | None) -> Metric | None:
-        """Return a metric of the features as one of the rows."""
+        """Return a metric of the features as a metric of the rows."""
         if metric is None or metric.factors is None:
             return metric
         factors = np.ones(self.given)
@@ -140,7 +140,7 @@ def _columns(step: ColumnTransformer, n: int) -> Front:
 
 
 def _complete(step: SimpleImputer, n: int) -> Front:
-    """Return the front of an imputer for rows without missing values, with a warning that others are not filled in."""
+    """Return the front of an imputer, which leaves rows unchanged, with a warning that it fills in no missing values."""
     if step.add_indicator or (not step.keep_empty_features and _missing(step.statistics_).any()):
         raise ValueError(
             "cannot export a SimpleImputer that adds indicators or leaves empty columns out; fill in rows before the model"
@@ -156,7 +156,7 @@ def _missing(statistics: Array) -> Array:
 def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[Front, Array]:
     """Return the front that subtracts the mean of a PCA, and points before its rotation.
 
-    Inner products <W (x - mean), z> are <x - mean, W'z>. Distances are those to W'z where W is orthogonal.
+    Inner products <W (x - mean), z> are <x - mean, W'z>. If W is orthogonal, distances are those to W'z.
     """
     check_is_fitted(pca)
     size, n = pca.components_.shape

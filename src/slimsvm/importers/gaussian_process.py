@@ -36,7 +36,7 @@ def import_gaussian_process(process: Any) -> Imported:
     amplitude, length, noise = _parts(process.kernel_)
     rows = np.asarray(process.X_train_, dtype=np.float64)
     gamma = 0.5 / length**2
-    # the norm of amplitude * k is that of k over the amplitude
+    # |f|^2 with the kernel amplitude * k is |f|^2 with k, divided by the amplitude
     C = amplitude / max(float(np.mean(process.alpha)) + noise, 1e-12)
     params = {"kernel": "rbf", "gamma": gamma, "C": C, "epsilon": 0.0}
     deviation, mean = float(np.ravel(process._y_train_std)[0]), float(np.ravel(process._y_train_mean)[0])

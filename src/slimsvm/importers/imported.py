@@ -1,4 +1,4 @@
-"""What every importer returns: the function inside a fitted model, and what the model was made with."""
+"""The result of every importer: the function of a fitted model, and the model's parameters."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..goals import Goal
 from ..kernels import Array
 from ..model import Expansion
 
-#: where predictions are values there are no classes
+#: for models whose predictions are values
 NO_CLASSES = np.empty(0)
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A fitted model from elsewhere: the function, its classes, and the parameters it was made with."""
+    """A fitted model of another library: the function, its classes and its parameters."""
 
     model: Expansion
     goal: Goal
-    classes: Array  # empty where predictions are values
+    classes: Array  # empty if predictions are values
     n_features: int
-    params: dict[str, Any]  # of the estimator for the goal: SlimSVC, SlimSVR or SlimOneClassSVM
-    lost: tuple[str, ...] = ()  # what a small model cannot keep, and what to do instead, in sentences
+    params: dict[str, Any]  # of the estimator of this goal: SlimSVC, SlimSVR or SlimOneClassSVM
+    lost: tuple[str, ...] = ()  # sentences: what a small model cannot keep, and what to do instead
     calibration: Calibration | None = None  # from scores to probabilities
     squared: bool = False  # whether C = params["C"] belongs to squared errors; otherwise to absolute ones, as SVR's does

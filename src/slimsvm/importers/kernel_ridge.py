@@ -16,7 +16,7 @@ from ..kernels import KERNELS, Matrix, make_kernel
 from ..model import Expansion
 from .imported import NO_CLASSES, Imported
 
-#: the C that stands for alpha = 0, no regularisation
+#: the C for alpha = 0, no regularisation
 LARGEST_C = 1e12
 
 
@@ -58,7 +58,7 @@ def _name(ridge: Any) -> Any:
 
 
 def _degree(ridge: Any) -> int:
-    """Return the degree, which must be a whole number where it matters."""
+    """Return the degree, which must be a whole number for polynomial kernels."""
     if ridge.kernel in ("poly", "polynomial") and (ridge.degree != int(ridge.degree) or ridge.degree < 1):
         raise ValueError(
             f"cannot shrink a KernelRidge with degree={ridge.degree!r}; polynomial kernels here have a whole degree of at "

@@ -21,14 +21,14 @@ from ..text import short
 from .imported import NO_CLASSES, Imported
 from .pairs import pair_columns
 
-#: the most coefficients that are written out, points times pairs of classes: 2 GiB
+#: the most coefficients, points times pairs of classes: 2 GiB
 LARGEST = 1 << 28
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-#: our names for LIBSVM's kernels
+#: slimsvm's names for LIBSVM's kernels
 KERNELS = {spec.libsvm: name for name, spec in SPECS.items() if spec.libsvm}
 CLASSIFIERS = ("c_svc", "nu_svc")
-#: svm_type -> goal, where there is one output; files have neither nu nor epsilon
+#: svm_type -> goal, for models of one output; files have neither nu nor epsilon
 REAL: dict[str, Goal] = {"epsilon_svr": Regression(), "nu_svr": Regression(), "one_class": Novelty()}
 TYPES = (*CLASSIFIERS, *REAL)
 
@@ -73,7 +73,7 @@ def _imported(text: str, n_features: int | None) -> Imported:
 
 
 def _calibration(header: dict[str, list[str]], labels: Array) -> Sigmoid | None:
-    """Return the probabilities of two classes. Those of more classes are coupled from pairs, which is no map of scores.
+    """Return the probabilities of two classes. LIBSVM couples those of more classes from pairs: no map of scores.
 
     LIBSVM has p = 1 / (1 + exp(A f + B)) for the first label. Our score is positive for the larger label.
     """
@@ -102,7 +102,7 @@ def _one_output(
     if isinstance(goal, Novelty):
         params["nu"] = goal.nu
     else:
-        # the C that the file does not have bounds the coefficients, and reaches some of them
+        # the file has no C, which is the largest coefficient if any is at its bound
         params |= {"C": float(np.abs(coef).max(initial=0.0)) or 1.0, "epsilon": 0.0}
     return Imported(Expansion(kernel, points, coef, -rho), goal, NO_CLASSES, points.shape[1], params)
 
@@ -122,7 +122,7 @@ def _numbers(words: list[str], what: str) -> Array:
         values = np.array([float(word) for word in words], dtype=np.float64)
     except ValueError:
         values = np.array([np.nan])
-    # float() takes 1_1 for 11
+    # float() reads 1_1 as 11
     if not np.isfinite(values).all() or any("_" in word for word in words):
         raise ValueError(f"its {what} are not finite numbers: {short(' '.join(words))}")
     return values
@@ -141,7 +141,7 @@ def _parameters(header: dict[str, list[str]]) -> dict[str, Any]:
         raise ValueError(f"it has the svm_type {short(kind)}; there are {list(TYPES)}")
     if kernel not in KERNELS:
         raise ValueError(f"it has the kernel {short(kernel)}; there are {sorted(KERNELS)}")
-    # a file has the parameters of its kernel; the others may be anything
+    # a file has only the parameters of its kernel; others do not matter
     header = {"gamma": ["1"], "coef0": ["1"], "degree": ["1"]} | header
     gamma, coef0 = (float(_numbers(_entry(header, name), name)[0]) for name in ("gamma", "coef0"))
     params = {"gamma": gamma, "coef0": coef0, "degree": _integers(_entry(header, "degree"), "degree")[0]}
@@ -184,7 +184,7 @@ def _merged(texts: list[str], columns: Array) -> tuple[list[str], Array]:
 
 
 def _rows(texts: list[str], n_features: int | None) -> Any:
-    """Return rows of `feature:value`, features from 1 on and in ascending order; CSR where most values are 0."""
+    """Return rows of `feature:value`, features from 1 on and in ascending order; CSR if most values are 0."""
     values: list[float] = []
     features: list[int] = []
     starts = [0]
@@ -224,13 +224,13 @@ def _split(word: str) -> tuple[int, float]:
 
 
 def _in_order(columns: Array, bias: Array, labels: Array) -> tuple[Array, Array]:
-    """Return columns and bias for sorted labels, from those of the file's order: pairs change places and signs."""
+    """Return columns and bias for sorted labels, from those in the file's order: pairs change places and signs."""
     rank = np.argsort(np.argsort(labels))
     place = {pair: number for number, pair in enumerate(combinations(range(labels.size), 2))}
     target, sign = [], []
     for i, j in combinations(rank.tolist(), 2):
         target.append(place[min(i, j), max(i, j)])
-        # a column is positive for the first class of its pair, and of two classes for the second
+        # a column is positive for the first class of its pair; with two classes, for the second
         sign.append(1.0 if (i < j) == (labels.size > 2) else -1.0)
     ordered, ordered_bias = np.empty_like(columns), np.empty_like(bias)
     ordered[:, target], ordered_bias[target] = columns * sign, bias * sign

@@ -1,7 +1,7 @@
 """SVMs of other libraries with the attributes of scikit-learn's: cuML's and ThunderSVM's.
 
 They differ from scikit-learn in details (ThunderSVM keeps rho, the negative of the intercept; cuML counts all support
-vectors in n_support_), so what is read is compared with what the model itself predicts for its support vectors.
+vectors in n_support_), so the expansion is compared with the model's own predictions for its support vectors.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..model import Expansion
 from .imported import NO_CLASSES, Imported
 from .pairs import pair_columns
 
-#: what such a model has; the names of classes end in one of KINDS
+#: attributes of such a model; the name of its class ends in one of KINDS
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "intercept_", "kernel", "gamma", "degree", "coef0", "predict")
 KINDS = ("SVC", "SVR", "OneClassSVM")
-#: libraries' names for kernels, where they differ from ours
+#: libraries' names for kernels that differ from slimsvm's
 NAMES = {"polynomial": "poly"}
 #: support vectors for which predictions are compared
 COMPARED = 100
-#: they compute in float32
+#: the largest difference of predictions: these libraries compute in float32
 AGREEMENT = 1e-3
 
 
@@ -35,7 +35,7 @@ def is_lookalike(model: Any) -> bool:
 
 
 def import_lookalike(svm: Any) -> Imported:
-    """Return the expansion in the attributes of an SVM, by the sign of the intercept that its predictions have."""
+    """Return the expansion of an SVM's attributes, with the sign of the intercept that agrees with its predictions."""
     name = type(svm).__name__
     if svm.support_vectors_ is None or svm.dual_coef_ is None:
         raise ValueError(
@@ -113,7 +113,7 @@ def _agrees(source: Imported, svm: Any) -> bool:
 
 
 def _host(values: Any) -> Any:
-    """Return an array in host memory, from a GPU too."""
+    """Return an array in host memory, also from a GPU."""
     if hasattr(values, "to_numpy"):  # a data frame's column
         return values.to_numpy()
     return values.get() if hasattr(values, "get") else np.asarray(values)

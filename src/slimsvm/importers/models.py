@@ -11,7 +11,7 @@ from .kernel_ridge import import_kernel_ridge, is_kernel_ridge
 from .lookalikes import import_lookalike, is_lookalike
 from .sklearn import import_svm, is_svm
 
-#: in words -> (whether this is such a model, the expansion inside it); the first that knows a model takes it
+#: description -> (whether a model is of this kind, its importer); the first that matches is used
 IMPORTERS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Imported]]] = {
     "an SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn": (is_svm, import_svm),
     "a KernelRidge": (is_kernel_ridge, import_kernel_ridge),

@@ -1,4 +1,4 @@
-"""What scikit-learn's scalers leave after fit, and the `Scaling` they apply, by their names. Needs NumPy only."""
+"""scikit-learn's scalers by name: their fitted attributes and the `Scaling` that they apply. Needs NumPy only."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NOTHING = ("passthrough", None)
 
 @dataclass(frozen=True)
 class Scaler:
-    """One kind of scaler: attributes that fit leaves besides `scale_`, and a function (scaler, n_features) -> Scaling."""
+    """One kind of scaler: its fitted attributes besides `scale_`, and a function (scaler, n_features) -> Scaling."""
 
     fitted: tuple[str, ...]
     scaling: Callable[[Any, int], Scaling]
-    #: settings that switch off all it does when all are False; fit then leaves no arrays
+    #: settings that, if all are False, switch the scaler off; it then has no fitted arrays
     switches: tuple[str, ...] = ()
 
     def is_off(self, scaler: Any) -> bool:
-        """Return whether a scaler of this kind leaves rows as they are by its settings."""
+        """Return whether the settings of a scaler switch it off."""
         return bool(self.switches) and not any(getattr(scaler, name) for name in self.switches)
 
 

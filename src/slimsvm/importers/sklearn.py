@@ -1,6 +1,6 @@
 """scikit-learn's kernel SVMs as expansions; scikit-learn-intelex's inherit from them.
 
-Its signs and its one-against-one layout are known here and nowhere else.
+Only this file knows its signs and its one-against-one layout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..pairs import PairCoefficients
 from .imported import NO_CLASSES, Imported
 
 KINDS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
-#: what a small model has no place for, and what to do instead
+#: the warning for a model with probabilities
 UNCALIBRATED = (
     "probability=True is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or fit a "
     "SlimSVC with a budget and calibration='sigmoid'"
@@ -67,7 +67,7 @@ def _costs(svm: Any) -> dict[str, Any]:
 
 
 def _epsilon(svr: Any) -> float:
-    """Return the radius of the tube; a NuSVR finds it while it trains, and does not keep it."""
+    """Return the radius of the tube; a NuSVR finds it in training and does not store it."""
     return float(svr.epsilon) if isinstance(svr, SVR) else 0.0
 
 

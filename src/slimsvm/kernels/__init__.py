@@ -1,7 +1,7 @@
-"""Kernels: `functions` evaluates them, `spec` says what exporters and file formats need to know of them.
+"""Kernels: `functions` evaluates them, `spec` describes them for exporters and file formats.
 
-The names of `functions` are imported when first used: it needs scipy and scikit-learn, and a deployed `slimsvm.runtime`
-has `spec` alone.
+The names of `functions` are imported when first used, because it needs scipy and scikit-learn. A deployed
+`slimsvm.runtime` uses `spec` alone.
 """
 
 from importlib import import_module
@@ -61,5 +61,5 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(".functions", __name__), name)
-    globals()[name] = value  # the next access does not come here
+    globals()[name] = value  # the next access finds it there
     return value

@@ -1,4 +1,4 @@
-"""Kernels: what each one computes. Tiles, threads, caches, precision and devices belong to `rows`.
+"""Kernels: the formula of each. Tiles, threads, caches, precision and devices belong to `rows`.
 
 A kernel is a frozen dataclass with `__call__(A, B)`, the plain matrix of its values for two sets of rows. Kernels of the
 inner product (`InnerKernel`) write only their `tail`, from inner products and squared norms to values, and `slope`, the
@@ -33,7 +33,7 @@ def inner_products(A: Matrix, B: Matrix) -> Array:
 
 
 def scaled(A: Matrix, factors: Array | None) -> Matrix:
-    """Return rows with their features multiplied by factors; the rows themselves where there are none."""
+    """Return rows with each feature multiplied by its factor; the rows themselves where factors is None."""
     if factors is None:
         return A
     if issparse(A):
@@ -49,7 +49,7 @@ def squared_norms(A: Matrix) -> Array:
 
 
 def _row_sums(A: csr_array, values: Array) -> Array:
-    """Return the sums by row of values in the places of the entries of A; scipy's own sums take memory for every column."""
+    """Return the sum of each row of A with `values` as its entries; scipy's own sums take memory for every column."""
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     return np.bincount(rows, weights=values, minlength=A.shape[0])
 
@@ -58,13 +58,13 @@ class Kernel:
     """A function k(x, z) of two rows; calling it gives the matrix of values for two sets of rows."""
 
     name: ClassVar[str]
-    #: k(x + t, z + t) = k(x, z): rows may be centred first, which keeps digits in float32
+    #: whether k(x + t, z + t) = k(x, z); rows are then centred first, which loses fewer digits in float32
     translation_invariant: ClassVar[bool] = False
-    #: has `pullback`
+    #: whether `pullback` is defined
     differentiable: ClassVar[bool] = False
-    #: has an array form: `values` runs on arrays of any namespace
+    #: whether `values` is defined, which runs on arrays of any namespace
     portable: ClassVar[bool] = False
-    #: every matrix of its values is positive semidefinite, so that sums over it measure lengths in a feature space
+    #: whether every matrix of its values is positive semidefinite
     definite: ClassVar[bool] = True
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
@@ -87,9 +87,9 @@ class Kernel:
         """Raise ValueError where the kernel is not defined for these rows."""
 
     def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:  # noqa: ARG002
-        """sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d); K are the kernel's values, W is scratch afterwards.
+        """Return sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d), with K = K(A, Z). W is overwritten.
 
-        This is what carries a gradient with respect to kernel values, W, back to the points.
+        It turns W, a gradient with respect to kernel values, into the gradient with respect to the points.
         """
         raise self._no_gradients()
 
@@ -103,7 +103,7 @@ class InnerKernel(Kernel):
     portable: ClassVar[bool] = True
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np) -> Array:
-        """Kernel values from inner products G and squared norms a (rows), b (columns), in place where possible."""
+        """Return kernel values from inner products G and squared norms a (rows), b (columns), in place where possible."""
         raise NotImplementedError
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
@@ -147,7 +147,7 @@ class Linear(InnerKernel):
         return G
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
-        """One."""
+        """Return 1."""
         return 1.0, None
 
     def amplification(self, radius: float) -> float:
@@ -165,7 +165,7 @@ class RBF(InnerKernel):
     gamma: float = 1.0
 
     def tail(self, G: Array, a: Array, b: Array, xp: Any = np, widths: Any = 1.0) -> Array:
-        """Return the values for |x - z|^2 = a + b - 2 G, which rounding must not take below 0.
+        """Return the values for |x - z|^2 = a + b - 2 G; a distance that rounding takes below 0 is set to 0.
 
         `widths` multiply gamma of each column.
         """
@@ -185,7 +185,7 @@ class RBF(InnerKernel):
         return 4 * self.gamma * radius
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
-        """2 gamma k."""
+        """Return 2 gamma k."""
         return 2 * self.gamma, K
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
@@ -218,7 +218,7 @@ class Poly(InnerKernel):
             return np.inf
 
     def check_rows(self, X: Matrix) -> None:
-        """Raise ValueError for rows whose kernel values leave the range of float64, or nearly so."""
+        """Raise ValueError for rows whose kernel values would be beyond `LARGEST_VALUE`."""
         if not self.amplification(float(squared_norms(X).max(initial=0.0))) <= LARGEST_VALUE:
             raise ValueError(
                 f"(gamma <x, z> + coef0)^degree of these rows is beyond {LARGEST_VALUE:g}, with gamma={self.gamma:g}, "
@@ -227,7 +227,7 @@ class Poly(InnerKernel):
             )
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:
-        """Degree gamma (gamma <x, z> + coef0)^(degree - 1)."""
+        """Return degree gamma (gamma <x, z> + coef0)^(degree - 1)."""
         if not self.degree:
             return 0.0, None
         lower = Poly(self.gamma, self.coef0, self.degree - 1)
@@ -255,7 +255,7 @@ class Sigmoid(InnerKernel):
         return self.gamma * radius + abs(self.coef0)
 
     def slope(self, K: Array, inner: Callable[[], Array], xp: Any = np) -> tuple[float, Array | None]:  # noqa: ARG002
-        """Gamma (1 - k^2)."""
+        """Return gamma (1 - k^2)."""
         return self.gamma, 1 - K**2
 
 
@@ -303,7 +303,7 @@ class Chi2(Kernel):
         return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
-        """Return K feature by feature; one that is 0 in both rows adds nothing."""
+        """Return K, summed feature by feature; a feature that is 0 in both rows adds nothing."""
 
         def share(x: Any, z: Any) -> Any:
             total = x + z
@@ -388,21 +388,21 @@ class Precomputed(Kernel):
         return np.asarray(ids)[:, None]
 
     def check_rows(self, X: Matrix) -> None:
-        """Raise ValueError unless the matrix has all pairs of training rows."""
+        """Raise ValueError unless the matrix is square: it needs all pairs of training rows."""
         if X.shape[0] != X.shape[1]:
             raise ValueError(
-                f"a precomputed kernel matrix of the training rows must be square, and this one is "
+                f"a precomputed kernel matrix of the training rows must be square, not "
                 f"{X.shape[0]} x {X.shape[1]}; give k(x_i, x_j) for all pairs of training rows"
             )
 
 
 def _transposed_product(W: Array, A: Matrix) -> Array:
-    """W' A for dense or sparse A."""
+    """Return W' A for dense or sparse A."""
     return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
 
 
 def _feature_sums(A: Any, B: Any, term: Callable[[Any, Any], Any], xp: Any) -> Any:
-    """sum_f term(a_if, b_jf) for each pair of rows, without an array of all pairs and features."""
+    """Return sum_f term(a_if, b_jf) for each pair of rows, without an array of all pairs and features."""
     total = xp.zeros((A.shape[0], B.shape[0]), dtype=A.dtype, device=A.device)
     for f in range(A.shape[1]):
         total += term(A[:, f : f + 1], B[:, f])
@@ -410,7 +410,7 @@ def _feature_sums(A: Any, B: Any, term: Callable[[Any, Any], Any], xp: Any) -> A
 
 
 def dense(A: Matrix) -> Array:
-    """Return the rows written out."""
+    """Return the rows as a dense array."""
     return A.toarray() if issparse(A) else np.asarray(A)
 
 
@@ -441,7 +441,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int, coef0: float) -> Kernel:
-    """Return the kernel of that name with the parameters that it has; a function becomes `Custom`."""
+    """Return the kernel of that name, with those of the parameters that it takes; a function becomes `Custom`."""
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
@@ -455,7 +455,7 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
 def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -> float:
     """Return the number that "scale" (1 / (d var X)) or "auto" (1 / d) stands for, as in scikit-learn.
 
-    With weights the variance is that of each row repeated as often as its weight says.
+    A weight counts a row as many times in the variance.
     """
     if not isinstance(gamma, str):
         if not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
@@ -485,7 +485,7 @@ def _variance(X: Matrix, weights: Array | None) -> float:
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
-        # a block at a time, for the copy that var makes; no digits are lost to large means
+        # a block at a time, because var makes a copy; no digits are lost to large means
         parts = [np.var(X[some : some + 4096], axis=1, dtype=np.float64) for some in range(0, X.shape[0], 4096)]
         spread = np.concatenate(parts) + (row_mean - mean) ** 2
     return float(np.average(spread, weights=weights))

@@ -1,12 +1,12 @@
-"""Gradients of a model with a learned metric: the sums over rows that each kernel needs, and what they add up to.
+"""Gradients of a model with a learned metric: the sums over rows that each kernel needs, and the gradient from them.
 
-A model has the outputs F = K V with K_ij = k(f * x_i, f * z_j) and gamma times w_j, for factors f of the features and
-widths w of the points. A loss with derivatives W = dL/dF has
+A model has the outputs F = K V with K_ij = k(f * x_i, f * z_j), where w_j multiplies gamma. The factors f belong to the
+features and the widths w to the points. For a loss with derivatives W = dL/dF,
 
-    dL/dz_j, dL/dlog f and dL/dlog w_j     from     P_ij = <W_i, V_j> dk/d(its argument)
+    dL/dz_j, dL/dlog f and dL/dlog w_j     follow from     P_ij = <W_i, V_j> dk/d(argument of k)
 
-Each of them is made of a few sums over rows that are small arrays, so no array of all rows and points is needed: `sums` are
-added up over blocks of rows, and `gradient` is called once. Both work on arrays of the namespace of a home.
+Each of them needs a few sums over rows only, which are small arrays. So no array of all rows and points is needed: `sums`
+are added up over blocks of rows, and `gradient` is called once. Both work on arrays of the namespace of a home.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .functions import RBF, Array, InnerKernel, Kernel, Laplacian, Matrix, dense
 
 @dataclass(frozen=True)
 class MetricGradient:
-    """The derivatives of a loss by points, coefficients, and the logarithms of factors and widths."""
+    """The derivatives of a loss with respect to points, coefficients, and the logarithms of factors and widths."""
 
     points: Array  # (m, d)
     coef: Array  # (m, q)
@@ -32,25 +32,25 @@ class MetricGradient:
 
 
 class MetricSums:
-    """The sums of one kernel. `send` brings an array to the home, in the precision of kernel values.
+    """The sums of one kernel. `send` copies an array to the home, in the precision of kernel values.
 
-    `sums` takes rows A (b, d), their kernel values K (b, m), which are scratch afterwards, and the derivatives W (b, q).
+    `sums` takes rows A (b, d), their kernel values K (b, m), which are overwritten, and the derivatives W (b, q).
     """
 
     def __init__(
         self, kernel: Any, Z: Array, V: Array, factors: Array, widths: Array, send: Callable[[Array], Any], xp: Any = np
     ) -> None:
         self.kernel, self.Z, self.V, self.factors, self.widths, self.xp = kernel, Z, V, factors, widths, xp
-        # with one output P_ij = W_i K_ij V_j, and V_j can wait for the end
+        # with one output P_ij = W_i K_ij V_j, and `gradient` multiplies by V_j at the end
         self.scale = V[:, 0] if V.shape[1] == 1 else np.ones(V.shape[0])
         self.transposed = send(V.T)
 
     def sums(self, A: Matrix, K: Any, W: Any) -> tuple[Any, ...]:
-        """Return what a block of rows adds."""
+        """Return the sums over a block of rows."""
         raise NotImplementedError
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return the derivatives by points, log factors and log widths, from host arrays."""
+        """Return the derivatives with respect to points, log factors and log widths, from host arrays."""
         raise NotImplementedError
 
     def _weighted(self, values: Any, W: Any) -> Any:
@@ -62,7 +62,7 @@ class MetricSums:
 
 
 class GaussianSums(MetricSums):
-    """Of k = exp(-gamma w_j D_ij) with D_ij = sum_f f^2 (x_if - z_jf)^2 = a_i + b_j - 2 <x_i, f^2 z_j>."""
+    """Sums of k = exp(-gamma w_j D_ij) with D_ij = sum_f f^2 (x_if - z_jf)^2 = a_i + b_j - 2 <x_i, f^2 z_j>."""
 
     def __init__(self, kernel: RBF, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np) -> None:
         super().__init__(kernel, Z, V, factors, widths, send, xp)
@@ -80,16 +80,16 @@ class GaussianSums(MetricSums):
 
 
 def gaussian_gradient(gamma: float, Z: Any, scale: Any, factors: Any, widths: Any, sums: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the derivatives by points, log factors and log widths from the sums of `GaussianSums`.
+    """Return the derivatives with respect to points, log factors and log widths from the sums of `GaussianSums`.
 
-    All are arrays of one library. Those by logarithms are sums of P_ij times derivatives of the exponent.
+    All are arrays of one library.
     """
     T, norms, totals, spread = sums
     squares, pulls, totals = factors**2, widths * scale, scale * totals
     crossed, squared = Z * T, Z * Z
     by_features = spread + (widths * totals) @ squared - 2 * (pulls @ crossed)
     by_distance = scale * norms + totals * (squared @ squares) - 2 * scale * (crossed @ squares)
-    by_points, reached = crossed, squared  # the memory of large arrays is used again
+    by_points, reached = crossed, squared  # overwrites large arrays to save memory
     by_points[...] = T
     by_points *= pulls[:, None]
     reached[...] = Z
@@ -100,7 +100,7 @@ def gaussian_gradient(gamma: float, Z: Any, scale: Any, factors: Any, widths: An
 
 
 class InnerSums(MetricSums):
-    """Of a kernel of the inner product <f x, f z>, which has no widths."""
+    """Sums of a kernel of the inner product <f x, f z>, which has no widths."""
 
     def __init__(
         self, kernel: InnerKernel, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np
@@ -116,13 +116,13 @@ class InnerSums(MetricSums):
         return (_product(self._weighted(values, W), A),)
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return the derivatives; a factor is in <f x, f z> twice."""
+        """Return the derivatives; each factor occurs twice in <f x, f z>."""
         by_points = self.scale[:, None] * self.factors**2 * sums[0]
         return by_points, 2 * (self.Z * by_points).sum(axis=0), np.zeros(self.Z.shape[0])
 
 
 class ManhattanSums(MetricSums):
-    """Of k = exp(-gamma w_j sum_f f |x_if - z_jf|)."""
+    """Sums of k = exp(-gamma w_j sum_f f |x_if - z_jf|)."""
 
     def __init__(
         self, kernel: Laplacian, Z: Array, V: Array, factors: Array, widths: Array, send: Any, xp: Any = np
@@ -151,7 +151,7 @@ class ManhattanSums(MetricSums):
 def metric_sums(
     kernel: Kernel, Z: Array, V: Array, factors: Array, widths: Array, send: Callable[[Array], Any], xp: Any = np
 ) -> MetricSums:
-    """Return the sums of a kernel with gradients."""
+    """Return the sums for a kernel; ValueError where it has no gradients."""
     if not kernel.differentiable:
         raise ValueError(f"the {kernel.name} kernel has no gradients, so no metric can be learned with it")
     kind = GaussianSums if isinstance(kernel, RBF) else InnerSums if isinstance(kernel, InnerKernel) else ManhattanSums

@@ -1,8 +1,8 @@
-"""What exporters, file formats and the compiled core know of each kernel. Imports nothing but the standard library.
+"""Facts of each kernel for exporters, file formats and the compiled core. Imports the standard library only.
 
-A kernel value is `value` of a sum over features, `total`. Adding a kernel to every exporter is one entry in `SPECS`. A
-sum or a value function that is not here yet needs its ONNX operators in `ship.onnx` too, and the compiled core has a case
-for each kernel in `_core/expansion.c`.
+A kernel value is a function, `value`, of a sum over features, `total`. One entry in `SPECS` adds a kernel to every
+exporter. A new sum or value function also needs its ONNX operators in `ship.onnx`, and each kernel has a case in
+`_core/expansion.c`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ MAX_DEGREE = 1024
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum over the features of a row x and a point z; `term` is an expression of C that is JavaScript too."""
+    """A sum over the features of a row x and a point z; `term` is an expression that is valid in C and in JavaScript."""
 
     name: str
     term: str
-    #: sum(t x, t z) = t^power sum(x, z)
+    #: the degree of the sum: sum(t x, t z) = t^power sum(x, z)
     power: int
-    #: the term is x z, so that the scale of a feature may move from the row to the point
+    #: whether the term is x z; a feature's scale may then move from the row to the point
     inner: bool = False
-    #: sum(x + t, z + t) = sum(x, z), so that the centre of the features may move from the row to the point
+    #: whether sum(x + t, z + t) = sum(x, z); a feature's centre may then move from the row to the point
     shift_invariant: bool = False
-    #: the sum of integers is an integer
+    #: whether the sum is an integer for integer features
     integer: bool = True
 
 
 @dataclass(frozen=True)
 class Value:
-    """The kernel value as an expression of the sum `s`; functions of the language's library are in braces."""
+    """The kernel value as an expression of the sum `s`; library functions of the language are in braces."""
 
     name: str
     expression: str
-    #: the library function it calls
+    #: the library function in it
     library: str | None = None
 
 
@@ -57,7 +57,7 @@ class Parameter:
     whole: bool = False
 
     def allows(self, value: Any) -> bool:
-        """Return whether a value is a number within the bounds, which NaN is not."""
+        """Return whether a value is a number within the bounds; NaN is not."""
         if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
             return False
         number: Any = value if isinstance(value, Integral) else float(value)  # ints may be beyond float64
@@ -66,7 +66,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """One kernel: its parameters, its formula, and its name or number in other formats (None: the format has no such)."""
+    """One kernel: its parameters, its formula, and its name or number in other formats (None: the format lacks it)."""
 
     name: str
     form: int  # its number in _core/core.h
@@ -75,6 +75,8 @@ class KernelSpec:
     value: Value
     libsvm: str | None = None
     onnx: str | None = None  # kernel_type of an SVMClassifier
+    #: whether some rows have no kernel values (`Kernel.check_rows`)
+    partial: bool = False
 
 
 _LARGEST = sys.float_info.max
@@ -98,16 +100,16 @@ SPECS: dict[str, KernelSpec] = {
     for spec in (
         KernelSpec("linear", 0, (), INNER, IDENTITY, "linear", "LINEAR"),
         KernelSpec("rbf", 1, (GAMMA,), SQUARES, EXP, "rbf", "RBF"),
-        KernelSpec("poly", 2, (GAMMA, COEF0, DEGREE), INNER, POWER, "polynomial", "POLY"),
+        KernelSpec("poly", 2, (GAMMA, COEF0, DEGREE), INNER, POWER, "polynomial", "POLY", partial=True),
         KernelSpec("sigmoid", 3, (GAMMA, COEF0), INNER, TANH, "sigmoid", "SIGMOID"),
         KernelSpec("laplacian", 4, (GAMMA,), MANHATTAN, EXP),
-        KernelSpec("chi2", 5, (GAMMA,), CHI_SQUARED, EXP),
+        KernelSpec("chi2", 5, (GAMMA,), CHI_SQUARED, EXP, partial=True),
     )
 }
 
 
 def spec_of(kernel: str, what: str) -> KernelSpec:
-    """Return the spec of a kernel; `what` says in the error who has no such kernel."""
+    """Return the spec of a kernel. In the error for an unknown kernel, `what` is the subject."""
     if kernel not in SPECS:
         raise ValueError(f"{what} has no {short(kernel)} kernel; it has {sorted(SPECS)}")
     return SPECS[kernel]
@@ -131,7 +133,7 @@ def check_parameters(kernel: str, given: Mapping[str, object]) -> None:
 
 def core_arguments(kernel: str, given: Mapping[str, float]) -> tuple[int, float, float, int]:
     """Return the first four arguments of `core.expansion`: the form's number, gamma, coef0 and degree."""
-    get = given.get  # in the way of every prediction of a single row
+    get = given.get  # quick: every prediction of a single row comes here
     return (
         SPECS[kernel].form,
         get("gamma", GAMMA.default),

@@ -28,7 +28,7 @@ from ..path import Path, Step, merge
 Item = TypeVar("Item")
 #: small models, each with the settings that made it, in words
 Models = Iterator[tuple[Expansion, str]]
-#: the same from a generator that returns, at its end, how the method ended
+#: the same from a generator that returns a Status at its end
 EndedModels = Generator[tuple[Expansion, str], None, Status]
 
 
@@ -40,7 +40,7 @@ class Reducer:
     """
 
     time_limit: float | None = None
-    #: whether the method needs a full model; the others can work from the labels alone (trainer=None)
+    #: whether the method needs a full model; others can work from the labels only (trainer=None)
     needs_model: ClassVar[bool] = True
     #: whether targets may be real values (regression, novelty), not only classes
     real_valued: ClassVar[bool] = False
@@ -48,17 +48,17 @@ class Reducer:
     selects: ClassVar[bool] = True
     #: whether the method needs the gradient of the kernel with respect to points
     needs_gradients: ClassVar[bool] = False
-    #: the number of sizes between a size and its double; fewer where a size is expensive
+    #: the number of sizes for each doubling; fewer for methods that are slow for each size
     sizes_per_doubling: ClassVar[int] = 4
     #: whether the chosen model is refined on all rows, validation rows included, by `finished`
     finishes: ClassVar[bool] = False
-    #: whether `between` makes models of sizes that the path has not
+    #: whether `between` can make models of further sizes
     refines: ClassVar[bool] = False
-    #: whether the full model may have a metric of its own, which a method that evaluates plain kernels would ignore
+    #: whether the full model may have a learned metric; methods that evaluate the plain kernel would ignore it
     takes_metric: ClassVar[bool] = False
     #: whether `models` calls task.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
-    #: whether a run offers its state to a keeper, and goes on from it to the same result (checkpoint)
+    #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
     resumes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Reducer:
         return (cls.selects or not isinstance(kernel, Precomputed)) and (not cls.needs_gradients or kernel.differentiable)
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ValueError where the method with these settings is not defined for a kernel that it takes."""
+        """Raise ValueError if these settings exclude a kernel that the method takes."""
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield small models of `model`, each with the settings that made it, in words.
@@ -96,11 +96,11 @@ class Reducer:
         raise NotImplementedError
 
     def learned(self, kernel: Kernel) -> frozenset[str]:
-        """Return the parts of a metric that models may have, "factors" and "widths", since they take bytes."""
+        """Return the parts of a metric that models may learn, "factors" and "widths"; they count as bytes."""
         return frozenset()
 
     def used_model(self, step: Step) -> bool:
-        """Return whether a step of the path owes anything to the full model, or to the labels alone."""
+        """Return whether the full model was used for a step of the path; otherwise only the labels were."""
         return self.needs_model
 
     def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
@@ -110,10 +110,10 @@ class Reducer:
     def path(self, task: Task, sizes: Iterable[int], model: Expansion | None = None) -> Path:
         """Return models of the given sizes with their validation errors, as far as the method gets."""
         if model is None and self.requires_model:
-            raise ValueError(f"{type(self).__name__} shrinks a full model, and there is none")
+            raise ValueError(f"{type(self).__name__} shrinks a full model, but there is none; give a trainer")
         if model is not None and model.metric is not None and not self.takes_metric:
             raise ValueError(
-                f"{type(self).__name__} shrinks models with the same kernel at every point, and this one has a learned "
+                f"{type(self).__name__} shrinks models with the same kernel at every point, but this one has a learned "
                 "metric; shrink the model that it was made from, or fit a smaller one to the labels"
             )
         sizes = sorted(set(sizes))
@@ -150,7 +150,7 @@ def _exhaust(items: Iterator[Item], each: Callable[[Item], None]) -> Status | No
 
 
 def _status(found: Sequence[Step], sizes: Sequence[int], deadline: Deadline) -> Status:
-    """Return how a method ended that does not say so itself."""
+    """Return the status of a method that returned none."""
     if max((step.size for step in found), default=0) >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED

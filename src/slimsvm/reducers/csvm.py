@@ -25,7 +25,7 @@ from .prune import by_weight
 
 @dataclass(frozen=True)
 class CSVM(Reducer):
-    """Replace two support vectors of a class by one until the budget is met; for the rbf kernel alone.
+    """Replace two support vectors of a class by one until the budget is met; for the rbf kernel only.
 
     The new vector is the best one on the line between the two, with the coefficient of their projection onto it (see
     `solvers.merging`). `pairs` chooses the two: "nearest", as in the papers, or "cheapest", the pair whose merge moves w
@@ -40,8 +40,8 @@ class CSVM(Reducer):
     Without a full model, CSVM trains one itself, with `C` and `tol`, on a working set of at most `working_set` vectors. A
     round trains on the working set, keeps the support vectors, merges the nearest of a class until they are few enough, and
     adds random rows that are within the margin, half a working set at most. It ends when no row is within the margin, or
-    after `max_rounds`. A merged vector has the sum of its rows' weights. This follows the abstract of the 2010 paper; its
-    rules for choosing rows and for stopping were not available, and these are ours.
+    after `max_rounds`. A merged vector has the sum of its rows' weights. This follows the abstract of the 2010 paper, whose
+    rules for choosing rows and for stopping were not available; the rules here are our own.
     """
 
     C: float = 1.0
@@ -63,7 +63,7 @@ class CSVM(Reducer):
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
-        """Return whether the kernel is rbf, the only one whose merged points are known."""
+        """Return whether the kernel is rbf: merging is defined for no other."""
         return isinstance(kernel, RBF)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:

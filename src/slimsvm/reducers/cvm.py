@@ -4,8 +4,8 @@ The small model follows the outputs of the full model f in the sense of least sq
 
     minimise  sum_i (f~(x_i) - f(x_i))^2,    f~(x) = sum_j k(x, z_j) alpha_j + b,        over all z_j and alpha_j    (10)
 
-The bias b is that of the full model, the rows x_i are its support vectors, and points and coefficients start where
-LARS-SVM leaves them and are optimised together.
+The bias b is that of the full model, and the rows x_i are its support vectors. Points and coefficients start from the
+result of LARS-SVM and are optimised together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..solvers.refit import Refit
 from .base import Models, Reducer
 from .lars import Support, lars
 
-#: when to stop; the loss is a share of its value for the bias alone, and so is its gradient
+#: when to stop; the loss and its gradient are relative to the loss of the bias alone
 OPTIMIZERS = {
     "lbfgs": DescentSettings(300, "lbfgs", memory=20, ftol=1e-6, gtol=1e-9),
     "cg": DescentSettings(300, "cg", gtol=1e-7),
@@ -43,7 +43,7 @@ class CVM(Reducer):
 
     The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias that
     are fitted to the full model's margins on all rows, as for `slant` and `lars`, and the one with the lower validation
-    error is kept. That helps where points are few and least squares spend them on outputs that decide nothing.
+    error is kept. That helps if points are few: least squares spend them on outputs far from the decision boundary too.
     `refit=False` is the paper's method.
     """
 
@@ -66,7 +66,7 @@ class CVM(Reducer):
             raise ValueError(f"max_steps must be 1 or more, not {self.max_steps!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Move the points of each size from where LARS has them."""
+        """Yield the models of LARS with moved points, for each size."""
         assert model is not None
         support = Support.of(task, model)
         followed, weights = (task.rows, task.weights) if self.rows == "all" else (support.rows, np.ones(support.rows.n))
@@ -85,7 +85,7 @@ class CVM(Reducer):
 
 
 class OutputLoss:
-    """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b, with its gradient; points are `inward`."""
+    """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b; points are in the home's coordinates."""
 
     def __init__(self, rows: Rows, model: Expansion, weights: Array) -> None:
         self.rows, self.bias = rows, model.bias
@@ -95,7 +95,7 @@ class OutputLoss:
         self.against = rows.moving(np.zeros((0, rows.d)))
 
     def __call__(self, points: Array, coef: Array) -> tuple[float, Array, Array]:
-        """Return the loss and its derivatives by points (m, d) and coefficients (m, q)."""
+        """Return the loss and its derivatives with respect to points (m, d) and coefficients (m, q)."""
         off = self.against.move(points, coef) + self.bias - self.goals
         slopes = self.weights * off
         return float((slopes * off).sum()), self.against.pullback(2 * slopes, coef), self.against.back(2 * slopes)
@@ -111,6 +111,6 @@ def moved(start: Expansion, loss: OutputLoss, settings: DescentSettings, deadlin
 
     both = np.hstack([loss.rows.inward(start.points), start.coef])
     end = descend(value_and_gradient, both, settings, deadline)
-    if not end.value <= value_and_gradient(both)[0]:  # a line search that lost its way in rounding
+    if not end.value <= value_and_gradient(both)[0]:  # rounding can make a line search fail
         return start, 0
     return Expansion(start.kernel, loss.rows.outward(end.x[:, :d]), end.x[:, d:], start.bias), end.steps

@@ -1,8 +1,8 @@
-"""Whether a method is also better on rows of other times: blocks of neighbouring rows are left out and predicted.
+"""Comparison of two methods on blocks of neighbouring rows, which are left out of training.
 
-Rows often come in the order of time or place. Then a random validation row has neighbours among the training rows, and a
-model that follows these closely looks better than it is on rows to come. So the last rows are left out, and the first ones,
-of each class in its own order.
+Rows are often in the order of time or place. A random validation row then has neighbours among the training rows, and a
+model that fits these closely looks better than it is on future rows. So blocks are used for validation: the last rows of
+each class, and the first rows of each class.
 """
 
 from __future__ import annotations
@@ -17,30 +17,34 @@ from ..model import Expansion, Holdout, Judgement, Task
 from ..path import sizes_up_to
 from .base import Reducer
 
-#: the share of the rows in a block
+#: the share of the rows in a block; more: less noise, fewer training rows
 BLOCK = 0.2
-#: rows that are used; more: less noise, more time
+#: the most rows that are used; more: less noise, more time
 MOST_ROWS = 1 << 15
 
 
 def better_on_neighbours(
     task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None, deadline: Deadline
 ) -> bool:
-    """Return whether another method has at most the error of the plain one on each of two blocks of neighbouring rows.
+    """Return whether another method is better than the plain one on two blocks of neighbouring rows.
 
-    The time until the deadline is shared out evenly, so that both methods have the same.
+    Its error is at most that of the plain one on each block, and lower on both together by more than the standard error of
+    the difference. Both methods get the same share of the time until the deadline.
     """
     part = task.part(task.sample(MOST_ROWS))
     methods, blocks = (("plain", plain), ("other", other)), blocks_of_neighbours(part.groups)
+    gain, variance = 0.0, 0.0
     for number, block in enumerate(blocks):
-        held_out, errors = without(part, block), list[float]()
+        held_out, found = without(part, block), list[Judgement]()
         for name, method in methods:
-            share = deadline.share(1 / (len(methods) * (len(blocks) - number) - len(errors)))
+            share = deadline.share(1 / (len(methods) * (len(blocks) - number) - len(found)))
             kept = replace(held_out, keeper=task.keeper.within(f"neighbours {number}, {name}"))
-            errors.append(_error(kept, method, size, model, share))
-        if deadline.over or not errors[1] <= errors[0]:
+            found.append(_judged(kept, method, size, model, share))
+        if deadline.over or not found[1].error <= found[0].error:
             return False
-    return True
+        gain += found[0].error - found[1].error
+        variance += found[0].noise_against(found[1]) ** 2
+    return bool(gain > np.sqrt(variance))
 
 
 def blocks_of_neighbours(groups: Array, share: float = BLOCK) -> list[Array]:
@@ -62,8 +66,7 @@ def without(task: Task, block: Array) -> Task:
     return replace(task.part(rest), holdout=holdout, report=lambda *_: None)
 
 
-def _error(task: Task, method: Reducer, size: int, model: Expansion | None, deadline: Deadline) -> float:
-    """Return the error of a method's model of that size on the validation rows."""
+def _judged(task: Task, method: Reducer, size: int, model: Expansion | None, deadline: Deadline) -> Judgement:
+    """Return how good a method's model of that size is on the validation rows."""
     path = replace(method, time_limit=deadline.left).path(task, sizes_up_to(size, method.sizes_per_doubling), model)
-    judged: Judgement = path[-1].judgement
-    return judged.error
+    return path[-1].judgement

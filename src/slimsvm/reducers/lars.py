@@ -26,14 +26,15 @@ from ..solvers.cholesky import GrowingCholesky
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
-#: a support vector is linearly dependent with this share of its square, or less, outside the span of the chosen points;
-#: with a kernel that is not positive definite it may be less than 0, and (6) would have no minimum
+#: a support vector is linearly dependent if at most this share of its squared length is outside the span of the chosen
+#: points. With an indefinite kernel the share may be below 0, and (6) would have no minimum
 INDEPENDENT = 1e-10
-#: the share of the first correlation at which LARS ends
+#: LARS ends when the correlation is this share of the first one
 NOTHING = 1e-9
-#: the last share of the way to the least-squares solution that counts as its end; a double root has half the digits
+#: a tie within this share of the end of the way to the least-squares solution counts as the end; a double root has half
+#: the digits
 EXPLAINED = 1e-6
-#: kernel values among support vectors that are kept; where there are more, they are evaluated in every step
+#: the most kernel values among support vectors in memory; if there are more, they are evaluated in every step
 KEPT_VALUES = 1 << 27
 
 
@@ -72,9 +73,9 @@ class Support:
     """The support vectors of a full model: their kernel values, their labels in each output, and the bias to keep."""
 
     rows: Rows
-    labels: Array  # (s, q) of -1, +1; 0 where a row is no support vector of that output; or real values
+    labels: Array  # (s, q) of -1 and +1, 0 for rows that are not support vectors of an output; or real values
     bias: Array
-    kept: Against | None  # the kernel among them, where it is small enough to keep
+    kept: Against | None  # the kernel among them, if it is small enough
 
     @classmethod
     def of(cls, task: Task, model: Expansion, kept_values: int = KEPT_VALUES) -> Support:
@@ -133,15 +134,15 @@ def lars(support: Support, limit: int) -> Iterator[Stop]:
 def _ties(correlations: Array, falls: Array, level: float) -> Array:
     """Return the share of the way at which each point is as correlated as the chosen ones, which fall from `level` to 0.
 
-    It is the root in [0, 1] of |c - t f|^2 = (1 - t)^2 level^2. There is exactly one: c is no longer than the level at
-    t = 0, and c - f no shorter than 0 at t = 1. A root of 1 is infinity here: the chosen points explain that point too.
+    It is the root in [0, 1] of |c - t f|^2 = (1 - t)^2 level^2. There is exactly one: |c| is at most the level at
+    t = 0, and |c - f| at least 0 at t = 1. A root of 1 becomes infinity: the chosen points explain that point too.
     """
     squared = level**2
     left = np.maximum(squared - (correlations**2).sum(axis=1), 0.0)
     half = squared - (correlations * falls).sum(axis=1)
     curve = squared - (falls**2).sum(axis=1)
     divisor = half + np.sqrt(np.maximum(half**2 - curve * left, 0.0))
-    apart = left > NOTHING * squared  # copies of a chosen point are as correlated all the way: 0 / 0
+    apart = left > NOTHING * squared  # copies of a chosen point would give 0 / 0
     shares = np.divide(left, divisor, out=np.zeros_like(left), where=apart)
     return np.where(shares < 1 - EXPLAINED, shares, np.inf)
 
@@ -183,7 +184,7 @@ class ChosenPoints:
         return False
 
     def least_squares(self, correlations: Array) -> Array:
-        """Return the coefficients by which the chosen points explain these correlations of theirs, (m, q)."""
+        """Return the least-squares coefficients of the chosen points for their correlations, (m, q)."""
         pairs = zip(self.pattern_of, correlations.T, strict=True)
         return np.column_stack([self.factors[pattern].solve(column) for pattern, column in pairs])
 

@@ -1,4 +1,4 @@
-"""The Nyström approximation with a linear SVM on it: the small kernel machine that scikit-learn alone can make."""
+"""The Nyström approximation with a linear SVM on it, as scikit-learn's own parts make it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Nystroem(Reducer):
         minimise  1/2 (beta' K_zz beta + b^2) + C sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_j beta_j k(x, z_j) + b
 
     which is solved exactly. `landmarks` are "k-means", the centres of that many clusters (Zhang, Tsang & Kwok 2008) among
-    at most `sample` rows, or "random" rows, each class in proportion, as scikit-learn has them but for the proportion.
+    at most `sample` rows, or "random" rows as in scikit-learn, but with each class in proportion.
     Rows of a precomputed kernel have no means, so their landmarks are always random. The full model is not used.
 
     C. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
@@ -54,11 +54,11 @@ class Nystroem(Reducer):
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:  # noqa: ARG003
-        """Every kernel: landmarks are rows where means are not to be had."""
+        """Return True: landmarks are rows if the kernel allows no means."""
         return True
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Draw random landmarks once for all sizes; search means for each size."""
+        """Yield a model for each size: random landmarks are drawn once, means are computed for each size."""
         if self.landmarks == "random" or isinstance(task.rows.kernel, Precomputed):
             index = proportional_rows(task.groups, sizes[-1], task.rng)
             points, norm = task.rows.take(index), self._norm(task.rows.block(index))

@@ -25,17 +25,17 @@ from ..solvers.tube import Tube
 from ..trainers.smo import SMO
 from .base import Models, Reducer
 
-#: the default cost over the largest coefficient of the full model; a larger one leaves fewer rows outside the tube
+#: the default cost, as a multiple of the full model's largest coefficient; larger: fewer rows outside the tube
 COST_RATIO = 10.0
-#: the ratio of one radius to the last while all tubes so far are too wide; nearer to 1, the search has more steps
+#: the ratio of two radii while all tubes are too wide; nearer to 1: more steps
 NARROWER = 0.7
-#: bisection ends when two radii are this near; nearer to 1, sizes are met more often and the search takes longer
+#: bisection ends when the ratio of two radii is this; nearer to 1: sizes are met more often, and more time
 CLOSEST_RATIO = 1.003
-#: pair steps between two checks of the deadline, and the checks after which a regression is used as it is
+#: pair steps between two checks of the deadline, and the checks after which a regression ends unconverged
 STEPS_PER_CHECK, MAX_CHECKS = 100_000, 100
 #: rows in a working set of the regression; each output holds a kernel block of its square
 WORKING_SET = 512
-#: ridge of the least squares over the sum of squared kernel values; it makes the solution unique and changes it little
+#: ridge of the least squares, as a share of the sum of squared kernel values; it only makes the solution unique
 RIDGE = 1e-9
 #: coefficients below this share of the largest are rounding, and their rows are no support vectors
 ROUNDING = 1e-9
@@ -46,16 +46,16 @@ class OsunaGirosi(Reducer):
     """Epsilon-insensitive regression of the full model's outputs at its support vectors (Osuna & Girosi 1998).
 
     For each size, bisection finds the narrowest tube with at most that many support vectors. All outputs have the same
-    radius, and their support vectors are counted together. `cost` is the regression's C. None stands for ten times the
-    largest coefficient of the full model, with which nearly all support vectors are in the tube. `tol` is the regression's.
+    radius, and their support vectors are counted together. `cost` is the regression's C. None means ten times the
+    largest coefficient of the full model; nearly all support vectors are then in the tube. `tol` is the regression's.
 
     `refit=False` is the paper's method. The coefficients of a wide tube are too small, since the regression stops where it
     touches the tube. With `refit`, coefficients and bias are fitted to the same outputs by least squares. Also, where no
     tube has exactly the wanted number of support vectors (a tube has two or more, since its coefficients sum to 0), those
     with the largest coefficients of the next narrower tube are kept.
 
-    The labels and weights of the rows are not used. With a precomputed kernel, the outputs at those support vectors are
-    used that are rows of the task, since the others have no kernel values.
+    The labels and weights of the rows are not used. With a precomputed kernel, only support vectors that are
+    rows of the task are used, since others have no kernel values.
     """
 
     cost: float | None = None
@@ -69,7 +69,7 @@ class OsunaGirosi(Reducer):
             raise ValueError(f"cost must be a number above 0, or None for a large one, not {self.cost!r}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Yield a model for each size, from narrower and narrower tubes; and the full model where it fits."""
+        """Yield a model for each size, from narrower and narrower tubes; the full model if it is small enough."""
         assert model is not None
         smaller = [size for size in sizes if size < model.size]
         if smaller:
@@ -126,14 +126,14 @@ class TubeSearch:
         self.rows, self.full_outputs = rows, full_outputs
         self.tubes = [Tube(rows, column, cost, SMO(tol=tol, working_set=WORKING_SET)) for column in full_outputs.T]
         middle, radius = (full_outputs.max(axis=0) + full_outputs.min(axis=0)) / 2, np.ptp(full_outputs, axis=0).max() / 2
-        # the widest tube holds all outputs around a constant, and has no support vectors
+        # the widest tube, around a constant, holds all outputs and has no support vectors
         self.tried = [TubeFit(float(radius), np.empty(0, np.intp), np.empty((0, middle.size)), middle)]
         self.narrowest = tol * float(radius)
 
     def around(self, size: int, deadline: Deadline) -> tuple[TubeFit, TubeFit | None]:
         """Return the fit with the most support vectors up to `size`, and the fit with the widest tube that has more.
 
-        The second is None where the narrowest tube worth a try has no more than `size`.
+        The second is None if the narrowest tube that is tried has at most `size`.
         """
         while True:
             fitting = [fit for fit in self.tried if fit.size <= size]
@@ -147,7 +147,7 @@ class TubeSearch:
     def next_radius(self, narrower: TubeFit | None) -> float | None:
         """Return the next radius to try: between the tube that is too narrow and the next wider one, or below all.
 
-        None ends the search, since those two are close, or the radius is as small as the tolerance.
+        None ends the search: the two are close, or the radius is as small as the tolerance.
         """
         if narrower is None:
             eps = NARROWER * min(fit.eps for fit in self.tried)

@@ -24,7 +24,7 @@ class Prune(Reducer):
     With q outputs, the norm of a support vector's q coefficients counts. Ties are broken at random; a model with many
     support vectors at the bound C has many ties. Coefficients are unchanged. `bias` is "kept", as published, or "balanced":
     the small model then has the full model's mean output on the training rows. With `refit`, coefficients and bias of the
-    same points are fitted to the full model's margins; this makes better models, and is another method.
+    same points are fitted to the full model's margins; this makes better models, but is not the published method.
     """
 
     bias: str = "kept"
@@ -37,7 +37,7 @@ class Prune(Reducer):
             raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Yield longer and longer beginnings of one order of the support vectors."""
+        """Yield for each size the first support vectors of one order."""
         assert model is not None
         order = by_weight(model.coef, task.rng)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None

@@ -24,9 +24,9 @@ from ..solvers.preimage import FeatureVector, ascended, fixed_points, polished
 from ..solvers.refit import Refit
 from .base import Models, Reducer
 
-#: the share of |w|^2 below which nothing is left to approximate
+#: the approximation ends when |w - w~|^2 is below this share of |w|^2
 NOTHING = 1e-8
-#: the relative gain of a fixed-point step below which the point is settled
+#: a point has converged when a fixed-point step gains less than this share
 SETTLED = 1e-4
 #: quasi-Newton steps from the best of the restarts to the maximum of its gain
 LAST_STEPS = 20
@@ -37,13 +37,13 @@ class ReducedSet(Reducer):
     """Points whose w~ is nearest to the full model's w in feature space, found one by one, then improved together.
 
     Each new point is the best of `restarts` fixed-point iterations of up to `max_steps` steps that begin at random support
-    vectors, followed by quasi-Newton steps to the maximum. Kernels other than rbf have the quasi-Newton steps alone. All
-    coefficients are then computed anew. With `polish` each size asked for is improved by up to `polish_steps` L-BFGS steps
+    vectors, followed by quasi-Newton steps to the maximum. Kernels other than rbf have the quasi-Newton steps only. All
+    coefficients are then computed again. With `polish` each size asked for is improved by up to `polish_steps` L-BFGS steps
     on all points together, and the next points are added to these, so |w - w~| falls along the path. The papers move points
     and coefficients together in that phase. Here each step has the best coefficients for its points, which has the same
     minima and fewer unknowns.
 
-    |w - w~| does not depend on the bias, and weighs all directions alike, whether rows lie there or not. `refit` fits
+    |w - w~| does not depend on the bias, and counts all directions equally, also where there are no rows. `refit` fits
     coefficients and bias to the margins of the full model on the training rows (`Refit`); the points stay. refit=False is
     the papers' method: the coefficients of the nearest w~ and the bias of the full model.
 
@@ -72,7 +72,7 @@ class ReducedSet(Reducer):
         return super().takes(kernel) and not indefinite
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Yield a model for each size from one run; at the size of the full model, the full model itself."""
+        """Yield a model for each size from one run; at the size of the full model, yield the full model."""
         assert model is not None
         fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
         for small, distance in self.approximations(task, sizes, model, deadline):
@@ -103,7 +103,7 @@ class ReducedSet(Reducer):
     def grown(
         self, w: TargetVector, Z: Array, beta: Array, size: int, rng: np.random.Generator, deadline: Deadline
     ) -> tuple[Array, Array, float]:
-        """Return up to `size` points, one more than before at least, their coefficients and |w - w~|^2 / |w|^2."""
+        """Return up to `size` points, at least one more than before, their coefficients and |w - w~|^2 / |w|^2."""
         left = 1.0
         while Z.shape[0] < size:
             Z = np.vstack([Z, self.new_point(w.vector.minus(Z, beta), rng)])

@@ -26,7 +26,7 @@ class RSVM(Reducer):
     That is the paper's problem, regulariser="coefficients". With "kernel" it is 1/2 beta' K_JJ beta, the norm of f that
     an SVM has, and b is free.
 
-    The paper smooths the hinge and stops Newton's method at a tolerance; here the problem is solved as it stands, to
+    The paper smooths the hinge and stops Newton's method at a tolerance; here the problem itself is solved, to
     rounding. The basis of a smaller model is a part of that of a larger one. The full model is not used.
 
     Y.-J. Lee and O. L. Mangasarian, "RSVM: Reduced support vector machines", SIAM Data Mining 2001.
@@ -44,7 +44,7 @@ class RSVM(Reducer):
             raise ValueError(f"unknown regulariser {self.regulariser!r}; there are {list(REGULARISERS)}")
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Draw one basis for the largest size; the smaller models use its first points."""
+        """Yield a model for each size; smaller models use the first points of the largest one."""
         index = proportional_rows(task.groups, sizes[-1], task.rng)
         points = task.rows.take(index)
         norm = self._norm(task.rows.block(index)) / self.C

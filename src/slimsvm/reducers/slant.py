@@ -34,22 +34,22 @@ from .base import EndedModels, Models, Reducer
 #: the grids of the paper (section 7); each size takes the setting with the lowest validation error
 ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
 EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
-#: the one step size that is tried where coefficients are refitted, since it hardly matters there
+#: the only step size that is tried if coefficients are refitted, since it then hardly matters
 REFIT_ETAS = (4.0**-1,)
 BIASES = ("kept", "learned")
-#: the last word of the settings of a refitted model
+#: the end of the settings of a refitted model
 REFIT = ", refit"
 
 
 def margin_targets(task: Task, demands: Demands) -> Array:
-    """Return the h of demands y f >= h; -inf where nothing is demanded."""
+    """Return the h of demands y f >= h; -inf without a demand."""
     return np.where(task.targets > 0, demands.low, -demands.high)
 
 
 class SlantRun:
     """One run with fixed settings: the support vectors so far, their coefficients and the responses of all rows.
 
-    `found` are its models, each with the points of the one before and more.
+    `found` are its models; each has the points of the one before and more.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class SlantRun:
         self.task, self.demands, self.settings, self.deadline = task, demands, settings, deadline
         self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
         self.kept_bias = model.bias
-        # the bias can be balanced only where every output has margin targets on both sides
+        # the bias can be balanced only if every output has margin targets on both sides
         both_sides = all((np.isfinite(self.margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
-        # added to shortfalls, they leave those of positives and those of negatives
+        # added to shortfalls, they select those of positives and those of negatives
         self.sides = np.stack([np.where(task.targets == sign, 0.0, -np.inf) for sign in (1, -1)])
         self.responses = Responses(task.rows, model.bias.size)
         self.index = np.empty(0, dtype=np.intp)
         self.place = np.full(task.rows.n, -1)  # of each row among the support vectors, or -1
         self.coef = np.zeros((0, model.bias.size))
-        # the paper assumes k(x, x) <= 1; to divide the step by the largest k(x, x) is to scale the kernel to that
+        # the paper assumes k(x, x) <= 1; dividing the step by the largest k(x, x) has the same effect
         self.eta = (settings.eta or 0.5) / largest
         self.eps = settings.eps or 0.0
         self.steps = 0
@@ -75,7 +75,7 @@ class SlantRun:
         self.words = f"eta={settings.eta:g}, eps={self.eps:g}, bias={'learned' if self.learned else 'kept'}"
 
     def models(self, sizes: Sequence[int], report: Callable[[float], None]) -> EndedModels:
-        """Yield models on the way to the largest size; end earlier when the largest shortfall is eps or at a limit."""
+        """Yield models up to the largest size; end earlier if the largest shortfall is eps, or at a limit."""
         limit = max(sizes)
         # a learned bias adds two rows at once, which may skip a size
         wanted = {size - less for size in sizes for less in range(1 + self.learned) if size > less}
@@ -142,7 +142,7 @@ class SlantRun:
         self.steps += 1
 
     def model(self, shortfall: Array) -> Expansion:
-        """Return the model as it is now."""
+        """Return the current model."""
         bias = self.kept_bias
         if self.learned:
             above, below = ((shortfall + side).max(axis=0) for side in self.sides)
@@ -159,8 +159,8 @@ class Slant(Reducer):
     or "learned" (section 6 and appendix D).
 
     With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. It makes
-    better models of the same points, most of all where these are few. The paper's coefficients are kept only where their
-    validation error is lower by more than a standard error. `refit=False` is the paper's method.
+    better models of the same points, above all if they are few. The paper's coefficients are kept only if their validation
+    error is lower by more than a standard error. `refit=False` is the paper's method.
     """
 
     eta: float | None = None
@@ -200,7 +200,7 @@ class Slant(Reducer):
         return ending
 
     def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
-        """Return refitted models, and the paper's where these are clearly better on validation rows or the only ones."""
+        """Return refitted models, and the paper's where they have a clearly lower validation error or are the only ones."""
         refitted = [step for step in steps if step.settings.endswith(REFIT)]
         paper = [step for step in steps if not step.settings.endswith(REFIT)]
         return prefer(*(merge([Path(tuple(some), status)], status, n_validation) for some in (refitted, paper)))
@@ -218,7 +218,7 @@ def _report(task: Task, run: int, n_runs: int, done: float) -> None:
 
 
 def _refitted(run: SlantRun, deadline: Deadline) -> Models:
-    """Yield the models of a run with the best coefficients for their points; after the deadline, the largest one alone."""
+    """Yield the models of a run with the best coefficients for their points; after the deadline, only the largest one."""
     task, largest = run.task, run.found[-1]
     rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
     part = task.part(rows)

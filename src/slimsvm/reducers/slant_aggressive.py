@@ -1,4 +1,4 @@
-"""The aggressive variant of `slant`: use the support vectors there are before another one is added (section 6.1)."""
+"""The aggressive variant of `slant`: optimise the present support vectors before another one is added (section 6.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .slant import EPSILONS, Slant, SlantRun
 
 
 class AggressiveRun(SlantRun):
-    """A run that steps on support vectors alone until their shortfalls are `eps` or less; only then it adds one."""
+    """A run that steps on support vectors until their shortfalls are `eps` or less; only then it adds one."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -42,7 +42,7 @@ class AggressiveRun(SlantRun):
         self.responses.add_rows(self.index[moved], change[moved], keep=True)
 
     def ending(self, value: float, n_new: int, limit: int) -> Status | None:
-        """Return why the run ends here; with nothing to add to settled support vectors, rounding hides the rest."""
+        """Return why the run ends here; it has stalled by rounding if no row is to be added."""
         status = super().ending(value, n_new, limit)
         return Status.EXHAUSTED if status is None and not n_new else status
 
@@ -61,7 +61,7 @@ class AggressiveRun(SlantRun):
 class AggressiveSlant(Slant):
     """`Slant` that adds a support vector only when all present ones have a shortfall of `eps` or less (section 6.1).
 
-    The paper prints that inequality the other way round; this is what its text says.
+    The paper prints the inequality in the other direction; this is what its text says.
     """
 
     run_type: ClassVar[type[SlantRun]] = AggressiveRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,8 @@ DECISION = 0.25
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and the choice between them
 METRICS = ("fixed", *KINDS, "auto")
+#: what all instances share that have no settings of their own
+SCHEDULE, LEARNING = Schedule(), Learning()
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,9 @@ class Slim(Reducer):
 
     with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
     rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
-    better on the validation rows and on blocks of neighbouring rows that were left out: a metric follows rows closely, and
-    where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a quarter of the
-    time, and the rest goes to the models that won.
+    better on the validation rows, and clearly so on blocks of neighbouring rows that were left out: a metric follows rows
+    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a
+    quarter of the time, and the rest goes to the models that won.
 
     `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
     (`Learning`).
@@ -82,8 +84,8 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "fixed"
-    schedule: Schedule = field(default_factory=Schedule)
-    learning: Learning = field(default_factory=Learning)
+    schedule: Schedule = SCHEDULE
+    learning: Learning = LEARNING
     needs_model: ClassVar[bool] = False
     real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
@@ -190,7 +192,7 @@ class Slim(Reducer):
         return ended(size, sizes, deadline)
 
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
-        """Return whether learned models are no worse than fixed ones on blocks of neighbouring rows."""
+        """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
         return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
 
@@ -276,10 +278,13 @@ class Slim(Reducer):
     def _last_steps(self, task: Task, size: int) -> int:
         """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
 
-        With several outputs many points need no more: they settle within the steps of a few.
+        With several outputs many points settle within the steps of a few, and the number of rows decides.
         """
-        often = max(self.schedule.few_numbers // (size * task.rows.d), size // 128 if task.goal.outputs == 1 else 1)
-        return self.steps * int(np.clip(often, 1, 3))
+        few = self.schedule.few_numbers // (size * task.rows.d)
+        if task.goal.outputs == 1:
+            return self.steps * int(np.clip(max(few, size // 128), 1, 3))
+        share = np.clip(task.rows.n / self.schedule.usual_rows, 0.5, 2)
+        return int(np.ceil(self.steps * max(share, min(few, 3))))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return what is tried, the preferred one first."""

@@ -29,9 +29,9 @@ from ..solvers.projection import ProjectedLoss
 from ..trainers.smo import SMO
 from .base import Models, Reducer
 
-#: what is added to the diagonal of K_zz, over its mean: points may come to lie on each other
+#: the ridge on K_zz, as a share of its mean diagonal, for points that coincide
 RIDGE = 1e-8
-#: the same for the squared hinge, over the sum of weights
+#: the ridge of the squared hinge, as a share of the sum of weights
 TIE_RIDGE = 1e-12
 
 
@@ -67,7 +67,7 @@ class SLMC(Reducer):
         if self.loss not in OBJECTIVES:
             raise ValueError(f"unknown loss {self.loss!r}; there are {sorted(OBJECTIVES)}")
         if self.max_steps < 0:
-            raise ValueError(f"max_steps must be 0 (points stay where they begin) or more, not {self.max_steps!r}")
+            raise ValueError(f"max_steps must be 0 (points do not move) or more, not {self.max_steps!r}")
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
@@ -138,7 +138,7 @@ class Hinge:
     def __init__(self, task: Task, C: float, tol: float) -> None:
         self.task, self.smo = task, SMO(C, tol)
         self.against = task.rows.moving(np.zeros((0, task.rows.d)), exact=True)
-        self.dual: Array | None = None  # where the next solution begins
+        self.dual: Array | None = None  # the start of the next solution
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return W(Z) and dW/dZ."""
@@ -168,7 +168,7 @@ def ridged(K: Array) -> Array:
 
 
 def drawn(dual: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return different random rows, with the probability of their a_i; any row where too few have one."""
+    """Return distinct random rows with probabilities in proportion to a_i; any rows if too few have one."""
     weight = np.abs(dual).sum(axis=1)
     if np.count_nonzero(weight) < count:
         weight = np.ones(weight.size)

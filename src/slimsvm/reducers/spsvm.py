@@ -13,7 +13,7 @@ from ..solvers.greedy_basis import GreedyBasis
 from ..solvers.newton import NewtonSettings
 from .base import Models, Reducer
 
-#: how coefficients are optimised at sizes without a model: to four digits of the objective
+#: Newton's method between two models: to four digits of the objective
 ROUGH = NewtonSettings(precision=1e-4)
 
 
@@ -24,16 +24,16 @@ class SpSVM(Reducer):
         minimise  1/2 beta' K_JJ beta + C/2 sum_i w_i max(0, 1 - y_i f(x_i))^2,    f(x) = sum_J beta_j k(x, x_j) + b
 
     Each round draws `candidates` rows (the paper's 59: the best of them is among the best 5 % of all with probability
-    0.95), finds for each of them the lowest objective over its own coefficient alone, the others fixed (the second of the
+    0.95), finds for each of them the lowest objective over its own coefficient with the others fixed (the second of the
     paper's methods), and adds the best one. Outputs share their points, and their gains are summed.
 
     All coefficients are then optimised by Newton's method: fully for every model on the path, and to four digits of the
     objective when the basis has grown by the share `growth` since the last time. 0 means after every point: that takes more
-    time, and each point is chosen by the residual that the one before it left. Newton's matrix is kept up to date as points
-    and rows come and go, and factorised anew, which is cheap for a few hundred points.
+    time, and each point is chosen by up-to-date residuals. Newton's matrix is updated as points and rows change, and
+    factorised again, which is cheap for a few hundred points.
 
     The bias is free, as in an SVM. Candidates that are linearly dependent on the basis, to rounding, are skipped: a copy of
-    a point lowers nothing. This also keeps the problem convex where a kernel is not positive definite. The full model is
+    a point lowers nothing. This also keeps the problem convex if the kernel is not positive definite. The full model is
     not used. The kernel values between all rows and the basis are kept.
 
     S. S. Keerthi, O. Chapelle and D. DeCoste, "Building support vector machines with reduced classifier complexity",

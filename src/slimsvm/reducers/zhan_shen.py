@@ -27,11 +27,11 @@ from ..trainers.smo import SMO
 from .base import Models
 from .osuna_girosi import OsunaGirosi
 
-#: Newton steps along the gradient to the surface; more of them end nearer to it
+#: Newton steps along the gradient to the surface; more: nearer to it
 STEPS = 3
-#: the length of finite differences over the spread of the support vectors
+#: the length of finite differences, as a share of the spread of the support vectors
 DIFFERENCE = 1e-5
-#: kernel values or coordinates in one block of rows; a larger block takes more memory
+#: kernel values or coordinates in one block of rows; more: more memory
 BLOCK_VALUES = 1 << 22
 
 
@@ -45,8 +45,8 @@ class ZhanShen(OsunaGirosi):
 
     Reconstructed without the text of the paper. Its four steps and the projection along the gradient are known; its measure
     of curvature is not, and the sum of all squared principal curvatures is our reading. It is estimated from differences
-    of gradients in `probes` random directions, and is exact where rows have no more features than that. With a linear
-    kernel nothing is curved, and nothing is left out.
+    of gradients in `probes` random directions, and is exact if rows have no more features than that. With a linear
+    kernel the surface is flat, and no row is left out.
 
     Y. Zhan and D. Shen, "Design efficient support vector machine for fast classification", Pattern Recognition 38, 2005.
     """
@@ -129,7 +129,7 @@ def curvatures(
     deadline: Deadline,
     block_values: int = BLOCK_VALUES,
 ) -> Array:
-    """Return the curvature of the surface next to each of some rows; 0 for those that the deadline leaves out."""
+    """Return the curvature of the surface next to each of some rows; 0 for rows after the deadline."""
     found = np.zeros(index.size)
     for some in blocks(index.size, max(block_values // max(surface.support.n, rows.d), 1)):
         if deadline.over:
@@ -149,7 +149,7 @@ def projected(surface: DecisionSurface, P: Array) -> tuple[Array, Array]:
     for _ in range(STEPS):
         steepness = np.maximum(np.sqrt(np.square(slope).sum(axis=1)), np.finfo(float).tiny)
         step = length * np.sign(value) * np.minimum(np.abs(value), surface.spread * steepness) / steepness
-        trial = P - step[:, None] * (slope / steepness[:, None])  # a flat f divides by next to nothing: no large quotients
+        trial = P - step[:, None] * (slope / steepness[:, None])  # a flat f must not give large quotients
         new_value, new_slope = surface(trial)
         nearer = np.abs(new_value) < np.abs(value)  # otherwise f is far from linear here: halve the step
         length = np.where(nearer, 1.0, length / 2)

@@ -21,9 +21,7 @@ def card(study: Study, page: str) -> str:
         f"A kernel SVM on a budget, made by slimsvm. The interactive report is {escaped(page)}.",
         *([] if chosen is None else _chosen(study, chosen)),
         "## All models",
-        table(
-            ("method", "support vectors", "bytes", "µs per row", "test error"), [_cells(point) for point in study.points]
-        ),
+        table(HEAD, [_cells(point) for point in study.points]),
         "Bytes are those of the constant tables of the float32 C export. Times are per row when all test rows are "
         "predicted at once on the machine below. Test errors are means over the seeds, with standard errors.",
         "## Data and settings",

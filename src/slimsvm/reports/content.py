@@ -1,4 +1,4 @@
-"""What the page shows, as plain values: figures of every model, confusion matrices, sample rows and settings."""
+"""The content of the page as plain values: figures of every model, confusion matrices, sample rows and settings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Study:
 
     @property
     def chosen(self) -> Point | None:
-        """The smallest good model of the method; the largest of all where there are no validation errors."""
+        """The smallest good model of the method; the largest one if there are no validation errors."""
         mine = [point for point in self.points if point.method == self.method]
         budget = smallest_good(self.rows, self.method)
         return next((point for point in mine if point.budget == budget), mine[-1] if mine else self.full)
@@ -81,7 +81,7 @@ def key_of(point: Point) -> str:
 
 
 def content(study: Study) -> dict[str, Any]:
-    """Return all that the page shows but the models."""
+    """Return the content of the page, except the models."""
     chosen = study.chosen
     return {
         "title": study.title,
@@ -144,7 +144,7 @@ def samples(split: Split) -> list[dict[str, Any]]:
 
 
 def image_of(X: Matrix) -> dict[str, Any] | None:
-    """Return the side and the largest value where rows look like square images: no negative numbers, one range for most."""
+    """Return the side and the largest value if rows look like square images: no negative numbers, one range for most."""
     side = isqrt(X.shape[1])
     if issparse(X) or side * side != X.shape[1] or side not in SIDES or X.min() < 0:
         return None

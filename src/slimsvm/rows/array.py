@@ -1,8 +1,8 @@
 """Rows on a device: torch (CUDA, MPS, CPU), CuPy and array_api_strict through the array API standard.
 
-Rows are sent to the device once, in the precision that `precision` allows, relative to a centre where the kernel does not
-change with it. Sparse rows are written out there. The caller's array is only referred to: a few rows for an expansion, or
-for k-means, are read from it.
+Rows are sent to the device once, in the precision that `precision` allows. With a translation-invariant kernel they are
+centred first. Sparse rows become dense there. The caller's array is not copied on the host: a few rows for an expansion or
+for k-means are read from it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from .precision import Given, is_large_work, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
 
-#: numbers up to which sparse rows are written out on a device
+#: the most numbers that sparse rows may have when they are made dense on a device
 WRITTEN_OUT = 1 << 33
-#: rows whose mean is the centre: with more of them it is no better, and takes the host longer than the device's own work
+#: rows whose mean is the centre; more: no better centre, and the host works longer than the device
 CENTRE_ROWS = 256
-#: the error of kernel values above which float32 sums of them are precise enough: they add as much as errors of 1e-6 would
+#: float32 sums are used where the allowed error of kernel values is above this: summing adds as much as errors of 1e-6
 FLOAT32_SUMS = 2e-6
-#: rows in a working set on a GPU for this many rows and more: fewer rounds pay where each one computes for so many rows.
-#: With fewer rows, pair steps on a block that the host's caches cannot hold take longer than the rounds that it saves
+#: the working set of a GPU with at least `MANY_ROWS` rows. A larger one saves rounds, which are slow with many rows. Its
+#: pair steps are slower, because the block exceeds the host's caches, which does not pay with fewer rows
 GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
 
 
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
 
-    outputs_at_once = 64  # a device has one queue, but their systems need memory
+    outputs_at_once = 64  # more at once would need more memory for their systems
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ArrayRows(GivenRows):
 
     @property
     def centre(self) -> Array | None:
-        """The mean of some rows, where the kernel does not change when all rows move."""
+        """The mean of some rows if the kernel is translation-invariant, else None."""
         return self._centre
 
     @property
@@ -85,12 +85,12 @@ class ArrayRows(GivenRows):
 
     @property
     def worth_caching(self) -> bool:
-        """Whether fetching a kernel row from memory is cheaper than computing it again; a GPU computes it as fast."""
+        """Whether reading a kernel row from memory is faster than computing it again; not on a GPU."""
         return not (self.backend.is_gpu and isinstance(self.kernel, InnerKernel)) and self.pays_to_cache(self.d)
 
     @property
     def worth_shrinking(self) -> bool:
-        """Whether rounds of fewer rows take less time; on a GPU most of it goes to other work."""
+        """Whether rounds with fewer rows take less time; not on a GPU, where other work takes most of it."""
         return not self.backend.is_gpu and super().worth_shrinking
 
     # Precision.
@@ -115,7 +115,7 @@ class ArrayRows(GivenRows):
         return self.backend.upload(self.given, dtype, self.centre)
 
     def value_dtype(self, rows: Held) -> np.dtype:
-        """Return the precision of kernel values from inner products of these rows; it may be less than theirs."""
+        """Return the precision of kernel values of these rows, which may be lower than that of the rows."""
         mixed = isinstance(self.kernel, RBF) and self.error >= precision.MIXED_ERROR and self.backend.plain_float32
         return FLOAT32 if mixed and is_large_work(self.n, self.n, self.d) else rows.dtype
 
@@ -124,7 +124,7 @@ class ArrayRows(GivenRows):
         return rounding_error(self.kernel, self.d, rows.radius) if isinstance(self.kernel, InnerKernel) else 0.0
 
     def pair(self, points: Matrix) -> tuple[Held, Held]:
-        """Return the rows and any points on the device; in float64 where points far out spoil float32."""
+        """Return the rows and points on the device; in float64 if points are too far out for float32."""
         if isinstance(self.kernel, Precomputed):
             return self.held, self.backend.columns(points)
         given = Given(points)
@@ -149,7 +149,7 @@ class ArrayRows(GivenRows):
         return part
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> ArrayRows | HostRows:
-        """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given.
+        """Return other rows on the same meter; with a precomputed kernel, those of these rows that have the given numbers.
 
         On a device without float64, rows with exact kernel values are on the host.
         """
@@ -180,9 +180,9 @@ class ArrayRows(GivenRows):
     # Kernel values.
 
     def evaluator(self, B: Held, dtype: np.dtype | None = None, *, summed: bool = False) -> Callable[[Held], Any]:
-        """Return a function from rows A to K(A, B) on the device, in a precision that is that of B by default.
+        """Return a function from rows A to K(A, B) on the device, by default in the precision of B.
 
-        Values that are only `summed` may be above 1 by as much as rounding allows, which saves a pass over the tile.
+        Values that are only `summed` are not clipped to 1 after rounding, which saves a pass over the tile.
         """
         xp, kernel, on = self.backend.xp, self.kernel, self.backend
         if isinstance(kernel, RBF):
@@ -194,7 +194,7 @@ class ArrayRows(GivenRows):
         return lambda A: kernel.values(A.values, B.values, xp)
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row; a kernel function is called on the device, as everywhere else."""
+        """Return k(x_i, x_i) for each row; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().diagonal()
         self.meter.add(self.n)
@@ -202,7 +202,7 @@ class ArrayRows(GivenRows):
         return np.array([float(value[0, 0]) for value in values])
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points; a kernel function is called on the device, as everywhere else."""
+        """Return K(A, B) in float64 for a few points; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().among(A, B, placed=placed)
         B = A if B is None else B
@@ -233,7 +233,7 @@ class ArrayRows(GivenRows):
         return self.backend.host_memory(size, self.dtype)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
+        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         m, n = index.size, index.size if columns is None else columns.size
         self.meter.add(m * n)
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
@@ -285,7 +285,7 @@ class ArrayRows(GivenRows):
 
 
 class OnDevice:
-    """Rows that are on a device already; what is read of them comes to the host."""
+    """Rows that are on a device already; indexing copies rows to the host."""
 
     def __init__(self, backend: Backend, values: Any) -> None:
         self.backend, self.values = backend, values
@@ -303,7 +303,7 @@ class OnDevice:
         return self.backend.fetch(some)
 
     def variance(self, weights: Array | None) -> float:
-        """Return the variance of all entries; with weights, that of each row repeated as often as its weight says."""
+        """Return the variance of all entries; a weight counts a row as many times."""
         on, spread, row_mean = self.backend, np.zeros(self.shape[0]), np.zeros(self.shape[0])
 
         def means(some: slice) -> None:
@@ -320,7 +320,7 @@ class OnDevice:
         return float(np.average(spread, weights=weights))
 
     def largest(self) -> float:
-        """Return the largest absolute value, or a number that is not finite if there is one."""
+        """Return the largest absolute value; infinity or NaN if there is one."""
         return float(self.backend.xp.max(self.backend.xp.abs(self.values)))
 
     def held(self, dtype: np.dtype, index: Array | None, centre: Array | None) -> Held:
@@ -331,9 +331,9 @@ class OnDevice:
 
 
 def on_device(backend: Backend, X: Any) -> OnDevice:
-    """Return an array of a library with devices as rows on the backend's device, without a copy where they are there."""
+    """Return an array of a library with devices as rows on the backend's device, without a copy if they are there."""
     if X.ndim != 2:
-        raise ValueError(f"rows must be a matrix of two axes, and X has {X.ndim}: {tuple(X.shape)}")
+        raise ValueError(f"rows must be a matrix of two axes, but X has {X.ndim}: {tuple(X.shape)}")
     values = backend.xp.asarray(X, device=backend.device)
     if values.dtype not in (backend.xp.float32, getattr(backend.xp, "float64", None)):
         values = backend.cast(values, backend.sum_dtype)
@@ -341,7 +341,7 @@ def on_device(backend: Backend, X: Any) -> OnDevice:
 
 
 def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
-    """Return rows of the linear kernel that are on the device already, on the meter of others."""
+    """Return rows with the linear kernel from values on the device, on the meter of `like`."""
     return ArrayRows(like.backend, Linear(), OnDevice(like.backend, values), like.meter, like.cache_mb)
 
 
@@ -351,7 +351,7 @@ def _some_of(given: Given) -> Given:
 
 
 def _check(kernel: Kernel, given: Given, backend: Backend) -> None:
-    """Raise ValueError for kernels without an array form and for sparse rows that are far too many to write out."""
+    """Raise ValueError for kernels without an array form and for sparse rows that are too large to be made dense."""
     if not kernel.portable:
         possible = sorted(name for name, kind in KERNELS.items() if kind.portable)
         raise ValueError(

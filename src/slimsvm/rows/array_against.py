@@ -18,22 +18,22 @@ from .protocol import Curvatures
 if TYPE_CHECKING:
     from .array import ArrayRows
 
-#: rows that are averaged at a time: more need more memory, as the square of their number
+#: rows that are averaged at a time; more: memory grows with their square
 GROUPED_ROWS = 1024
 
 
 class ArrayAgainst:
-    """K(rows, points) of `ArrayRows`. Sums are in the device's most precise numbers with `exact`, else in those of K.
+    """K(rows, points) of `ArrayRows`. With `exact`, sums have the device's highest precision, else that of K.
 
-    With `placed`, points are in coordinates relative to the rows' centre. From the first point on that is so far out that
-    float32 kernel values would be spoiled, they are float64. Where the device has no memory for all kernel values, `K` is
-    None, and each pass evaluates them anew, a tile at a time.
+    With `placed`, points are in coordinates relative to the rows' centre. Kernel values become float64 with the first point
+    that is too far out for float32. If the device has no memory for all kernel values, `K` is None, and each pass evaluates
+    them again, a tile at a time.
     """
 
     def __init__(self, rows: ArrayRows, points: Matrix, *, placed: bool, exact: bool) -> None:
         self.rows, self.on, self.kernel, self.exact, self.placed = rows, rows.backend, rows.kernel, exact, placed
         self.held, self.points = rows.held, points
-        self.K: Any = None  # kernel values, of which `memory` has room for more columns
+        self.K: Any = None  # kernel values, the first columns of `memory`
         self.memory: Any = None
         self._fill(points)
 
@@ -42,7 +42,7 @@ class ArrayAgainst:
         A, B = self._pair(points)
         n, m = self.rows.n, points.shape[0]
         self.given, self.evaluate, self.dtype, self.size = A, self.rows.evaluator(B), A.dtype, m
-        self.K = self.memory = None  # before more is asked for
+        self.K = self.memory = None  # freed before new memory is allocated
         K = self.on.empty_or_none((n, m), A.dtype)
 
         def work(some: slice) -> None:
@@ -53,7 +53,7 @@ class ArrayAgainst:
             self.K = self.memory = K
 
     def _values(self, some: slice, rows: Array | None = None) -> Any:
-        """Return a tile of K: some of the rows, or some of those with these numbers."""
+        """Return a tile of K: a slice of all rows, or of those with these numbers."""
         if self.K is not None:
             return self.K[some, :] if rows is None else self.on.take(self.K, rows[some])
         part = self.given.part(some) if rows is None else self.on.subset(self.given, rows[some])
@@ -81,7 +81,7 @@ class ArrayAgainst:
         return self.times(V)
 
     def append(self, points: Matrix) -> None:
-        """Add points behind those there are."""
+        """Add points after the others."""
         old, new = self.size, ArrayAgainst(self.rows, points, placed=self.placed, exact=self.exact)
         self.points = stacked(self.points, points) if old else points
         size, dtype = old + new.size, max(self.dtype, new.dtype) if old else new.dtype
@@ -92,7 +92,7 @@ class ArrayAgainst:
         self.K, self.size = self.memory[:, :size], size
 
     def _has_room(self, size: int, dtype: np.dtype) -> bool:
-        """Return whether there is memory for so many points, after asking for more where that is needed."""
+        """Return whether there is memory for `size` points, after an attempt to allocate it."""
         if self.memory.shape[1] < size or self.dtype != dtype:
             memory = self.on.empty_or_none((self.rows.n, max(2 * self.size, size)), dtype)
             if memory is None:
@@ -182,7 +182,7 @@ class ArrayAgainst:
         return self._summed(rows.size, 2 * self.size, *self._squares(rows, weights, since))
 
     def curvature_there(self, rows: Array, weights: Array, since: int = 0) -> Any:
-        """Return the same on the device."""
+        """Return `curvature` on the device."""
         return self._total(rows.size, 2 * self.size, *self._squares(rows, weights, since))
 
     def _squares(self, rows: Array, weights: Array, since: int) -> tuple[Callable[[slice], Any], tuple[int, int]]:
@@ -199,11 +199,11 @@ class ArrayAgainst:
         return sums, (m + 1, m + 1 - since)
 
     def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of so many outputs, on the device where it has float64."""
+        """Return curvatures of `count` outputs, on the device if it has float64."""
         return DeviceCurvatures(self, count) if self.on.has_float64 else RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
-        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points; rows with W = 0 are skipped."""
         active = np.flatnonzero(W.any(axis=1))
         chosen = active if active.size < FEW * self.rows.n else None
         placed = self.points if self.placed else self.rows.inward(self.points)
@@ -253,7 +253,7 @@ class ArrayAgainst:
         return linear_rows(values, self.rows)
 
     def _summed(self, count: int, width: int, sums: Callable[[slice], Any], shape: tuple[int, int]) -> Array:
-        """Return the total of sums over tiles of range(count), in float64: on the device where it has such numbers."""
+        """Return the total of sums over tiles of range(count), in float64, on the device if it has float64."""
         if self.on.has_float64:
             return self.on.fetch(self._total(count, width, sums, shape))
         total = np.zeros(shape)

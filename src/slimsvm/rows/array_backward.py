@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def backpropagate(rows: ArrayRows, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-    """Return the gradient of a loss of K V, whose derivatives by outputs are the slopes.
+    """Return the gradient of a loss of the outputs K V; `slopes` are its derivatives with respect to the outputs.
 
-    Sums of a tile are in the precision of kernel values, those of all tiles in the device's most precise numbers.
+    Sums over a tile have the precision of kernel values, sums over tiles the device's highest precision.
     """
     (m, d), on, dtype = placed.shape, rows.backend, rows.held.dtype
     send = partial(on.send, dtype=dtype)

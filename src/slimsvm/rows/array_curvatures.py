@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .array_against import ArrayAgainst
     from .protocol import Factor
 
-#: unknowns from which on a system is solved on the device; fewer are solved on the host before a device has begun
+#: systems with at least this many unknowns are solved on the device; the host is faster with fewer
 LARGE_SYSTEM = 512
 
 
 @dataclass(frozen=True)
 class DeviceFactor:
-    """The inverse of the lower Cholesky factor L of a matrix H = L L'. The array API has no solver for triangles."""
+    """The inverse of the lower Cholesky factor L of a matrix H = L L'. The array API has no triangular solver."""
 
     on: Backend
     inverse: Any
@@ -47,7 +47,7 @@ class DeviceCurvatures:
         self.each = [RunningCurvature(against, against.curvature_there, bordered) for _ in range(count)]
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
-        """Return the factor of the sum of each of some outputs with R: a large one on the device, others on the host."""
+        """Return the factor of each output's sum plus R: large ones on the device, others on the host."""
         sums = running(self.each, outputs, residual, weights)
         if R.shape[0] < LARGE_SYSTEM:
             return [factor_definite(self.on.fetch(H), R) for H in sums]

@@ -3,7 +3,7 @@
     K_ij = exp(-gamma w_j (|f x_i|^2 + |f z_j|^2 - 2 <x_i, f^2 z_j>)) = exp(<(x_i, |f x_i|^2, 1), r_j>)
 
 One product gives all exponents, and with one output one more product gives all sums over rows that the gradient needs:
-K' (W * (x, |f x|^2, 1)). So a kernel value is written twice and read a few times, whatever the number of features.
+K' (W * (x, |f x|^2, 1)). So a kernel value is written twice and read a few times, for any number of features.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .precision import is_large_work
 if TYPE_CHECKING:
     from .array import ArrayRows
 
-#: rows of a mini-batch that a GPU has computed before the next one is asked for, and the batches of a pass all the same
+#: the rows of a mini-batch on a GPU: fewer leave it idle between batches; and the least batches of a pass
 GPU_BATCH, GPU_BATCHES = 1 << 15, 8
 
 
 class ArrayMetricLosses:
-    """`MetricLosses` on a device. Mini-batches of large work are float32, whose rounding is less than their noise."""
+    """`MetricLosses` on a device. Large mini-batches are float32, whose rounding is below their sampling noise."""
 
     def __init__(self, rows: ArrayRows, problem: MetricProblem) -> None:
         self.rows, self.problem, self.on, self.xp = rows, problem, rows.backend, rows.backend.xp
@@ -41,7 +41,7 @@ class ArrayMetricLosses:
         self.sides = self.on.send(sides, self.coarse.dtype)
 
     def sent(self, x: Array) -> Any:
-        """Return a vector of the host on the device."""
+        """Return a host vector on the device."""
         return self.on.send(x, self.on.sum_dtype)
 
     def shuffled(self, rng: np.random.Generator) -> Any:
@@ -53,12 +53,12 @@ class ArrayMetricLosses:
         return self.on.fetch(x)
 
     def keep_within(self, x: Any) -> None:
-        """Bring the logarithms of a vector back into their bounds, in place."""
+        """Clip the logarithms in a vector to their bounds, in place."""
         xp, start = self.xp, int(self.ends[1])
         x[start:] = xp.minimum(xp.maximum(x[start:], self.lowest), self.highest)
 
     def on_batch(self, x: Any, batch: Any) -> Any:
-        """Return the gradient on some of the rows, which estimates that on all of them."""
+        """Return an estimate of the gradient from some of the rows."""
         problem, count, dtype = self.problem, batch.shape[0], self.coarse.dtype
         self.rows.meter.add(2 * count * problem.sizes[0])
         model = _Model(self, x, dtype, dtype)
@@ -100,7 +100,7 @@ class _Model:
         self.logs = xp.clip(numbers[second:], min=-self.problem.limit, max=self.problem.limit)
         metric = xp.exp(self.logs)
         self.factors, self.widths, V = metric[:d], metric[d:], self.theta[1:, :]
-        # with one output P_ij = W_i K_ij V_j, and V_j can wait for the end
+        # with one output P_ij = W_i K_ij V_j, and `gradient` multiplies by V_j at the end
         self.scale = V[:, 0] if q == 1 else xp.ones_like(self.widths)
         squares, reach = self.factors**2, self.gamma * self.widths[:, None]
         folded = self.Z * squares
@@ -111,14 +111,14 @@ class _Model:
         self.with_pulls = on.cast(xp.concat([V, (self.widths * self.scale)[:, None]], axis=1), values)
 
     def sums(self, A: Any, sides: Any, unit: float) -> tuple[Any, ...]:
-        """Return what rows add to the loss, to the slopes of biases and coefficients, and to the sums of `GaussianSums`."""
+        """Return the sums over rows: the loss, its slopes by biases and coefficients, and the sums of `GaussianSums`."""
         xp, on, q = self.xp, self.on, self.problem.sizes[2]
         squared = A * A
         norms = (squared @ self.squares)[:, None]
         lifted = xp.concat([A, norms, xp.ones_like(norms)], axis=1)
         K = xp.exp(xp.clip(on.cast(lifted @ self.right, self.dtype), max=0.0))
         lifted, squared, sides = (on.cast(part, self.dtype) for part in (lifted, squared, sides))
-        products = K @ self.with_pulls  # outputs, and with one output what the factors' sums need
+        products = K @ self.with_pulls  # outputs, and with one output the products for the factors' sums
         outputs, weights = products[:, :q] + self.bias, sides[:, 2 * q :]
         residual = xp.minimum(xp.maximum(outputs, sides[:, :q]), sides[:, q : 2 * q]) - outputs
         W = (-2 / unit) * weights * residual
@@ -133,7 +133,7 @@ class _Model:
         return loss, xp.sum(W, axis=0), coef, found, (pulled.T @ squared)[0, :]
 
     def gradient(self, sums: Any) -> Any:
-        """Return the gradient of the loss by the vector x, from sums over rows without the loss itself."""
+        """Return the gradient with respect to the vector x, from the sums over rows without the loss."""
         (_, d, _), xp, problem = self.problem.sizes, self.xp, self.problem
         bias, coef, found, spread = (self.on.cast(part, self.on.sum_dtype) for part in sums)
         parts = found[:, :d], found[:, d], found[:, d + 1], spread
@@ -144,7 +144,7 @@ class _Model:
         return self.units * xp.concat(flat)
 
     def penalty(self) -> Any:
-        """Return what the coefficients and the logarithms add to the loss."""
+        """Return the regularisation of coefficients and logarithms."""
         coef, problem, xp = self.theta[1:, :], self.problem, self.xp
         return problem.decay / problem.outputs**2 * xp.sum(coef * coef) + problem.pull * xp.sum(self.logs * self.logs)
 
@@ -155,7 +155,7 @@ def metric_losses(rows: ArrayRows, problem: MetricProblem) -> ArrayMetricLosses 
 
 
 def _bounds(problem: MetricProblem, first: int) -> tuple[Array, Array]:
-    """Return between which numbers of a vector the logarithms are within their bounds; 0 for those that stay."""
+    """Return the bounds of the logarithms in a vector; 0 for those that are not learned."""
     origin, units = problem.origin[first:], problem.units[first:]
     moves = units > 0
     lowest, highest = (

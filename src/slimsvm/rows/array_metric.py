@@ -1,7 +1,7 @@
 """Kernel values of points with a learned metric, between rows on a device and these points.
 
-For kernels of the inner product the squared factors are in the points, <f x, f z> = <x, f^2 z>, and only the norms of the
-rows are other ones. Other kernels multiply the rows of a tile by the factors.
+For kernels of the inner product the points contain the squared factors, <f x, f z> = <x, f^2 z>, and only the norms of the
+rows change. Other kernels multiply the rows of a tile by the factors.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MetricPoints:
 
 
 def metric_product(rows: ArrayRows, points: Matrix, V: Array, metric: Metric) -> Array:
-    """Return K(rows, points) @ V in a metric; in float64 where the metric would spoil float32."""
+    """Return K(rows, points) @ V in a metric; in float64 where float32 is too coarse for the metric."""
     on, kernel, placed = rows.backend, rows.kernel, rows.inward(points)
     held, there = rows.held, MetricPoints.of(on, kernel, placed, metric, rows.held.dtype)
     if held.dtype == FLOAT32 and isinstance(kernel, InnerKernel):

@@ -1,4 +1,4 @@
-"""Libraries of arrays behind one interface: the namespace of the array API standard, a device, and the way there and back.
+"""Array libraries behind one interface: a namespace of the array API standard, a device, and copies to and from it.
 
 A backend is opened by the device's name. `array_api_compat` gives torch and CuPy the standard's functions.
 """
@@ -16,10 +16,10 @@ from ..kernels import Array, Matrix, dense
 from .precision import Given
 from .threads import blocks
 
-#: numbers of a tile, and how many times as many a GPU takes: more use more memory, fewer leave a GPU idle between calls
+#: numbers of a tile, and the factor by which tiles of a GPU are larger; more: more memory; fewer: an idle GPU between calls
 TILE_VALUES, GPU_TILES = 1 << 24, 4
-#: numbers of rows that are sent at a time, and to CUDA, which reads one block while the host writes the next: more need
-#: more memory for a copy, fewer more calls
+#: numbers that are sent at a time, and to CUDA, which reads one block while the host writes the next; more: more memory
+#: for a copy; fewer: more calls
 SENT_VALUES, STAGED_VALUES = 1 << 22, 1 << 20
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -29,11 +29,11 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 class Held:
     """Rows or points on a device in one precision, with their squared norms.
 
-    `lifted` has these as further columns, (x, |x|^2, 1): one product of such rows with (2 z, -1, -|z|^2) gives the squared
-    distances, without a pass over the tile for each of the norms.
+    `lifted` has the norms as further columns, (x, |x|^2, 1). One product of such rows with (2 z, -1, -|z|^2) gives the
+    squared distances, without a pass over the tile for each of the norms.
     """
 
-    lifted: Any  # (n, d + 2); of a precomputed kernel its rows, or the numbers of columns
+    lifted: Any  # (n, d + 2); for a precomputed kernel its rows, or the numbers of columns
     d: int
     radius: float  # the largest squared norm
     dtype: np.dtype
@@ -57,7 +57,7 @@ class Held:
 class Backend:
     """Arrays of one library on one device.
 
-    `plain_float32` says whether float32 products keep float32's digits: some devices round the factors to fewer digits when
+    `plain_float32` is whether float32 products have float32's precision. Some devices round the factors to fewer digits if
     the user has asked for speed (TF32).
     """
 
@@ -71,7 +71,7 @@ class Backend:
 
     @property
     def sum_dtype(self) -> np.dtype:
-        """The most precise numbers that the device has."""
+        """The highest precision of the device."""
         return FLOAT64 if self.has_float64 else FLOAT32
 
     # To and from the device.
@@ -111,7 +111,7 @@ class Backend:
         return np.array(np.asarray(to_device(array, self.host)), dtype=dtype)
 
     def fetch_into(self, array: Any, out: Array) -> None:
-        """Copy a device array to host memory, in the precision of that; fastest to memory of `host_memory`."""
+        """Copy a device array to host memory, in the precision of `out`; fastest to memory of `host_memory`."""
         if self.is_torch:
             import torch
 
@@ -120,7 +120,7 @@ class Backend:
             out[...] = self.fetch(array, out.dtype)
 
     def host_memory(self, size: int, dtype: np.dtype) -> Array:
-        """Return host memory that the device reaches without a copy in between: pages that are held in place."""
+        """Return pinned host memory, which the device reads and writes without another copy."""
         if self.is_cuda:
             import torch
 
@@ -153,7 +153,7 @@ class Backend:
         return getattr(self.xp, dtype.name)
 
     def exp(self, exponents: Any, *, at_most_1: bool) -> Any:
-        """Return exp of a new array, in its memory where the library can; `at_most_1` takes positive exponents as 0."""
+        """Return exp of an array, in its own memory if the library can; `at_most_1` replaces positive exponents by 0."""
         if self.is_torch:
             return (exponents.clamp_(max=0.0) if at_most_1 else exponents).exp_()
         return self.xp.exp(self.xp.clip(exponents, max=0.0) if at_most_1 else exponents)
@@ -162,14 +162,14 @@ class Backend:
         """Return the lower Cholesky factor of a matrix on the device; None where it is not definite."""
         try:
             lower = self.xp.linalg.cholesky(matrix)
-        except (np.linalg.LinAlgError, RuntimeError) as error:  # torch has a RuntimeError of its own
+        except (np.linalg.LinAlgError, RuntimeError) as error:  # torch raises a subclass of RuntimeError
             if _is_out_of_memory(error):
                 raise
             return None
         return lower if bool(self.xp.all(self.xp.isfinite(lower))) else None  # CuPy leaves NaN
 
     def empty_or_none(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Return memory on the device; None where there is not so much."""
+        """Return memory on the device; None if there is not enough."""
         try:
             return self.empty(shape, dtype)
         except (MemoryError, RuntimeError) as error:
@@ -185,7 +185,7 @@ class Backend:
         return self.xp.take(array, places, axis=axis)
 
     def permutation(self, count: int, rng: np.random.Generator) -> Any:
-        """Return the numbers below `count` in random order; a GPU draws them itself, where its library can."""
+        """Return the numbers below `count` in random order; drawn by the GPU if its library can."""
         if not (self.is_torch and self.is_gpu):
             return self.send(rng.permutation(count), np.int64)
         import torch
@@ -196,7 +196,7 @@ class Backend:
     # Rows.
 
     def upload(self, given: Given, dtype: np.dtype, centre: Array | None) -> Held:
-        """Return rows on the device, written out and relative to the centre, sent a block at a time.
+        """Return dense rows on the device, relative to the centre, sent a block at a time.
 
         Rows travel in the precision that they will have. That rounds features before the centre is taken off, which adds
         no more than `rounding_error` allows unless the centre is further out than all rows are from it. Rows of such a
@@ -222,9 +222,9 @@ class Backend:
         return self._lifted(parts, given.n, given.d, dtype)
 
     def _lifted(self, parts: Iterator[tuple[slice, Any]], n: int, d: int, dtype: np.dtype) -> Held:
-        """Return rows with the norms of their values, from blocks in the device's most precise numbers."""
+        """Return rows with the norms of their values, from blocks in the device's highest precision."""
         lifted, largest = self.empty((n, d + 2), dtype), [self.zeros((), self.sum_dtype)]
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at the radius
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the radius
             for some, rows in parts:
                 values = self.cast(rows, dtype)
                 wide = self.cast(values, self.sum_dtype)
@@ -238,11 +238,11 @@ class Backend:
         return Held(lifted, d, radius, dtype)
 
     def points(self, placed: Matrix, dtype: np.dtype) -> Held:
-        """Return points on the device that are relative to the centre already."""
+        """Return points on the device, given relative to the centre."""
         return self.upload(Given(placed), dtype, None)
 
     def columns(self, numbers: Array) -> Held:
-        """Return points of a precomputed kernel, which are numbers of columns."""
+        """Return points of a precomputed kernel, given as column numbers."""
         return Held(self.send(np.ravel(numbers), np.int64), 0, 0.0, FLOAT64)
 
     def subset(self, rows: Held, index: Array) -> Held:
@@ -266,7 +266,7 @@ class Backend:
     def tiled(self, count: int, width: int, work: Callable[[slice], None], most: int = TILE_VALUES) -> None:
         """Call work(some) for slices that cover range(count), in tiles of about TILE_VALUES numbers, `width` an item.
 
-        Where the device has no memory for a tile, the tile is halved. So `work` must change nothing before it is done.
+        A tile for which the device has no memory is halved and tried again, so `work` must store its result at its end.
         """
         values = TILE_VALUES * (GPU_TILES if self.is_gpu else 1)
         size = max(min(values // (width + 1), most), 1)
@@ -279,10 +279,10 @@ class Backend:
                 size = max((some.stop - some.start) // 2, 1)
 
     def _done(self, work: Callable[[slice], None], some: slice) -> bool:
-        """Return whether there was memory for the work."""
+        """Do the work; return False if the memory is not enough."""
         try:
             work(some)
-        except (MemoryError, RuntimeError) as error:  # torch has RuntimeErrors, CuPy a MemoryError
+        except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError, CuPy MemoryError
             if not _is_out_of_memory(error) or some.stop - some.start <= 1:
                 raise
             return False
@@ -319,7 +319,7 @@ def _keeps_float32(xp: Any, device: Any) -> bool:
 
 
 def open_torch(device: str) -> Backend:
-    """Return torch on "cuda", "cuda:1", "mps" or, with "torch:" before it, any device of torch's."""
+    """Return torch on "cuda", "cuda:1", "mps" or, as "torch:name", any device of torch."""
     torch = _needed("torch", device, "pip install 'slimsvm[gpu]'")
     xp = _needed("array_api_compat.torch", device, "pip install 'slimsvm[gpu]'")
     where = device.removeprefix("torch:").removeprefix("torch") or "cpu"
@@ -352,7 +352,7 @@ def open_cupy(device: str) -> Backend:
 
 
 def open_strict(device: str) -> Backend:
-    """Return array_api_strict on a device of its own, from which NumPy can read nothing: for tests."""
+    """Return array_api_strict on a device of its own, whose arrays NumPy cannot read: for tests."""
     xp = _needed("array_api_strict", device, "pip install array-api-strict array-api-compat")
     return _backend(device, xp, xp.Device(device.partition(":")[2] or "device1"), xp.Device("CPU_DEVICE"))
 

@@ -1,4 +1,4 @@
-"""What homes share that refer to the caller's rows in host memory: answers about few rows and few points."""
+"""The part of `Rows` that needs only the caller's rows in host memory: answers about few rows and few points."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .precision import Given, narrow
 from .protocol import Meter, OnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
-#: multiply-adds of one evaluation above which a cached kernel row is cheaper than a new one
+#: kernel rows are cached if one kernel value takes more multiply-adds than this
 EXPENSIVE = 256
-#: entries of sparse rows up to which k-means has them written out
+#: sparse rows of at most so many entries, zeros included, are dense for k-means
 WRITTEN_OUT = 2**25
 
 
 class GivenRows:
-    """The part of `Rows` that needs no more than the caller's rows; a home adds where kernel values are computed."""
+    """What homes share that refer to rows in host memory; a home adds how kernel values are computed."""
 
     working_set: int = 2048
     dtype: np.dtype
@@ -51,7 +51,7 @@ class GivenRows:
         return self.given.d
 
     def pays_to_cache(self, cost: float) -> bool:
-        """Return whether a kernel row in memory is cheaper than a new one, at `cost` multiply-adds for each value."""
+        """Return whether reading a kernel row is faster than computing it, at `cost` multiply-adds for each value."""
         if isinstance(self.kernel, Precomputed) or not self.cache_mb:
             return False
         return cost > EXPENSIVE if isinstance(self.kernel, InnerKernel) else True
@@ -63,7 +63,7 @@ class GivenRows:
 
     @property
     def worth_shrinking(self) -> bool:
-        """Whether rounds of fewer rows take less time: not where kernel rows of all are kept."""
+        """Whether rounds with fewer rows take less time; not if all kernel rows are cached."""
         return not self.worth_caching
 
     @property
@@ -72,7 +72,7 @@ class GivenRows:
         raise NotImplementedError
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; with `keep`, by default where that pays, kernel rows are cached."""
+        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: if that is faster)."""
         keep = self.worth_caching if keep is None else keep
         slots, new = self.cache.seat(index) if keep else (np.full(index.size, -1), np.zeros(index.size, dtype=bool))
         seated = slots >= 0
@@ -99,20 +99,20 @@ class GivenRows:
         return None
 
     def _places(self, points: Matrix) -> Array:
-        """Return where the rows with these numbers are."""
+        """Return the places of the rows with these numbers."""
         order = np.argsort(self.ids, kind="stable")
         numbers = np.asarray(points).ravel()
         place = np.minimum(np.searchsorted(self.ids, numbers, sorter=order), self.n - 1)
         found = order[place]
         if (self.ids[found] != numbers).any():
             raise ValueError(
-                "a precomputed kernel has values for the rows given alone, and a point is none of them; give the rows "
+                "a precomputed kernel has values for the given rows only, and a point is not one of them; give the rows "
                 "that the model was trained on"
             )
         return found
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as an expansion keeps them."""
+        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.given.take(index).rows(), self.ids[index])
 
     def main_features(self, most: int) -> Array | None:  # noqa: ARG002
@@ -120,7 +120,7 @@ class GivenRows:
         return None
 
     def on_features(self, features: Array) -> Rows:
-        """Raise ValueError: only sparse rows of the host have such a form."""
+        """Raise ValueError: only sparse rows of the host can do this."""
         raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
 
     def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:  # noqa: ARG002
@@ -148,7 +148,7 @@ class GivenRows:
         return placed if self.centre is None else placed - self.centre
 
     def outward(self, placed: Array) -> Array:
-        """Return points relative to the centre as an expansion has them."""
+        """Return points relative to the centre as points of an expansion."""
         return placed.copy() if self.centre is None else placed + self.centre
 
     def diagonal(self) -> Array:
@@ -174,14 +174,14 @@ class GivenRows:
 
 
 def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights: Array | None = None) -> Array:
-    """Return the centres of at most `count` clusters of the rows, by so many rounds of k-means.
+    """Return the centres of at most `count` clusters of the rows, by `rounds` rounds of k-means.
 
-    Sparse rows are written out unless they are many: k-means centres dense rows only, and so a seed would give other
-    means for the same rows.
+    Sparse rows are made dense unless they are many. scikit-learn's k-means centres dense rows only, so the same seed would
+    give other means for sparse rows.
     """
     X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
-    # threads would sum in any order, and a seed would no longer fix the last digit
+    # threads sum in any order, so the last digit would not be reproducible
     with warnings.catch_warnings(), one_openmp_thread(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct rows than clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)  # about fewer distinct rows than clusters
         return kmeans.fit(X, sample_weight=weights).cluster_centers_

@@ -1,8 +1,8 @@
-"""Rows in small boxes, by which a product leaves out points that are too far from all rows of a box to matter.
+"""Rows in small boxes: a product skips points that are far from all rows of a box.
 
-exp(-gamma |x - z|^2) is next to nothing for most pairs where gamma is large for the data. Rows are sorted into the leaves
+exp(-gamma |x - z|^2) is nearly 0 for most pairs if gamma is large for the data. Rows are sorted into the leaves
 of a k-d tree (Bentley 1975) over their principal axes. The distance of a point from a leaf's box is at most its distance
-from each row in it, so the kernel values that are left out are all below `NEGLIGIBLE` of the error allowed.
+from each row in it, so all skipped kernel values are below `NEGLIGIBLE` times the allowed error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import numpy as np
 from .._core import core
 from ..kernels import RBF, Array, Kernel, squared_norms
 from .precision import FLOAT32_ERROR, Prepared
+from .threads import one_blas_thread
 
-#: the largest kernel value that is left out, as a share of the error that a value may have; sums have many terms
+#: the largest kernel value that is skipped, as a share of the allowed error of a value; small, since sums have many terms
 NEGLIGIBLE = 2.0**-20
-#: rows of a box: more leave out less, fewer make products of small matrices
+#: rows of a box; more: fewer points are skipped; fewer: products of small matrices, which are slow
 BOX_ROWS = 512
-#: axes of a box: the first principal axes of the rows, which have most of their variance
+#: axes of a box: the first principal axes of the rows
 AXES = 6
-#: multiply-adds of products so far above which boxes are made, which takes about as long as so many
+#: boxes are made after this many multiply-adds in products, which take about as long as making boxes
 LARGE_WORK = 1 << 31
-#: the share of pairs of rows, and of boxes and points, within reach above which boxes leave out too little
+#: boxes are not used if more than this share of pairs of rows, or of pairs of boxes and points, is within reach
 MOST_PAIRS, MOST_NEAR = 0.25, 0.5
-#: rows in a sample for principal axes and for shares
+#: rows in a sample for the principal axes and these shares
 SAMPLE = 1024
 
 
@@ -64,7 +65,7 @@ class Boxes:
         return near
 
     def share(self, values: Array) -> float:
-        """Return the share of boxes and points that are within reach, for a sample of the rows as points."""
+        """Return the share of pairs of boxes and points within reach, with a sample of the rows as points."""
         placed = self.placed(values[:: max(values.shape[0] // SAMPLE, 1)])
         near = self.search(placed)
         step = max(self.count // 64, 1)
@@ -72,7 +73,7 @@ class Boxes:
 
 
 class LazyBoxes:
-    """The boxes of some rows, made once products have been so large that they would have paid."""
+    """The boxes of some rows, made after products that were large enough to pay for them."""
 
     def __init__(self, kernel: Kernel, error: float) -> None:
         self.kernel, self.work = kernel, 0
@@ -81,19 +82,21 @@ class LazyBoxes:
         self.boxes: Boxes | None = None
 
     def of(self, rows: Prepared, points: int) -> Boxes | None:
-        """Return the boxes of the rows for a product with so many points, or None where they do not pay."""
+        """Return the boxes of the rows for a product with `points` points, or None where they are not worth it."""
         if not isinstance(self.kernel, RBF) or rows.sparse or self.least == 0 or rows.count < 8 * BOX_ROWS:
             return None
         self.work += rows.count * points * rows.values.shape[1]
         if self.work < LARGE_WORK:
             return None
         if not self.made:
-            self.boxes, self.made = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma), True
+            with one_blas_thread():  # other threads of BLAS would wait actively and slow down the product that follows
+                self.boxes = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma)
+            self.made = True
         return self.boxes
 
 
 def _boxes(values: Array, reach: float) -> Boxes | None:
-    """Return boxes for squared distances up to `reach`, or None where most rows are within reach of each other."""
+    """Return boxes for squared distances up to `reach`, or None if most rows are within reach of each other."""
     sample = values[:: max(values.shape[0] // SAMPLE, 1)].astype(np.float64)
     norms = squared_norms(sample)
     if np.mean(norms[:, None] + norms - 2 * sample @ sample.T < reach) > MOST_PAIRS:
@@ -107,7 +110,7 @@ def _parts(n: int) -> list[slice]:
 
 
 def _leaves(placed: Array) -> list[Array]:
-    """Return the numbers of the rows in each leaf of a k-d tree, which halves rows along the axis of most variance."""
+    """Return the numbers of the rows in each leaf of a k-d tree, which is split along the axis of most variance."""
     leaves, waiting = [], [np.arange(placed.shape[0])]
     while waiting:
         rows = waiting.pop()

@@ -1,4 +1,4 @@
-"""Curvatures of squared losses that follow the rows: the sum of w d d' over those that fall short, d = (1, k_1 .. k_m)."""
+"""Curvatures of squared losses: the sum of w d d' over the rows that fall short, with d = (1, k_1 .. k_m)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .factors import factor_definite
 if TYPE_CHECKING:
     from .protocol import Against, Factor
 
-#: rows that fall short below which a curvature is summed anew; above, only the rows that changed are added or taken away
+#: with fewer rows that fall short, a curvature is summed again; with more, only changed rows are added or subtracted
 FEW_ROWS = 512
-#: numbers in the sums of all outputs up to which they are kept for the next call; with more, each call begins anew
+#: the sums of all outputs are kept for the next call if they have at most so many numbers; more: more memory
 KEPT_VALUES = 1 << 25
-#: numbers in the lines that one product of BLAS sums up: what fits the second-level cache
+#: numbers in the lines of one BLAS product: they fit in the second-level cache
 LINE_VALUES = 1 << 17
 
 
 class RunningCurvatures:
-    """The sums of several outputs for the points of a handle, which may grow in number. Few rows come and go in a step."""
+    """The sums of several outputs for the points of a handle, to which points may be added. Few rows change in a step."""
 
     def __init__(self, against: Against, count: int) -> None:
         self.each = [RunningCurvature(against, against.curvature, bordered) for _ in range(count)]
@@ -34,12 +34,12 @@ class RunningCurvatures:
         return running(self.each, outputs, residual, weights)
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
-        """Return the factor of the sum of each of some outputs with R."""
+        """Return the factor of each output's sum plus R."""
         return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
 
 
 def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, weights: Array) -> list[Any]:
-    """Return the sum of each of some outputs; those of many outputs with many points are not kept."""
+    """Return the sum of each of some outputs; too large ones are not kept (`KEPT_VALUES`)."""
     found = [each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
     if found and len(each) * found[0].shape[0] ** 2 > KEPT_VALUES:
         for c in outputs:
@@ -48,19 +48,19 @@ def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, w
 
 
 class RunningCurvature:
-    """The sum of one output, in arrays of any library: `sums` of some rows, and `bordered` by those of new points."""
+    """The sum of one output, in arrays of any library. `sums` adds up rows; `bordered` appends new columns."""
 
     def __init__(self, against: Against, sums: Callable[..., Any], bordered: Callable[[Any, Any], Any]) -> None:
         self.against, self.sums, self.bordered = against, sums, bordered
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Forget the sum."""
         self.active: Array | None = None
         self.values: Any = np.zeros((0, 0))
 
     def at(self, active: Array, weights: Array) -> Any:
-        """Return the sum over the rows that are active."""
+        """Return the sum over the active rows."""
         rows = np.flatnonzero(active)
         changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
         if 2 * changed.size >= rows.size:
@@ -73,7 +73,7 @@ class RunningCurvature:
         return self.values
 
     def _widen(self, weights: Array) -> None:
-        """Add the points that are new since the last time."""
+        """Add the points that are new since the last call."""
         old = self.values.shape[0]
         if self.against.size + 1 > old and self.active is not None:
             self.values = self.bordered(self.values, self.sums(np.flatnonzero(self.active), weights, since=old))
@@ -85,19 +85,19 @@ def bordered(values: Array, border: Array) -> Array:
 
 
 class CompiledCurvatures:
-    """The sums of several outputs for float32 kernel values that stay, by one call that leaves other threads to work."""
+    """The sums of several outputs for fixed float32 kernel values, by one compiled call without the interpreter's lock."""
 
     def __init__(self, K: Array, count: int) -> None:
         self.K = K
         self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= KEPT_VALUES else None
 
     def _begun(self, count: int) -> tuple[Array, Array, Array]:
-        """Return for so many outputs which rows their sums have, whether they are known, and the sums."""
+        """Return for `count` outputs: the rows in their sums, whether a sum is known, and the sums."""
         n, m = self.K.shape
         return np.zeros((count, n), np.uint8), np.zeros(count, np.uint8), np.empty((count, m + 1, m + 1))
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
-        """Return the factor of the sum of each of some outputs with R."""
+        """Return the factor of each output's sum plus R."""
         return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
 
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
@@ -111,7 +111,7 @@ class CompiledCurvatures:
 
 @cache
 def ssyrk() -> Any:
-    """Return the capsule of BLAS's product of a matrix with itself, which comes with SciPy; None if it is another kind."""
+    """Return SciPy's capsule of the BLAS routine ssyrk; None if its signature is unknown."""
     from scipy.linalg import cython_blas
 
     capsule = cython_blas.__pyx_capi__.get("ssyrk")

@@ -10,9 +10,9 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 
-#: ridge over the largest diagonal element, below which rounding may make a matrix indefinite
+#: the first ridge, as a share of the largest diagonal element; a smaller one may be lost in rounding
 JITTER = 1e-14
-#: by how much the ridge grows where that is not enough
+#: the factor by which the ridge grows until the matrix is definite
 MORE = 100.0
 
 
@@ -42,11 +42,11 @@ def factor_definite(H: Array, R: Array) -> HostFactor:
     while share * largest < np.inf:
         total[place, place] = diagonal + share * largest
         with suppress(np.linalg.LinAlgError):
-            return HostFactor(np.linalg.cholesky(total))  # NumPy's lets other threads work meanwhile
+            return HostFactor(np.linalg.cholesky(total))  # NumPy's releases the interpreter's lock
         share *= MORE
     raise not_finite()
 
 
 def not_finite() -> ValueError:
-    """Return the error of a matrix that no ridge makes definite."""
-    return ValueError("kernel values are too large for numbers of this kind; scale the features, or lower gamma or degree")
+    """Return the error for a matrix that is not finite."""
+    return ValueError("kernel values are too large for float64; scale the features, or lower gamma or degree")

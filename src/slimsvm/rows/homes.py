@@ -24,7 +24,7 @@ def _on_device(opened: Callable[[str], Backend]) -> Callable[[str], Callable[...
     return lambda device: partial(ArrayRows, opened(device))
 
 
-#: the first part of the name of a device with a library of arrays, and what opens that
+#: from the first part of a device's name to a function that opens its array library
 BACKENDS: dict[str, Callable[[str], Backend]] = {
     "cuda": open_torch,
     "mps": open_torch,
@@ -32,7 +32,7 @@ BACKENDS: dict[str, Callable[[str], Backend]] = {
     "cupy": open_cupy,
     "array_api_strict": open_strict,
 }
-#: the first part of a device's name, and what opens rows there: given the whole name, a class to call with the rows
+#: from the first part of a device's name to a function of the whole name, which returns the class of rows there
 HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {"cpu": _on_host} | {
     kind: _on_device(opened) for kind, opened in BACKENDS.items()
 }
@@ -46,12 +46,12 @@ def is_device_array(X: Any) -> bool:
 
 
 def rows_on_device(X: Any, device: str) -> OnDevice:
-    """Return a device's array as rows, on the device of that name; a copy is made only if X is somewhere else."""
+    """Return a device's array as rows, on the device of that name; X is copied only if it is on another device."""
     device = resolve_device(device)
     opened = BACKENDS.get(device.partition(":")[0])
     if opened is None:
         raise ValueError(
-            f"X is an array of {type(X).__module__.partition('.')[0]}, and device={device!r} takes host arrays; use "
+            f"X is an array of {type(X).__module__.partition('.')[0]}, but device={device!r} takes host arrays; use "
             "device='cuda', or give X as a NumPy array"
         )
     return on_device(opened(device), X)
@@ -85,9 +85,9 @@ def open_rows(
     ids: Array | None = None,
     index: Array | None = None,
 ) -> Rows:
-    """Return rows on a device: the numbers of `index` of X, all by default.
+    """Return rows on a device: those of X with the numbers `index`, all by default.
 
-    `error` is how far off a kernel value may be, `cache_mb` the memory for kernel rows, `ids` the numbers of the rows in
+    `error` is the allowed error of a kernel value, `cache_mb` the memory for kernel rows, `ids` the numbers of the rows in
     the training set (0, 1, ... by default).
     """
     device = resolve_device(device)

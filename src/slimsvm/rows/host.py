@@ -1,4 +1,4 @@
-"""The host's own home for rows: arrays in memory, tiles in threads, a cache of kernel rows."""
+"""The host's home for rows: arrays in memory, tiles in threads, a cache of kernel rows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
 if TYPE_CHECKING:
     from .span import SpanRows
 
-#: rows of a strip in which cached kernel rows are summed; longer strips have fewer calls and fewer threads at work
+#: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
 SUM_STRIP = 1 << 14
 
 
 class HostRows(GivenRows):
-    """Rows in host memory. Dense rows are held once, in the precision of the tiles; the caller's array is only referred to.
+    """Rows in host memory. Dense rows are held once, in the precision of the tiles; the caller's array is not copied.
 
-    `index` picks rows of X without a copy of them. `error` is how far off a kernel value may be, `cache_mb` the memory for
+    `index` selects rows of X without a copy. `error` is the allowed error of a kernel value, `cache_mb` the memory for
     kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default). `prepared` are the same rows in
-    the form of tiles, where they have it already.
+    the form of tiles, if they exist already.
     """
 
     outputs_at_once = 8
@@ -68,7 +68,7 @@ class HostRows(GivenRows):
 
     @property
     def spent(self) -> int:
-        """The work of products so far, after enough of which rows are sorted into boxes."""
+        """The work of products so far; rows are sorted into boxes after enough of it."""
         return self.boxes.work
 
     @spent.setter
@@ -77,7 +77,7 @@ class HostRows(GivenRows):
 
     @property
     def cache(self) -> RowCache:
-        """The kernel rows used last; its memory is asked for when the first row is kept."""
+        """The kernel rows used last; memory is allocated with the first row."""
         if self._cache is None:
             self._cache = RowCache(self.n, self.dtype, self.cache_mb)
         return self._cache
@@ -92,7 +92,7 @@ class HostRows(GivenRows):
         return part
 
     def coarse(self) -> HostRows:
-        """Return dense rows in float32, for a search whose noise is larger than its rounding; others as they are."""
+        """Return dense rows in float32, for searches whose sampling noise exceeds its rounding; sparse rows unchanged."""
         prepared = self.prepared
         if prepared.sparse or prepared.values.dtype == np.float32 or not isinstance(self.kernel, InnerKernel):
             return self
@@ -102,7 +102,7 @@ class HostRows(GivenRows):
         return part
 
     def main_features(self, most: int) -> Array | None:
-        """Return the features with most of the squared length of sparse rows, ascending; None if there are no more."""
+        """Return the features with most of the squared length of sparse rows, ascending; None if there are too few."""
         values = self.prepared.values
         if not self.prepared.sparse or values.shape[1] <= most or not isinstance(self.kernel, InnerKernel):
             return None
@@ -110,13 +110,13 @@ class HostRows(GivenRows):
         return np.sort(np.argsort(-lengths, kind="stable")[:most])
 
     def on_features(self, features: Array) -> NarrowRows:
-        """Return the rows, which must be sparse, for points that have these features alone."""
+        """Return the rows, which must be sparse, for points with these features only."""
         if not self.prepared.sparse:
-            raise ValueError("points of some features alone need sparse rows, and these are dense")
+            raise ValueError("points with some features only need sparse rows, and these are dense")
         return NarrowRows(self, features)
 
     def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:
-        """Return the rows for points of a span: sparse ones with an empty one at first, others with that of main axes."""
+        """Return the rows for points in a span: an empty one for sparse rows, that of the principal axes for others."""
         from .span import in_no_span, in_principal_span
 
         if self.d <= min(wide, several) or not isinstance(self.kernel, InnerKernel):
@@ -126,7 +126,7 @@ class HostRows(GivenRows):
         return in_principal_span(self, share) if self.d > several else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
-        """Return other rows on the same meter; of a precomputed kernel, those of these rows with the numbers given."""
+        """Return other rows on the same meter; with a precomputed kernel, those of these rows with the given numbers."""
         if isinstance(self.kernel, Precomputed):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
@@ -143,18 +143,18 @@ class HostRows(GivenRows):
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
         tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric)
-        boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes are of the plain kernel
+        boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes ignore metrics
         return tiled_product(tiles, V, self.crew, boxes)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` where that is given."""
+        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         columns = index if columns is None else columns
         self.meter.add(index.size * columns.size)
         tiles = make_tiles(self.kernel, self.prepared.take(index), self._points(columns), self.dtype)
         return tiled_matrix(tiles, self.crew, out)
 
     def on_demand(self) -> OnDemand | None:
-        """Return the kernel rows of few dense rows, which compiled code evaluates; None of any others."""
+        """Return kernel rows that compiled code evaluates, for few dense rows; None for others."""
         return on_demand(self.kernel, self.prepared, self.meter)
 
     def against(self, points: Matrix, *, exact: bool = True) -> HostAgainst:
@@ -227,9 +227,9 @@ class HostRows(GivenRows):
 
 
 class NarrowRows(HostRows):
-    """Sparse rows for points that have only some of the features, as arrays of these features alone.
+    """Sparse rows for points that are 0 outside some features; points are arrays of these features.
 
-    <x, z> needs no others, and x keeps the norm that it has with all of them, so kernel values with such points are exact.
+    <x, z> needs these features only, and rows keep their norms over all features, so kernel values are exact.
     """
 
     def __init__(self, whole: HostRows, features: Array) -> None:
@@ -240,7 +240,7 @@ class NarrowRows(HostRows):
         self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
 
     def inward(self, points: Matrix) -> Array:
-        """Return points without the other features."""
+        """Return points reduced to these features."""
         return super().inward(points if points.shape[1] == self.features.size else points[:, self.features])
 
     def outward(self, placed: Array) -> Matrix:
@@ -250,5 +250,5 @@ class NarrowRows(HostRows):
 
 
 def linear_rows(values: Array, like: HostRows) -> HostRows:
-    """Return rows of the linear kernel, on the meter and in the threads of others."""
+    """Return rows with the linear kernel, with the meter and threads of `like`."""
     return HostRows(Linear(), values, like.meter, like.cache_mb, crew=like.crew)

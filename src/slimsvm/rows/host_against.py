@@ -19,30 +19,29 @@ from .tiles import Tiles, kernel_values, make_tiles, tiles_against
 if TYPE_CHECKING:
     from .host import HostRows
 
-#: numbers in a strip of rows and of their kernel values: what fits the second-level cache; and rows of one at least
+#: numbers in a strip of rows and their kernel values, which fit in the second-level cache; and the least rows of a strip
 STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
 #: rows of a strip where kernel values are only read
 READ_STRIP = 1 << 14
-#: numbers up to which sparse rows are written out for gradients, since sparse products with many points are slow
+#: sparse rows of at most so many numbers are made dense for gradients: sparse products with many points are slow
 DENSE_VALUES = 1 << 25
-#: points up to which gradients leave sparse rows sparse
+#: with at most so many points, gradients leave sparse rows sparse
 FEW_POINTS = 16
-#: numbers in rows and kernel values that are multiplied at a time, and parts of the rows with sums of their own
+#: numbers in rows and kernel values that are multiplied at a time, and the parts of the rows that are summed separately
 BLOCK_VALUES, PARTS = 1 << 18, 8
-#: work, as so many numbers to read, below which one thread is faster than several
+#: numbers to read below which one thread is faster than several
 SMALL_WORK = 1 << 21
-#: the share of rows with a part in a gradient below which the others are left out of it
+#: rows with weight 0 are skipped in gradients if the others are at most this share
 FEW = 0.5
-#: the share of weights that are not 0 up to which rows are added one by one; above, BLAS multiplies all
+#: rows are added one by one if at most this share of the weights is not 0; otherwise BLAS multiplies all
 SPARSE = 0.3
 
 
 class HostAgainst:
     """K(rows, points) of `HostRows`. Sums are float64 with `exact`, else in the precision of kernel values.
 
-    With `placed`, points are in coordinates relative to the rows' centre. Kernel values are float32 as long as no point is
-    so far out that this would spoil them; from then on they are float64, since a loss that changed its precision to and fro
-    would have steps.
+    With `placed`, points are in coordinates relative to the rows' centre. Kernel values are float32 until a point is too
+    far out for that. They then stay float64: a loss that changed its precision back and forth would have jumps.
     """
 
     def __init__(self, rows: HostRows, points: Matrix, *, placed: bool, exact: bool) -> None:
@@ -69,7 +68,7 @@ class HostAgainst:
         return self._evaluate(self._tiles(placed), V)
 
     def append(self, points: Matrix) -> None:
-        """Add points behind those there are."""
+        """Add points after the others."""
         old, new = self.K, HostAgainst(self.rows, points, placed=self.placed is not None, exact=self.exact).K
         size = old.shape[1] + new.shape[1]
         dtype = np.result_type(old, new) if old.shape[1] else new.dtype
@@ -126,7 +125,7 @@ class HostAgainst:
         return products
 
     def _strip(self, m: int) -> int:
-        """Return the rows of a strip; of sparse rows with many features enough to pay for what each strip costs."""
+        """Return the number of rows in a strip; more for wide sparse rows, where each strip has a fixed cost."""
         values = self.prepared.values
         wide = values.nnz // max(self.rows.n, 1) if issparse(values) else values.shape[1]
         long = values.shape[1] // 8 if issparse(values) else 0
@@ -152,11 +151,11 @@ class HostAgainst:
 
     @property
     def _compiled(self) -> bool:
-        """Whether there are kernel values, and sums over them are float32."""
+        """Whether there are kernel values and their sums are float32."""
         return self.K.size > 0 and self.K.dtype == self._sum_dtype == np.float32
 
     def _times_columns(self, V: Array) -> Array:
-        """Return K @ V for several outputs, which BLAS is slow at."""
+        """Return K @ V for several outputs by compiled code; BLAS is slow at it."""
         q, lines = V.shape[1], np.empty((V.shape[1], self.rows.n))
         columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
         weights = np.zeros((-(-q // columns), self.size, columns), np.float32)
@@ -171,7 +170,7 @@ class HostAgainst:
         return lines.T
 
     def _read_strip(self) -> int:
-        """Rows to read at a time; with `exact` a float64 copy of them is made."""
+        """The number of rows to read at a time; fewer if they are copied to float64."""
         return min(READ_STRIP, max(2 * BLOCK_VALUES // (self.size + 1), 1)) if self._copies else READ_STRIP
 
     @property
@@ -205,7 +204,7 @@ class HostAgainst:
         return self._summed(W.shape[0], self.size, sums, shape, cost=2 * self.size).reshape(W.shape[1], self.size).T
 
     def _back_lines(self, W: Array) -> Array:
-        """Return K.T @ W', (m, q), for lines of weights most of which are 0."""
+        """Return K.T @ W', (m, q), for lines W that are mostly 0."""
         lines = np.ascontiguousarray(W)
 
         def sums(some: slice) -> Array:
@@ -239,20 +238,20 @@ class HostAgainst:
         return total * weights[0] if alike else total
 
     def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of so many outputs; those of several are summed by one call each."""
+        """Return curvatures of `count` outputs."""
         if self._compiled and count > 1 and ssyrk() is not None:
             return CompiledCurvatures(self.K, count)
         return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
-        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points, from the rows with a W."""
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points; rows with W = 0 are skipped."""
         active = np.flatnonzero(W.any(axis=1))
         rows = active if active.size < FEW * self.rows.n else np.arange(self.rows.n)
         placed = self.rows.inward(self.points) if self.placed is None else self.placed
         values, coef, placed = self._gradient_rows(), V.T.astype(self.K.dtype), placed.astype(self.K.dtype)
 
         def sums(some: slice) -> Array:
-            part = rows[some] if rows is active else some  # a slice copies nothing
+            part = rows[some] if rows is active else some  # a slice makes no copy
             weights = W[part].astype(self.K.dtype)
             weights = weights * coef if coef.shape[0] == 1 else weights @ coef  # BLAS is slow at products of two vectors
             return self.kernel.pullback(values[part], placed, self.K[part], weights)
@@ -263,10 +262,10 @@ class HostAgainst:
         return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
 
     def _gradient_rows(self) -> Matrix:
-        """Return the rows for gradients: written out where points are many and that is affordable."""
+        """Return the rows for gradients: dense if points are many and memory allows."""
         if self.dense_rows is None:
             values = self.prepared.values
-            if self.placed is None and self.size <= FEW_POINTS:  # points that move have many gradients to come
+            if self.placed is None and self.size <= FEW_POINTS:  # points that move need many gradients
                 return values
             affordable = issparse(values) and values.shape[0] * values.shape[1] <= DENSE_VALUES
             self.dense_rows = values.toarray() if affordable else values
@@ -293,7 +292,7 @@ class HostAgainst:
     def _summed(self, count: int, width: int, sums: Callable[[slice], Array], shape: tuple[int, ...], cost: int) -> Array:
         """Return the total of sums over blocks of range(count), in the same order for any number of threads.
 
-        An item is `width` numbers to hold at a time and about as long a work as reading `cost` of them.
+        An item needs memory for `width` numbers, and as much time as reading `cost` numbers.
         """
         block = max(BLOCK_VALUES // (width + 1), 256)
         if count <= block:
@@ -312,7 +311,7 @@ class HostAgainst:
         return totals.sum(axis=0)
 
     def _run(self, work: Callable[[slice], None], count: int, cost: int, strip: int) -> None:
-        """Call work(strip) for all of range(count), in threads where that much of it is worth the trouble."""
+        """Call work(strip) for strips of range(count), in threads if the work is large enough."""
         if count * cost < SMALL_WORK:
             work(slice(0, count))
         else:
@@ -320,6 +319,6 @@ class HostAgainst:
 
 
 def as_rows(points: Array, like: Prepared) -> Prepared:
-    """Return points that are in the coordinates of these rows already, in their precision."""
+    """Return points, given in the coordinates of these rows, in the precision of the rows."""
     values = np.ascontiguousarray(points, dtype=like.values.dtype)
     return Prepared(values, squared_norms(values), like.centre)

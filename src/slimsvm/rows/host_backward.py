@@ -1,7 +1,7 @@
 """The gradient of a model with a learned metric, in one pass over rows in host memory.
 
-A strip of kernel values is evaluated, used and forgotten while it is in the processor's cache. No matrix of all rows and
-points is held, so that all rows can be used whatever their number.
+A strip of kernel values is evaluated, used and dropped while it is in the processor's cache. No matrix of all rows and
+points is held, so any number of rows can be used.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .tiles import FEW_FEATURES, Tiles, kernel_values, make_tiles
 if TYPE_CHECKING:
     from .host import HostRows
 
-#: numbers in a strip of rows and of their kernel values: half of a second-level cache; and rows of one at least
+#: numbers in a strip of rows and their kernel values, half of a second-level cache; and the least rows of a strip
 STRIP_VALUES, SMALLEST_STRIP = 1 << 17, 64
-#: parts of the rows with sums of their own, so that sums are the same for any number of threads
+#: parts of the rows that are summed separately, so that sums do not depend on the number of threads
 PARTS = 8
-#: multiply-adds from which on the parts are shared out to threads; more: one thread for longer
+#: multiply-adds above which the parts are distributed to threads
 WORTH_THREADS = 1 << 24
-#: the share of rows with a slope below which the others are left out of the gradient by points
+#: rows without a slope are skipped in the gradient of points if the others are at most this share
 FEW = 0.6
 
 
 def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-    """Return the gradient of a loss of K V, whose derivatives by outputs are the slopes."""
+    """Return the gradient of a loss of the outputs K V; `slopes` are its derivatives with respect to the outputs."""
     (m, d), q = placed.shape, V.shape[1]
     tiles = _tiles(rows, placed, metric)
     send = partial(np.asarray, dtype=tiles.dtype)
@@ -46,7 +46,7 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
     strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
 
     def sums_of(first: int, last: int) -> list[Array]:
-        """Return the sums over the rows from `first` to `last`, the gradient by coefficients before the kernel's own."""
+        """Return the sums over the rows from `first` to `last`: the gradient of coefficients, then the kernel's own."""
         memory, totals = np.empty((min(strip, last - first), m), tiles.dtype), [np.zeros((m, q))]
         for some in blocks(last - first, strip):
             place = slice(first + some.start, first + some.stop)
@@ -84,7 +84,7 @@ def _summed(rows: HostRows, sums_of: Callable[[int, int], list[Array]], strip: i
 def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
     """Return the kernel values between rows and points in a metric, in the precision of the rows.
 
-    A search bears float32 where a model that is judged would not: the noise of mini-batches is larger.
+    float32 is enough for a search: the noise of mini-batches is larger than its rounding.
     """
     if not isinstance(rows.kernel, InnerKernel):
         return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric))
@@ -93,11 +93,11 @@ def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
 
 
 def _written_out(A: Matrix) -> Matrix:
-    """Return sparse rows of few features as dense ones, since sparse products with many points are slow."""
+    """Return sparse rows of few features as dense ones: sparse products with many points are slow."""
     return A.toarray() if issparse(A) and A.shape[1] <= FEW_FEATURES else A
 
 
 def _with_slopes(A: Matrix, K: Array, W: Array) -> tuple[Matrix, Array, Array]:
-    """Return the rows that have a slope, where these are few, with their kernel values and slopes."""
+    """Return the rows that have a slope, if they are few, or all rows, with their kernel values and slopes."""
     active = np.flatnonzero(W.any(axis=1))
     return (A[active], K[active], W[active]) if active.size < FEW * W.shape[0] else (A, K, W)

@@ -1,12 +1,11 @@
-"""Where large copies of rows are put: rows that are a file have their copies in files too.
+"""Memory for large copies of rows: copies of memory-mapped rows are memory-mapped files too.
 
 `numpy.memmap` is an array whose pages the system reads from a file and may drop again. Rows that are larger than memory
 come as such arrays. A copy of them, centred and in the precision of the tiles, is written to a temporary file and mapped as
-well, so that all code on arrays works on it. Memory then holds tiles, kernel values and vectors of one number per row.
+well, so it works like any array. Memory then holds tiles, kernel values and vectors of one number per row only.
 
-Temporary files have no name from the start (POSIX), so nothing is left of them, however the process ends. They are in the
-folder of `tempfile`, which TMPDIR chooses: the folder of the data may be read-only, and a folder in memory would defeat the
-purpose.
+On POSIX, temporary files have no name, so the system removes them even if the process is killed. They are in the folder of
+`tempfile`, which TMPDIR sets; it should be on a disk and not in memory.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ import numpy as np
 
 from ..kernels import Array, Matrix
 
-#: bytes from which on a copy of rows in a file is a file too; less: more small files
+#: copies of mapped rows of at least so many bytes are files; less: more small files
 LARGE = 1 << 24
 
 
 def is_mapped(X: Any) -> bool:
-    """Return whether an array is a file, or a view of one."""
+    """Return whether an array is memory-mapped, or a view of one that is."""
     while isinstance(X, np.ndarray):
         if isinstance(X, np.memmap):
             return True
@@ -34,13 +33,13 @@ def is_mapped(X: Any) -> bool:
 
 
 def empty_like_rows(X: Matrix, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Return memory for a copy of some rows of X: in a file where X is one and the copy is large."""
+    """Return memory for a copy of some rows of X: a file if X is memory-mapped and the copy is large."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return mapped_empty(shape, dtype) if size >= LARGE and is_mapped(X) else np.empty(shape, dtype)
 
 
 def mapped_empty(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array of zeros in a temporary file; OSError where the disk has no room for it."""
+    """Return an array of zeros in a temporary file; raise OSError if the disk is full."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(prefix="slimsvm-") as file:
         reserve(file.fileno(), size)
@@ -48,7 +47,7 @@ def mapped_empty(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def reserve(handle: int, size: int) -> None:
-    """Give a file its size, with room on the disk: to write where there is none would end the process by a signal."""
+    """Set a file's size and reserve the disk space: writing to mapped pages on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate") and size:
         try:
             os.posix_fallocate(handle, 0, size)
@@ -60,7 +59,7 @@ def reserve(handle: int, size: int) -> None:
 
 
 def gathered(X: Array, index: Array) -> Array:
-    """Return some rows of a dense array, a block at a time into a file where X is one and the rows are many."""
+    """Return some rows of a dense array, copied in blocks; to a file if X is memory-mapped and the rows are many."""
     if not is_mapped(X) or index.size * X.shape[1] * X.itemsize < LARGE:
         return X[index]
     out = mapped_empty((index.size, X.shape[1]), X.dtype)
@@ -70,7 +69,7 @@ def gathered(X: Array, index: Array) -> Array:
 
 
 def check_mapped(X: Array) -> None:
-    """Raise ValueError where a file has become shorter than the array that it is; to read on would end the process."""
+    """Raise ValueError if a mapped file has become shorter than its array: reading it would kill the process."""
     whole = X
     while isinstance(whole, np.ndarray) and isinstance(whole.base, np.ndarray):
         whole = whole.base  # X is a view
@@ -79,6 +78,6 @@ def check_mapped(X: Array) -> None:
     have, need = whole.base.size(), whole.offset + whole.nbytes
     if have < need:
         raise ValueError(
-            f"the file {os.fspath(whole.filename or 'of X')!r} has {have:,} bytes, and an array of shape {whole.shape} and "
+            f"the file {os.fspath(whole.filename or 'of X')!r} has {have:,} bytes, but an array of shape {whole.shape} and "
             f"type {whole.dtype} in it takes {need:,}; it was cut short. Copy or write it again"
         )

@@ -1,8 +1,8 @@
 """The loss of a model with a learned metric as plain arrays and numbers, for homes that compute all of it themselves.
 
 `solvers.learned_metric` has the formula. The loss is a function of a vector x: the model is origin + units * x, with
-points, biases, coefficients, log factors and log widths one behind the other. A home on a device keeps that vector there.
-So a step of a descent by mini-batches moves no numbers to the host and waits for none.
+points, biases, coefficients, log factors and log widths in this order. A home on a device keeps the vector there. So a
+step of a descent by mini-batches copies nothing to the host.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ class MetricProblem:
 
     sizes: tuple[int, int, int]  # points, features, outputs
     origin: Array
-    units: Array  # 0 for numbers that stay
+    units: Array  # 0 for numbers that are not learned
     low: Array  # (n, q), `Demands`
     high: Array
     weights: Array  # (n,)
-    total: float  # their sum
+    total: float  # the sum of weights
     outputs: float  # the unit of outputs
     decay: float
     pull: float
-    limit: float  # of the absolute value of a logarithm
+    limit: float  # on the absolute value of a logarithm
 
 
 class MetricLosses(Protocol):
     """The loss with its vector in the home of the rows."""
 
-    #: rows of a mini-batch below which a step takes no less time
+    #: mini-batches with fewer rows would take no less time
     least_batch: int
 
     def sent(self, x: Array) -> Any:
-        """Return a vector of the host in the home; that of the start is 0."""
+        """Return a host vector in the home; the initial model is x = 0."""
 
     def shuffled(self, rng: np.random.Generator) -> Any:
         """Return the numbers of all rows in random order."""
 
     def on_batch(self, x: Any, batch: Any) -> Any:
-        """Return the gradient on some of the rows, which estimates that on all of them."""
+        """Return an estimate of the gradient from some of the rows."""
 
     def keep_within(self, x: Any) -> None:
-        """Bring the logarithms of a vector back into their bounds, in place."""
+        """Clip the logarithms in a vector to their bounds, in place."""
 
     def fetched(self, x: Any) -> Array:
         """Return a vector on the host."""
@@ -62,12 +62,12 @@ class HasMetricLosses(Protocol):
     """A home that computes such losses itself."""
 
     def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
-        """Return the loss of a problem on these rows; None for kernels whose gradient `backpropagate` alone has."""
+        """Return the loss of a problem on these rows; None for kernels that only `backpropagate` supports."""
 
 
 @runtime_checkable
 class HasCoarseRows(Protocol):
-    """A home whose rows can be had in float32 where its own precision is higher."""
+    """A home that can give its rows in float32 if its own precision is higher."""
 
     def coarse(self) -> Any:
-        """Return the rows in float32, for a search whose noise is larger than its rounding."""
+        """Return the rows in float32, for searches whose sampling noise exceeds its rounding."""

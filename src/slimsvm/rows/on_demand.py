@@ -10,12 +10,12 @@ from .precision import Prepared
 from .protocol import Meter
 from .tails import CompiledRBF
 
-#: bytes of rows up to which one kernel row at a time is fast: more of them leave the processor's cache between two rows
+#: kernel rows are evaluated one at a time if the rows have at most so many bytes, which fit in the processor's cache
 IN_CACHE = 1 << 22
 
 
-class OnDemand:
-    """K(rows, rows) for a problem that is solved whole, a kernel row at a time. A solution needs few of them."""
+class CompiledRows:
+    """K(rows, rows), a kernel row at a time, for problems without a working set. A solution needs few kernel rows."""
 
     def __init__(self, compiled: core.RbfRows, n: int, meter: Meter) -> None:
         self.compiled, self.n, self.meter = compiled, n, meter
@@ -38,9 +38,9 @@ class OnDemand:
         return out
 
 
-def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> OnDemand | None:
-    """Return the kernel rows of dense float32 rows that fit in the processor's cache; None of any others."""
+def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | None:
+    """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
     if not isinstance(kernel, RBF) or rows.sparse or rows.values.dtype != np.float32 or rows.values.nbytes > IN_CACHE:
         return None
     tail = CompiledRBF(kernel, rows.values.dtype)
-    return OnDemand(core.RbfRows(tail.scale, rows.values, tail.scaled(rows.norms)), rows.count, meter)
+    return CompiledRows(core.RbfRows(tail.scale, rows.values, tail.scaled(rows.norms)), rows.count, meter)

@@ -1,7 +1,7 @@
 """Rows in the form that tiles need, and the precision that is enough for them.
 
 Tiles are float32 where the work is large and the rounding provably small (`FLOAT32_ERROR`), float64 otherwise. Rows are
-centred first where the kernel allows it, which keeps digits. Rows with many zeros become CSR.
+centred first if the kernel is translation-invariant, which loses fewer digits. Rows with many zeros become CSR.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..metric import Metric
 from .memory import empty_like_rows, gathered, is_mapped
 from .threads import blocks
 
-#: the error of a kernel value that float32 tiles may have where the caller asks for no less
+#: the largest error of kernel values from float32 tiles if the caller allows more
 FLOAT32_ERROR = 1e-4
 #: the error of float32 kernel values from float64 inner products: that of the power's polynomial and of its exponent
 MIXED_ERROR = 5e-7
-#: multiply-adds below which float64 costs nothing that anyone would notice
+#: multiply-adds below which float64 takes no noticeable time
 SMALL_WORK = 1 << 24
-#: the share of nonzeros under which sparse products beat BLAS
+#: the share of nonzeros below which sparse products are faster than BLAS
 SPARSE_DENSITY = 0.2
-#: rows that are read, centred and converted at a time: more need more memory, fewer more calls
+#: rows that are read, centred and converted at a time; more: more memory; fewer: more calls
 BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Given:
-    """Rows as the caller has them: an array, or the rows of it with these numbers. Holds no copy."""
+    """The caller's rows: an array, or its rows with some numbers. Holds no copy."""
 
     X: Matrix
     index: Array | None = None
@@ -51,7 +51,7 @@ class Given:
         return Given(self.X, index if self.index is None else self.index[index])
 
     def rows(self) -> Matrix:
-        """Return the rows themselves, copied where they are not all of the array."""
+        """Return the rows as a matrix; a copy unless they are all of the array."""
         if self.index is None:
             return self.X
         return self.X[self.index] if issparse(self.X) else gathered(self.X, self.index)
@@ -70,8 +70,8 @@ class Given:
 class Prepared:
     """Rows in the form tiles need: one precision, centred where that helps, CSR where most entries are zero.
 
-    With a metric, |f x|^2 is the squared norm of a row, for the factors f. Points have f^2 folded into their values, since
-    <f x, f z> = <x, f^2 z>. So the values of the rows, which are many, stay as they are.
+    With a metric of factors f, the squared norm of a row is |f x|^2, and the values of points are multiplied by f^2, since
+    <f x, f z> = <x, f^2 z>. So the values of the rows, which are many, do not change.
     """
 
     values: Matrix
@@ -90,7 +90,7 @@ class Prepared:
         return issparse(self.values)
 
     def like(self, X: Matrix) -> Prepared:
-        """Return other rows in the same form; points may stay dense where these rows are sparse."""
+        """Return other rows in the same form; dense points stay dense even if these rows are sparse."""
         X = X.toarray() if issparse(X) and not self.sparse else X
         return _converted(Given(X), self.values.dtype, self.centre)
 
@@ -101,11 +101,11 @@ class Prepared:
         return replace(self, norms=_norms(self.values, metric.factors))
 
     def points(self, X: Matrix, metric: Metric | None) -> Prepared:
-        """Return points in the form of these rows, with the metric folded in."""
+        """Return points in the form of these rows, multiplied by the squared factors of the metric."""
         return self.like(X).folded(metric)
 
     def folded(self, metric: Metric | None) -> Prepared:
-        """Return points with the metric folded in."""
+        """Return points multiplied by the squared factors of the metric."""
         if metric is None:
             return self
         values = scaled(self.values, metric.squares).astype(self.values.dtype, copy=False)
@@ -139,7 +139,7 @@ def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
 def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
     """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
     values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
-    for some, rows in given.blocks():  # the differences are float64, one block of them at a time
+    for some, rows in given.blocks():  # subtracted in float64, a block at a time
         values[some] = rows if centre is None else rows - centre
         norms[some] = squared_norms(values[some])
     return values, norms
@@ -154,7 +154,7 @@ def _norms(values: Matrix, factors: Array) -> Array:
 def narrow(X: csr_array) -> csr_array:
     """Return the same CSR array with 32-bit indices, after checking that all of them are features."""
     if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
-        raise ValueError(f"a sparse array of {X.shape[1]} features has indices beyond them; build it anew")
+        raise ValueError(f"a sparse array of {X.shape[1]} features has indices beyond them; build it again")
     if X.nnz >= 2**31:
         raise ValueError(f"a sparse array of {X.nnz:,} nonzeros; {2**31 - 1:,} are possible. Give fewer rows")
     return csr_array((X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)), X.shape)
@@ -180,8 +180,8 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float, metric: M
 def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> np.dtype:
     """Return the precision of kernel values against about `partners` points, with values to within `error`.
 
-    It may be less than that of the rows. Distances of rows far from their mean need float64 inner products, but the
-    exponential of a float64 exponent is as accurate in float32 as a float32 number can be.
+    It may be lower than that of the rows: distances of rows far from their mean need float64 inner products, but the
+    exponential of such a distance can be a float32 number.
     """
     if not isinstance(kernel, InnerKernel):
         return np.dtype(np.float64)
@@ -192,7 +192,7 @@ def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> 
 
 
 def is_large_work(n: int, partners: int, d: int) -> bool:
-    """Return whether so many kernel values of d features are work enough for float32 to pay."""
+    """Return whether n x partners kernel values of d features are enough work for float32 to be faster."""
     return n * partners * d > SMALL_WORK
 
 
@@ -202,12 +202,12 @@ def plain_rows(X: Matrix) -> Prepared:
 
 
 def plain_points(X: Matrix, metric: Metric | None) -> Prepared:
-    """Return points for such kernels, with the factors of a metric multiplied in."""
+    """Return points for such kernels, multiplied by the factors of a metric."""
     return Prepared(X if metric is None else scaled(X, metric.factors), np.empty(0), None, metric)
 
 
 def float32_error(kernel: InnerKernel, rows: Prepared, metric: Metric | None = None) -> float:
-    """Return the error to expect of kernel values that are computed from float32 inner products among these rows.
+    """Return the expected error of kernel values from float32 inner products of these rows.
 
     The norms of the rows are those of the metric (`Prepared.measured`).
     """
@@ -216,7 +216,7 @@ def float32_error(kernel: InnerKernel, rows: Prepared, metric: Metric | None = N
 
 
 def rounding_error(kernel: InnerKernel, terms: int, radius: float, metric: Metric | None = None) -> float:
-    """Return the same for rows with so many nonzeros at most and squared norms up to `radius`.
+    """Return the expected error for rows with at most `terms` nonzeros and squared norms up to `radius`.
 
     Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them. A width
     multiplies the squared distance, and so the radius.
@@ -237,7 +237,7 @@ def _is_sparse_work(given: Given) -> bool:
 
 
 def mean_row(given: Given) -> Array:
-    """Return the mean of the rows, summed in float64 in their order without a copy of all of them."""
+    """Return the mean of the rows, summed in float64 in their order, a block at a time."""
     if given.index is None:
         return np.asarray(given.X.mean(axis=0, dtype=np.float64)).ravel()
     total = np.zeros((1, given.d))

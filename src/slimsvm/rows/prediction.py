@@ -8,18 +8,21 @@ from .._core import core
 from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
 from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
+from ..pairs import PairCoefficients
 from . import precision
 from .boxes import LazyBoxes
 from .host import HostRows
 from .precision import Given, prepare, value_dtype
 from .protocol import Meter
-from .threads import Crew
+from .threads import Crew, blocks
 from .tiles import Tiles, tiled_matrix, tiled_product, tiles_against
 
-#: the share of one point in the error of a prediction
+#: the largest error of a prediction that one point may cause
 PREDICTION_ERROR = 5e-4
 #: multiply-adds below which preparing rows for tiles costs more than the kernel values
 TINY_WORK = 1 << 20
+#: kernel values that may be held for the outputs of pairs of classes, and rows of a strip of them
+MOST_VALUES, PAIR_ROWS = 1 << 22, 8
 
 
 def kernel_product(
@@ -36,10 +39,33 @@ def kernel_product(
 
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
-    """Return K(X, points), for products of some of its rows with some columns of V."""
+    """Return K(X, points) in the precision that products with V need."""
     meter.add(X.shape[0] * points.shape[0])
     _check_rows(kernel, X, metric)
     return tiled_matrix(_tiles(kernel, X, points, V, metric), Crew())
+
+
+def pair_outputs(
+    kernel: Kernel,
+    X: Matrix,
+    points: Matrix,
+    coef: PairCoefficients,
+    bias: Array,
+    meter: Meter,
+    metric: Metric | None = None,
+) -> Array:
+    """Return the outputs of all pairs of many classes, (n, q); one product for each class would take longer."""
+    against, counts = np.ascontiguousarray(coef.against, np.float64), coef.counts.astype(np.intp)
+    outputs, crew = np.repeat(bias[None], X.shape[0], axis=0), Crew()
+    for some in blocks(X.shape[0], max(MOST_VALUES // max(points.shape[0], 1), 1)):
+        K = kernel_values(kernel, X[some], points, against, meter, metric).astype(np.float64, copy=False)
+        part = outputs[some]
+
+        def work(rows: slice, K: Array = K, part: Array = part) -> None:
+            core.pair_outputs(K[rows], against, counts, part[rows], np.empty(counts.size))
+
+        crew.run(work, K.shape[0], PAIR_ROWS)
+    return outputs
 
 
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
@@ -56,17 +82,17 @@ def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
     if metric is None or metric.factors is None:
         kernel.check_rows(X)
     else:
-        for _, rows in Given(X).blocks():  # no copy of all rows
+        for _, rows in Given(X).blocks():  # a block at a time, to save memory
             kernel.check_rows(scaled(rows, metric.factors))
 
 
 def kernel_error(V: Array) -> float:
-    """Return how far off a kernel value may be that is multiplied by these coefficients."""
+    """Return the allowed error of kernel values that are multiplied by these coefficients."""
     return PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
 
 
 def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
-    """Return rows for several products with coefficients V in all."""
+    """Return rows for several products, each with some of the coefficients V."""
     _check_rows(kernel, X, None)
     return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 

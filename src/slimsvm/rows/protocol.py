@@ -4,7 +4,7 @@ A home keeps n rows of d features somewhere (host arrays, a GPU, a file, a clust
 host. Trainers, reducers and solvers speak this protocol and nothing else. Vectors with one number per row (labels, weights,
 responses) may live on the host. The rows and every matrix of n x m kernel values may not be assumed there.
 
-    rows.product(points, V)      K(rows, points) @ V, in a metric where one is given
+    rows.product(points, V)      K(rows, points) @ V, in a metric if one is given
     rows.block(index)            the small matrix K(rows[index], rows[index])
     rows.against(points)         a handle on K(rows, points), which stays where the rows are
 
@@ -23,7 +23,7 @@ from ..kernels import Array, Kernel, Matrix
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 
-#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by these; called in several threads
+#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by the outputs; called in several threads
 Slopes = Callable[[slice, Array], Array]
 
 
@@ -35,11 +35,11 @@ class Meter:
         self.lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Meter], tuple[()]]:
-        """Begin another count: what is evaluated in another process is counted there."""
+        """Return a new meter: another process counts its own evaluations."""
         return Meter, ()
 
     def add(self, evaluations: int) -> None:
-        """Count some more."""
+        """Add to the count."""
         with self.lock:
             self.evaluations += evaluations
 
@@ -49,13 +49,13 @@ class Rows(Protocol):
 
     kernel: Kernel
     meter: Meter
-    #: numbers of the rows in the training set, by which a precomputed kernel knows them
+    #: the rows' numbers in the training set, which are the points of a precomputed kernel
     ids: Array
-    #: work of the products so far, where later products depend on it: part of the state of a run that can go on
+    #: the work of products so far, if later products depend on it; part of the state of a run that can be resumed
     spent: int
-    #: outputs that are fitted together, in one product; other outputs are work for other threads (`share_out`)
+    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
     outputs_at_once: int
-    #: rows in the blocks of methods that solve for some rows at a time; more pay where products with all rows are slow
+    #: rows in the working set of methods that have one; larger where products with all rows are slow
     working_set: int
 
     @property
@@ -72,38 +72,38 @@ class Rows(Protocol):
 
     @property
     def worth_caching(self) -> bool:
-        """Whether `product_of` keeps kernel rows, since a stored one is cheaper than a new one."""
+        """Whether `product_of` caches kernel rows by default, because reading one is faster than computing it."""
 
     @property
     def worth_shrinking(self) -> bool:
-        """Whether a problem of some of the rows takes less time a round than one of all."""
+        """Whether a round takes less time on some of the rows than on all."""
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
-        """Return K(rows, points) @ V, (n, q) in float64; the kernel values are those of the points' metric, if given."""
+        """Return K(rows, points) @ V, (n, q) in float64; in the points' metric, if given."""
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: where that pays)."""
+        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: if `worth_caching`)."""
 
     def buffer(self, size: int) -> Array:
-        """Return host memory for so many kernel values, which `block` fills fastest."""
+        """Return host memory for `size` kernel values, which `block` fills fastest."""
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` where that is given."""
+        """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` if given."""
 
     def on_demand(self) -> OnDemand | None:
-        """Return K(rows, rows) as kernel rows that a solver evaluates as it needs them; None where blocks are faster."""
+        """Return K(rows, rows) as kernel rows that are evaluated when a solver needs them; None if blocks are faster."""
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points, B = A by default; `placed` ones are in the home's coordinates."""
+        """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are in the home's coordinates."""
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as an expansion keeps them: features, or column numbers of a precomputed kernel."""
+        """Return a few rows as points of an expansion: features, or column numbers of a precomputed kernel."""
 
     def mean(self, index: Array) -> Array:
         """Return the mean of some rows, (1, d)."""
@@ -111,7 +111,7 @@ class Rows(Protocol):
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, after so many rounds of k-means."""
+        """Return the centres of at most `count` clusters of some rows, after `rounds` rounds of k-means."""
 
     def sample(self, most: int, rng: np.random.Generator) -> Array:
         """Return the numbers of all rows, or a sorted random subset of `most` of them."""
@@ -120,51 +120,51 @@ class Rows(Protocol):
         """Return some of the rows, in the same home, without a cache."""
 
     def main_features(self, most: int) -> Array | None:
-        """Return the `most` features with most of the squared length of sparse rows; None where there are no more."""
+        """Return the `most` features with most of the squared length of sparse rows; None if there are no more."""
 
     def on_features(self, features: Array) -> Rows:
-        """Return the rows for points that have these features alone; `inward` and `outward` drop and add the others."""
+        """Return the rows for points with these features only; `inward` drops the others, `outward` adds them as zeros."""
 
     def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:
-        """Return rows of many features for points that move in a span; None where points move in all features.
+        """Return rows of many features for points that move in a span; None if points move in all features.
 
-        Sparse rows of more than `wide` features have an empty span at first. Others of more than `several` have that of
-        their mean and of the principal axes that hold this share of their variance, if these are few.
+        For sparse rows of more than `wide` features the span is empty at first. For others of more than `several` features
+        it is that of the mean and of the principal axes that hold this share of the variance, if they are few.
         """
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
-        """Return other rows in the same home and on the same meter; of a precomputed kernel, rows by their `ids`.
+        """Return other rows in the same home and on the same meter; with a precomputed kernel, rows by their `ids`.
 
-        `exact` asks for float64 kernel values; `cache` gives them as much memory for kernel rows as these have.
+        `exact` asks for float64 kernel values; `cache` gives them as large a cache as these rows have.
         """
 
     def fetch(self, index: Array) -> Rows:
-        """Return some of the rows on the host, with float64 kernel values: for methods that go row by row."""
+        """Return some of the rows on the host, with float64 kernel values: for methods that learn row by row."""
 
     def inward(self, points: Matrix) -> Array:
-        """Return points in the home's own coordinates, dense float64: relative to the rows' centre, if it has one."""
+        """Return points in the home's own coordinates, dense float64; relative to the rows' centre, if the home has one."""
 
     def outward(self, placed: Array) -> Array:
-        """Return points that are in the home's coordinates as an expansion has them."""
+        """Return points in the home's coordinates as points of an expansion."""
 
     def against(self, points: Matrix, *, exact: bool = True) -> Against:
-        """Return a handle on K(rows, points); `exact` sums in float64 whatever the precision of kernel values."""
+        """Return a handle on K(rows, points); `exact` sums in float64 for any precision of kernel values."""
 
     def moving(self, placed: Array, *, exact: bool = False) -> Against:
-        """Return the same for points in the home's own coordinates (`inward`), which may move."""
+        """Return a handle on K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
 
     def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
         """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
 
-        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and is not held.
+        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and not stored.
         """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), several at once where the home has threads."""
+        """Call work(k) for each k in range(count), several at once if the home has threads."""
 
 
 class SpannedRows(Rows, Protocol):
-    """Rows for points in the span of some directions, whose coordinates are along these; the span can be widened."""
+    """Rows for points in the span of some directions; points are coordinates along these. The span can be widened."""
 
     basis: Array  # (features, k), orthonormal
 
@@ -175,17 +175,17 @@ class SpannedRows(Rows, Protocol):
         """Return the same rows with another span."""
 
     def including(self, points: Matrix) -> SpannedRows:
-        """Return the same rows with a span that has these points."""
+        """Return the same rows with a span that contains these points too."""
 
     def widened(self, W: Array, most: int) -> SpannedRows:
-        """Return the same rows with the span of the sums X'W as well, (n, r) weights: the `most` longest directions."""
+        """Return the same rows with the directions X'W added to the span, W (n, r): the `most` longest."""
 
     def widened_downhill(self, placed: Array, slopes: Array, coef: Array, most: int) -> SpannedRows:
-        """Return the same rows with the gradients by points of a loss with these slopes by outputs in the span as well."""
+        """Return the same rows with the gradients of points added to the span; `slopes` are those of a loss by outputs."""
 
 
 class OnDemand(Protocol):
-    """K = K(rows, rows), a kernel row at a time, for problems that are solved whole."""
+    """K = K(rows, rows), a kernel row at a time, for problems without a working set."""
 
     def pair_steps(self, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int) -> tuple[int, float]:
         """Run pair steps of SMO until no violation is above `goal`; alpha changes in place.
@@ -198,28 +198,28 @@ class OnDemand(Protocol):
 
 
 class Factor(Protocol):
-    """A definite matrix, factored where the rows are."""
+    """A factored definite matrix, in the home of the rows."""
 
     @property
     def size(self) -> int:
         """The number of unknowns."""
 
     def solve(self, right: Array) -> Array:
-        """Return the inverse times one vector."""
+        """Return the inverse of the matrix times a vector."""
 
 
 class Curvatures(Protocol):
     """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
-        """Return the factor of H + R of each of some outputs, with the sums over the rows with a residual.
+        """Return the factor of H + R for each of some outputs; H sums over the rows with a residual.
 
-        `residual` has a line for each of these outputs. Different outputs may be asked for at the same time.
+        `residual` has a line for each of these outputs. Threads may call it for different outputs at the same time.
         """
 
 
 class Against(Protocol):
-    """K = K(rows, points), held where the rows are; all answers are on the host in float64."""
+    """K = K(rows, points), stored in the home of the rows; all answers are float64 on the host."""
 
     @property
     def rows(self) -> Rows:
@@ -230,10 +230,10 @@ class Against(Protocol):
         """The number of points m."""
 
     def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points, of any number, and return the new K @ V."""
+        """Evaluate K for other points, also more or fewer, and return the new K @ V."""
 
     def append(self, points: Matrix) -> None:
-        """Add points behind those there are."""
+        """Add points after the others."""
 
     def keep(self, columns: Array) -> None:
         """Keep some of the points, in this order, and drop the others."""
@@ -259,11 +259,11 @@ class Against(Protocol):
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
         """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), (m + 1, m + 1).
 
-        `weights` has a number for each of all n rows. With `since`, only the columns from that one on.
+        `weights` has a number for each of all n rows. With `since`, return only the columns from that one on.
         """
 
     def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of so many outputs, for these points and points that are appended."""
+        """Return curvatures of `count` outputs, for these points and points that are appended later."""
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""

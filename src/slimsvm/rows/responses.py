@@ -1,6 +1,6 @@
 """Responses: the outputs of a growing expansion on every row, kept up to date.
 
-Most methods work in rounds: choose a few rows by their responses, solve a small problem on these, and add the solution.
+Most methods work in rounds: they choose a few rows by their responses, solve a small problem on them, and add the solution.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Responses:
     def add_rows(self, index: Array, coef: Array, *, keep: bool | None = None) -> None:
         """Add rows, by their numbers, to the expansion, with coefficients (m, q).
 
-        `keep` caches their kernel values for later calls; None does so where a cached value is cheaper than a new one.
+        `keep` caches their kernel values for later calls; None does so if a cached value is faster than a new one.
         """
         if index.size:
             self.values += self.rows.product_of(index, coef, keep=keep)
 
 
-#: scores above which a sample tells roughly how large the largest are, and one of how many is in it at most
+#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of at most so many
 MANY, SAMPLED = 1 << 14, 64
 
 
@@ -47,7 +47,7 @@ def largest(score: Array, count: int) -> Array:
 
 
 def _above_sample(score: Array, count: int, every: int) -> Array:
-    """Return the positions of finite scores above a threshold that most likely about twice as many as `count` reach."""
+    """Return the positions of finite scores above a threshold, which about twice `count` scores exceed."""
     sample = score[::every]
     place = max(sample.size - 1 - 2 * count // every - 8, 0)
     threshold = np.partition(sample, place)[place]

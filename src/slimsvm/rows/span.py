@@ -1,7 +1,7 @@
 """Rows of many features for points that move in the span of a few directions.
 
 With B the orthonormal directions and z = B c a point, <x, z> = <B'x, c> and |z| = |c|. So kernel values and gradients need
-the coordinates B'x of a row and its own norm, and a step costs what it costs with as many features as there are directions.
+only the coordinates B'x of a row and its norm. The cost of a step grows with the number of directions, not of features.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from .host_against import HostAgainst
 from .precision import Given, Prepared
 from .threads import one_blas_thread
 
-#: the share of a direction's length outside the span below which it is rounding
+#: a direction is in the span if at most this share of its length is outside it; the rest is rounding
 OUTSIDE = 1e-4
-#: how many times as many numbers a row must have as coordinates, for a principal span to be worth it
+#: a principal span is used if rows have this many times as many numbers as coordinates
 LEAST_SAVING = 1.5
-#: coordinates that rows are not expected to need fewer of
+#: the least number of principal axes that is expected
 FEWEST_AXES = 16
-#: rows whose principal axes are found: more are more precise and take longer
+#: rows in the sample for principal axes; more: more precise and slower
 PRINCIPAL_ROWS = 1024
 
 
 class SpanRows(HostRows):
     """The rows `whole` as coordinates along the columns of `basis`, (features, k) and orthonormal.
 
-    A row keeps the norm that it has with all features, so kernel values with points of the span are exact.
+    Rows keep their norms over all features, so kernel values with points in the span are exact.
     """
 
     def __init__(self, whole: HostRows, basis: Array, values: Array | None = None) -> None:
@@ -43,7 +43,7 @@ class SpanRows(HostRows):
         return SpanRows(self.whole.subset(index), self.basis, self.prepared.values[index])
 
     def inward(self, points: Matrix) -> Array:
-        """Return the coordinates of points, those of their projections where they are not in the span."""
+        """Return the coordinates of points, or of their projections onto the span."""
         if points.shape[1] == self.d != self.whole.d:
             return np.asarray(points, dtype=np.float64)
         return np.asarray(self.whole.inward(points) @ self.basis, dtype=np.float64)
@@ -63,24 +63,24 @@ class SpanRows(HostRows):
         return SpanRows(self.whole, np.asarray(basis, dtype=self.basis.dtype))
 
     def including(self, points: Matrix) -> SpanRows:
-        """Return the same rows with a span that has these points."""
+        """Return the same rows with a span that contains these points too."""
         return self._with(dense(self.whole.inward(points)).T, points.shape[0])
 
     def widened(self, W: Array, most: int) -> SpanRows:
-        """Return the same rows with the span of the sums X'W as well, (n, r) weights: the `most` longest directions."""
+        """Return the same rows with the directions X'W added to the span, W (n, r): the `most` longest."""
         return self._with(self.whole.prepared.values.T @ np.asarray(W, dtype=self.basis.dtype), most)
 
     def widened_downhill(self, placed: Array, slopes: Array, coef: Array, most: int) -> SpanRows:
-        """Return the same rows with the gradients by points of a loss with these slopes by outputs in the span as well."""
+        """Return the same rows with the gradients of points added to the span; `slopes` are those of a loss by outputs."""
         return self.widened(self.moving(placed).K * (slopes @ coef.T), most)
 
     def _with(self, directions: Array, most: int) -> SpanRows:
-        """Return the same rows with more directions, without those that are in the span already."""
+        """Return the same rows with more directions, without those in the span."""
         directions = np.asarray(directions, dtype=self.basis.dtype)
         least = OUTSIDE * float(np.linalg.norm(directions))
-        with one_blas_thread():  # sums of threads differ in the last digit
+        with one_blas_thread():  # the last digit of sums depends on the number of threads
             new = _orthonormal(self._outside(directions), least, most)
-            new = _orthonormal(self._outside(new), 0.5, most)  # again, since rounding left some of the span
+            new = _orthonormal(self._outside(new), 0.5, most)  # again, because of rounding
             values = np.hstack([self.prepared.values, self.whole.prepared.values @ new])
         return SpanRows(self.whole, np.hstack([self.basis, new]), values)
 
@@ -99,9 +99,9 @@ def _orthonormal(directions: Array, least: float, most: int) -> Array:
 
 
 def in_principal_span(rows: HostRows, share: float) -> SpanRows | None:
-    """Return rows with a span that holds that share of their variance; None where that saves little work.
+    """Return rows with a span that holds this share of their variance; None if that saves little work.
 
-    Directions in which rows hardly differ hardly change distances and inner products, so points need not move along them.
+    Directions of little variance hardly change distances and inner products, so points need not move along them.
     """
     most = (rows.prepared.values.nnz / rows.n if rows.prepared.sparse else rows.d) / LEAST_SAVING
     if most < FEWEST_AXES:
@@ -109,15 +109,15 @@ def in_principal_span(rows: HostRows, share: float) -> SpanRows | None:
     spread = np.arange(0, rows.n, -(-rows.n // PRINCIPAL_ROWS))
     values = dense(rows.prepared.values[spread]).astype(np.float64)
     mean = values.mean(axis=0)
-    with one_blas_thread():  # sums of threads differ in the last digit
+    with one_blas_thread():  # the last digit of sums depends on the number of threads
         axes = _principal_axes(values - mean, share)
     return in_no_span(rows).on_basis(axes)._with(mean[:, None], 1) if axes.shape[1] <= most else None
 
 
 def _principal_axes(centred: Array, share: float) -> Array:
-    """Return the first principal axes of rows, as many as hold that share of their squared lengths, (features, k)."""
+    """Return the first principal axes of rows, (features, k), which hold this share of the sum of squared lengths."""
     n, d = centred.shape
-    squares, vectors = np.linalg.eigh(centred.T @ centred if d <= n else centred @ centred.T)  # the smaller one
+    squares, vectors = np.linalg.eigh(centred.T @ centred if d <= n else centred @ centred.T)  # the smaller of the two
     squares, vectors = squares[::-1], vectors[:, ::-1]
     held = np.cumsum(np.maximum(squares, 0.0))
     count = int(np.searchsorted(held, share * held[-1])) + 1
@@ -127,6 +127,6 @@ def _principal_axes(centred: Array, share: float) -> Array:
 
 
 def in_no_span(rows: HostRows) -> SpanRows:
-    """Return rows with an empty span, to be widened."""
+    """Return rows with an empty span, which can be widened."""
     values = rows.prepared.values
     return SpanRows(rows, np.zeros((values.shape[1], 0), values.dtype), np.zeros((rows.n, 0), values.dtype))

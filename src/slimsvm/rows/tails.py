@@ -1,4 +1,4 @@
-"""Tails: what makes kernel values of a tile of inner products, by the kernel's own formula or in one compiled pass."""
+"""Tails: from a tile of inner products to kernel values, by the kernel's own formula or in one compiled pass."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Tail:
         self.kernel, self.dtype, self.sum_dtype = kernel, dtype, dtype
 
     def scaled(self, norms: Array) -> Array:
-        """Return the squared norms as `values` takes them."""
+        """Return the squared norms in the form that `values` takes."""
         return norms.astype(self.dtype)
 
     def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
-        """Kernel values for the inner products G, in place where possible; `widths` multiply gamma of each column."""
+        """Return kernel values for the inner products G, in place if possible; `widths` multiply gamma of each column."""
         if widths is None:
             return self.kernel.tail(G, a, b)
         return self.kernel.tail(G, a, b, widths=widths)  # type: ignore[call-arg]  # kernels with a width take them
 
     def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
-        """out += K @ V; G is scratch afterwards."""
+        """Add K @ V to out; G is overwritten."""
         out += self.values(G, a, b, widths) @ V
 
 
@@ -36,19 +36,19 @@ class CompiledRBF(Tail):
 
     def __init__(self, kernel: RBF, dtype: np.dtype) -> None:
         super().__init__(kernel, dtype)
-        self.scale = kernel.gamma * float(np.log2(np.e))  # the compiled tail takes powers of 2
+        self.scale = kernel.gamma * float(np.log2(np.e))  # the compiled tail computes powers of 2
 
     def scaled(self, norms: Array) -> Array:
         """Return the squared norms in the unit of the exponent."""
         return (self.scale * norms).astype(np.float32)
 
     def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:
-        """Kernel values in place."""
+        """Return kernel values, in place."""
         core.rbf_tail(self.scale, G, a, b, widths)
         return G
 
     def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:
-        """One fused pass for one column, the plain way for more."""
+        """Add K @ V to out: in one fused pass for one column, in two passes for more."""
         if V.shape[1] == 1:
             core.rbf_tail_dot(self.scale, G, a, b, V.ravel(), out.ravel(), widths)
         else:
@@ -63,17 +63,17 @@ class DoubleRBF(CompiledRBF):
         return self.scale * norms
 
     def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:  # noqa: ARG002
-        """Kernel values in place."""
+        """Return kernel values, in place."""
         core.rbf_tail_double(self.scale, G, a, b)
         return G
 
     def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:  # noqa: ARG002
-        """Two passes: the product is a small part of the work."""
+        """Add K @ V to out in two passes: the product is a small part of the work."""
         out += self.values(G, a, b) @ V
 
 
 class MixedRBF(DoubleRBF):
-    """Float32 kernel values from float64 inner products, for rows whose distances float32 would spoil."""
+    """Float32 kernel values from float64 inner products, for rows whose distances need float64."""
 
     def __init__(self, kernel: RBF, dtype: np.dtype) -> None:
         super().__init__(kernel, dtype)
@@ -81,7 +81,7 @@ class MixedRBF(DoubleRBF):
         self.local = threading.local()
 
     def values(self, G: Array, a: Array, b: Array, widths: Array | None = None) -> Array:  # noqa: ARG002
-        """Kernel values, in memory that the next tile of the thread uses again."""
+        """Return kernel values, in memory that the thread's next tile overwrites."""
         if getattr(self.local, "size", 0) < G.size:
             self.local.tile, self.local.size = np.empty(G.size, np.float32), G.size
         K = self.local.tile[: G.size].reshape(G.shape)
@@ -89,7 +89,7 @@ class MixedRBF(DoubleRBF):
         return K
 
     def add_product(self, G: Array, a: Array, b: Array, V: Array, out: Array, widths: Array | None = None) -> None:  # noqa: ARG002
-        """One fused pass with float64 sums for one column, float32 products for more."""
+        """Add K @ V to out: in one fused pass with float64 sums for one column, by float32 products for more."""
         if V.shape[1] == 1:
             core.rbf_tail_dot_mixed(self.scale, G, a, b, V.ravel(), out.ravel())
         else:
@@ -97,9 +97,9 @@ class MixedRBF(DoubleRBF):
 
 
 def tail_of(kernel: InnerKernel, inner: np.dtype, values: np.dtype, *, widths: bool = False) -> Tail:
-    """Return the tail from inner products in one precision to kernel values in another, where there is such a one.
+    """Return the tail from inner products in one precision to kernel values in another.
 
-    With widths, which the compiled passes over float64 tiles do not have, that is the kernel's own.
+    It is the kernel's own tail where no compiled one exists: with widths, there is none for float64 tiles.
     """
     if not isinstance(kernel, RBF) or (widths and inner != np.float32):
         return Tail(kernel, inner)

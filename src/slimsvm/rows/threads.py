@@ -1,4 +1,4 @@
-"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that shares out strips of rows."""
+"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that works through strips of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import joblib
@@ -18,22 +18,22 @@ SMALLEST_STRIP = 128
 
 
 class OneBlasThread:
-    """Hold BLAS at one thread while anyone asks for it; the last one out restores what was there.
+    """Limit BLAS to one thread while any thread asks for it; the last one restores the former number.
 
-    The setting belongs to the process, so the threads that ask share one list. Otherwise two of them that overlap would
-    each restore what they found, and the second finds 1. A forked process begins with what its own thread holds.
+    The setting belongs to the process, so all threads share one list of users. If each restored the number that it found,
+    the second of two overlapping users would restore 1. A forked process keeps only the users of its own thread.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users: list[tuple[int, object]] = []  # of each one who asks the thread, and what tells it from others there
+        self.users: list[tuple[int, object]] = []  # (thread, object unique to the user)
         self.before: list[tuple[Callable[[int], None], int]] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the limit for the time of a `with` block."""
+        """Hold the limit during a `with` block."""
         user = threading.get_ident(), object()
         try:
             with self.lock:
@@ -46,19 +46,19 @@ class OneBlasThread:
         finally:
             try:
                 self._leave(user)
-            except BaseException:  # Ctrl-C in the middle of it: once more
+            except BaseException:  # Ctrl-C during the restore: try again
                 self._leave(user)
                 raise
 
     def _leave(self, user: tuple[int, object]) -> None:
-        """Strike a user off the list, if it is there, and restore the threads after the last one."""
+        """Remove a user from the list, if it is there, and restore the threads after the last one."""
         with self.lock:
             if user in self.users:
                 self.users.remove(user)
             self._restore()
 
     def _restore(self) -> None:
-        """Give BLAS its threads back if nobody holds the limit."""
+        """Restore the number of BLAS threads if nobody holds the limit."""
         if not self.users:
             for set_threads, count in self.before:
                 set_threads(count)
@@ -83,19 +83,19 @@ def _libraries() -> list[Any]:
 
 
 def _setter(library: Any) -> Callable[[int], None]:
-    """Return what sets the threads of a BLAS library from any thread.
+    """Return a function that sets the threads of a BLAS library from any thread.
 
-    threadpoolctl 3.8 lets only the first thread that sets them do so again; here it may be another one that restores them.
+    threadpoolctl 3.8 lets only the first thread that set them do so again; here another thread may restore them.
     """
     return getattr(library, "_real_set_num_threads", library.set_num_threads)
 
 
-#: one_blas_thread(): matrix products in the thread that asks for them, for the time of a `with` block
+#: one_blas_thread(): matrix products in the calling thread only, during a `with` block
 one_blas_thread = OneBlasThread().held
 
 
 def one_openmp_thread() -> AbstractContextManager[object]:
-    """Hold scikit-learn's own loops in the thread that asks, for the time of a `with` block; each thread has its limit."""
+    """Limit scikit-learn's own loops to the calling thread, during a `with` block; each thread has its own limit."""
     return _controller().limit(limits=1, user_api="openmp")
 
 
@@ -114,16 +114,21 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 class Crew:
     """Threads that work through strips of rows, with one BLAS thread each; they end with their owner.
 
-    Work that is shared out inside a strip runs in the strip's own thread: a crew never waits for itself.
+    A nested call of `run` inside a strip runs in the strip's own thread: a crew never waits for itself.
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or thread_count()
+        self.given = count
         self.pool: ThreadPoolExecutor | None = None
         self.inside = threading.local()
 
+    @cached_property
+    def count(self) -> int:
+        """The number of threads; the system is asked for it when there is work to share out."""
+        return self.given or thread_count()
+
     def __reduce__(self) -> tuple[type[Crew], tuple[int]]:
-        """Threads do not travel; another process begins its own."""
+        """Return how to make the crew in another process, which starts threads of its own."""
         return Crew, (self.count,)
 
     def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
@@ -155,7 +160,7 @@ class Crew:
             try:
                 for future in futures:
                     future.result()
-            except BaseException:  # Ctrl-C, or an error in one of the threads: nobody begins another strip
+            except BaseException:  # Ctrl-C, or an error in a thread: no thread starts another strip
                 with lock:
                     for _ in strips:
                         pass

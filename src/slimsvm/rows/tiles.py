@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -15,20 +16,22 @@ from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_poin
 from .tails import tail_of
 from .threads import Crew, blocks
 
-#: features up to which sparse points are written out, and the numbers up to which the points of all tiles are, once
+#: sparse points of at most so many features are made dense; those of all tiles at once if they have at most so many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
-#: the share of points that have a feature above which it is written out; below, going through those points takes less time
+#: features that more than this share of the points has are dense; for rarer ones, a list of these points is faster
 FREQUENT = 1 / 40
+#: multiply-adds of all kernel values up to which the calling thread does them: threads take longer to start
+SMALL_WORK = 1 << 22
 #: boxes of rows that a thread works through at a time
 BOXES_A_STRIP = 16
-#: features above which a dense line of points would take more memory than its tile is worth
+#: with more features, a dense line of points takes too much memory
 WIDE = 1 << 17
-#: places of features in all panels of points, 8 bytes each; more features than a quarter of that have no places at all
+#: the most places of features in all panels of points, 8 bytes each; with more features than a quarter of it there are none
 MOST_PLACES = 1 << 26
 
 
 class Tiles:
-    """Kernel values between rows A and points B, a tile at a time; this one asks the kernel for whole blocks."""
+    """Kernel values between rows A and points B, a tile at a time; this class calls the kernel for each tile."""
 
     shape = (512, 512)
 
@@ -47,14 +50,14 @@ class Tiles:
         A, B, widths = scaled(self.A.values[rows], self.factors), self.B.values[cols], self.widths_of(cols)
         if widths is None:
             return self.kernel(A, B)
-        return self.kernel(A, B, widths)  # type: ignore[call-arg]  # kernels with a width take them
+        return self.kernel(A, B, widths)  # type: ignore[call-arg]  # kernels that can have widths take them
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """Return the same tile as K(B[cols], A[rows])."""
+        """Return the transposed tile, K(B[cols], A[rows])."""
         return self.values(rows, cols).T
 
     def add_product(self, rows: slice, cols: slice, V: Array, out: Array) -> None:
-        """out[rows] += K(A[rows], B[cols]) @ V[cols]."""
+        """Add K(A[rows], B[cols]) @ V[cols] to out[rows]."""
         out[rows] += self.values(rows, cols) @ V[cols]
 
 
@@ -73,7 +76,7 @@ class InnerTiles(Tiles):
         self.local = threading.local()
 
     def scratch(self, m: int, n: int) -> Array:
-        """Memory for one tile, the same for each tile of a thread: fresh pages cost more than the values in them."""
+        """Return memory for one tile, shared by all tiles of a thread: new pages take longer than the values in them."""
         if not hasattr(self.local, "tile"):
             self.local.tile = np.empty(self.shape[0] * self.shape[1], self.A.values.dtype)
         return self.local.tile[: m * n].reshape(m, n)
@@ -88,23 +91,23 @@ class InnerTiles(Tiles):
         return self.tail.values(self.inner(rows, cols), self.a[rows], self.b[cols], self.widths_of(cols))
 
     def transposed(self, rows: slice, cols: slice) -> Array:
-        """Return the product the other way round, so that no tile is transposed in memory; points have no widths."""
+        """Return K(B[cols], A[rows]) by a product in this order: no tile is transposed in memory. Points have no widths."""
         A, B = self.A.values[rows], self.B.values[cols]
         G = np.matmul(B, A.T, out=self.scratch(B.shape[0], A.shape[0]))
         return self.tail.values(G, self.b[cols], self.a[rows])
 
     def add_product(self, rows: slice, cols: slice, V: Array, out: Array) -> None:
-        """Fused where the tail is compiled."""
+        """Add K(A[rows], B[cols]) @ V[cols] to out[rows], in one pass if the tail is compiled."""
         G, widths = self.inner(rows, cols), self.widths_of(cols)
         self.tail.add_product(G, self.a[rows], self.b[cols], V[cols], out[rows], widths)
 
 
 class SparseTiles(InnerTiles):
-    """Tiles of CSR rows against points written out as lines of one value per point, `core.SPARSE_LANES` points each."""
+    """Tiles of CSR rows against dense points, stored as lines of one value for each of `core.SPARSE_LANES` points."""
 
     def __init__(self, kernel: InnerKernel, A: Prepared, B: Prepared) -> None:
         super().__init__(kernel, A, B)
-        # a strip is long enough to pay for writing out the points of a tile
+        # long strips, because each makes the points of a tile dense
         self.shape = (max(1024, A.values.shape[1] // 8), core.SPARSE_LANES)
         once = A.values.shape[1] * (B.count + self.shape[1]) <= WRITTEN_OUT
         self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if once else None
@@ -117,7 +120,7 @@ class SparseTiles(InnerTiles):
         return line
 
     def inner(self, rows: slice, cols: slice) -> Array:
-        """Compiled for float32, by scipy for float64."""
+        """Return inner products: by compiled code for float32, by scipy for float64."""
         line = self.lines[cols.start // self.shape[1]] if self.lines is not None else self.line(cols)
         A = self.A.values
         if self.dtype == np.float32:
@@ -134,7 +137,7 @@ class SparseTiles(InnerTiles):
 
 
 class PanelTiles(InnerTiles):
-    """Tiles of CSR rows and CSR points of many features, of which two rows share few: over those that points have."""
+    """Tiles of CSR rows and CSR points of many features, few of them in common: only those of the points are used."""
 
     shape = (512, 512)
 
@@ -157,7 +160,7 @@ class PanelTiles(InnerTiles):
 
 
 def _panel(B: csr_array) -> tuple[Array, Array, Array, Array, Array]:
-    """Return points as `core.sparse_panel` takes them: places, lines, and the starts, points and values of postings."""
+    """Return points in the form of `core.sparse_panel`: places, lines, and the starts, points and values of postings."""
     features, lanes = B.shape[1], core.SPARSE_LANES
     counts = np.bincount(B.indices, minlength=features)
     frequent = np.flatnonzero(counts > max(FREQUENT * B.shape[0], 1))
@@ -172,7 +175,7 @@ def _panel(B: csr_array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 class WideTiles(InnerTiles):
-    """Tiles of CSR rows with so many features that no array may have a place for each: by the features that occur."""
+    """Tiles of CSR rows with too many features for an array with a place for each; only features that occur are used."""
 
     def inner(self, rows: slice, cols: slice) -> Array:
         """Return inner products over the features that the points have."""
@@ -188,7 +191,7 @@ class WideTiles(InnerTiles):
 
 
 def shared_features(A: csr_array, B: csr_array) -> tuple[csr_array, csr_array]:
-    """Return both sets of rows with no other features than those of B, renumbered; their inner products are the same."""
+    """Return both sets of rows with the features of B only, renumbered; their inner products are the same."""
     used, places = np.unique(B.indices, return_inverse=True)
     if not used.size:
         return csr_array((A.shape[0], 1), dtype=A.dtype), csr_array((B.shape[0], 1), dtype=B.dtype)
@@ -204,7 +207,7 @@ def shared_features(A: csr_array, B: csr_array) -> tuple[csr_array, csr_array]:
 def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, dtype: np.dtype | None = None) -> Tiles:
     """Return the tiles for this kernel and these rows.
 
-    `dtype` is the precision of kernel values, by default that of the rows; only kernels with a tail for both differ in it.
+    `dtype` is the precision of kernel values, by default that of the rows; kernels without a mixed tail ignore it.
     """
     if not isinstance(kernel, InnerKernel):
         return Tiles(kernel, A, B)
@@ -218,7 +221,7 @@ def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, dtype: np.dtype | None 
 
 
 def tiled_product(tiles: Tiles, V: Array, crew: Crew, boxes: Boxes | None = None) -> Array:
-    """K(A, B) @ V in float64, without K; with boxes of A's rows, only for the points near each box."""
+    """Return K(A, B) @ V in float64, without storing K; with boxes of A's rows, only for the points near each box."""
     out = np.zeros((tiles.A.count, V.shape[1]))
     V = np.ascontiguousarray(V, dtype=tiles.sum_dtype)
     if boxes is not None and isinstance(tiles, InnerTiles):
@@ -229,12 +232,12 @@ def tiled_product(tiles: Tiles, V: Array, crew: Crew, boxes: Boxes | None = None
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             tiles.add_product(rows, cols, V, out)
 
-    crew.run(work, tiles.A.count, tiles.shape[0])
+    _run(tiles, work, crew)
     return out
 
 
 def _add_near(tiles: InnerTiles, boxes: Boxes, V: Array, out: Array, crew: Crew) -> None:
-    """out += K(A, B) @ V without the points whose kernel values are negligible for all rows of a box."""
+    """Add K(A, B) @ V to out, without points whose kernel values are negligible for all rows of a box."""
     placed = boxes.placed(tiles.B.values)
 
     def work(some: slice) -> None:
@@ -252,7 +255,7 @@ def _add_near(tiles: InnerTiles, boxes: Boxes, V: Array, out: Array, crew: Crew)
 
 
 def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
-    """K(A, B) in the tiles' precision, for small sets; `out` is memory to use again."""
+    """Return K(A, B) in the tiles' precision, for small sets; in the memory of `out` if given."""
     m, n = tiles.A.count, tiles.B.count
     K = np.empty((m, n), tiles.dtype) if out is None else out[: m * n].reshape(m, n)
 
@@ -260,8 +263,18 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             K[rows, cols] = tiles.values(rows, cols)
 
-    crew.run(work, tiles.A.count, tiles.shape[0])
+    _run(tiles, work, crew)
     return K
+
+
+def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
+    """Call work(rows) for strips of all rows, in threads where the work is worth them."""
+    n, values = tiles.A.count, tiles.A.values
+    width = values.nnz // max(n, 1) if issparse(values) else values.shape[1]
+    if n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
+        work(slice(0, n))
+    else:
+        crew.run(work, n, tiles.shape[0])
 
 
 def tiles_against(
@@ -273,10 +286,10 @@ def tiles_against(
     dtype: np.dtype | None = None,
     metric: Metric | None = None,
 ) -> Tiles:
-    """Return tiles between the given rows, prepared as A, and any points; float64 where points far out spoil float32.
+    """Return tiles between the given rows, prepared as A, and any points.
 
-    With a metric that may be so for the rows too, which were prepared without it. `dtype` is the precision of kernel values
-    (`make_tiles`).
+    They are float64 if points are too far out for float32, or rows in the metric, which A does not know of. `dtype` is the
+    precision of kernel values (`make_tiles`).
     """
     if not isinstance(kernel, InnerKernel):
         return Tiles(kernel, A, plain_points(points, metric))

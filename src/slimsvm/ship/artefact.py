@@ -1,4 +1,4 @@
-"""What exporters write: one function of raw rows with its scaling and what its outputs mean, as plain arrays.
+"""The artefact that exporters write: a function of raw rows, its scaling and the meaning of its outputs, as plain arrays.
 
 Exporters and the runtime take an `Artefact` and know nothing of estimators. This file needs NumPy only.
 """
@@ -17,19 +17,19 @@ from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
 
-#: the largest shift of a feature, in units of its scale, that is added to the bias: float32 sums lose up to four bits by it
+#: the largest shift of a feature, in units of its scale, that is folded into the bias; float32 sums lose four bits by it
 HARMLESS_SHIFT = 16.0
-#: numbers between these keep their digits in float32, and so do their products with others of ordinary size
+#: numbers within these bounds, and their products with numbers of ordinary size, keep their digits in float32
 MODERATE = 1e-30, 1e30
-#: the classes of goals that have none
+#: for goals without classes
 NO_CLASSES: Array = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and what its outputs stand for.
+    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and the meaning of its outputs.
 
-    The factors of a model's metric are in the scaling and the points. Its widths multiply gamma of each point.
+    The scaling and the points include the factors of a model's metric. Its widths multiply gamma of each point.
     """
 
     kernel: str
@@ -38,10 +38,10 @@ class Artefact:
     coef: Array  # (m, q)
     bias: Array  # (q,)
     goal: Goal
-    classes: Array  # none where predictions are values
+    classes: Array  # empty if predictions are values
     scaling: Scaling | None = None
-    calibration: Calibration | None = None  # from scores to probabilities, the largest of which is then predicted
-    widths: Array | None = None  # (m,), ones where None
+    calibration: Calibration | None = None  # from scores to probabilities; the class of the largest is predicted
+    widths: Array | None = None  # (m,); None means ones
 
     @property
     def size(self) -> int:
@@ -60,7 +60,7 @@ class Artefact:
 
     @property
     def scores(self) -> int:
-        """The number of scores: that of outputs, or one for each class where outputs are of pairs of classes."""
+        """The number of scores: one for each output, or one for each class if outputs are of pairs of classes."""
         return self.classes.size if self.by_pairs else self.outputs
 
     @property
@@ -70,19 +70,19 @@ class Artefact:
 
     @property
     def by_pairs(self) -> bool:
-        """Whether each output is of a pair of classes, of three classes or more."""
+        """Whether outputs are of pairs of classes, of three classes or more."""
         return self.decision in (Decision.VOTES, Decision.SCORED_VOTES, Decision.DAG)
 
     @property
     def summary(self) -> str:
-        """Its size and what it predicts, in words."""
+        """The size and the kind of predictions, in words."""
         what = f"{self.classes.size} classes" if self.classes.size else self.goal.name
         widths = "" if self.widths is None else " with a width for each point"
         return f"{self.size:,} points of {self.features:,} features, {what}, {self.kernel} kernel{widths}"
 
     @property
     def spec(self) -> KernelSpec:
-        """What exporters know of the kernel."""
+        """The facts of the kernel for exporters."""
         return SPECS[self.kernel]
 
     def check(self) -> None:
@@ -142,13 +142,13 @@ def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:
 
 
 def moderate(values: Array | float) -> bool:
-    """Return whether all values are finite and the largest of them is 0 or within MODERATE."""
+    """Return whether all values are finite and the largest one is 0 or within MODERATE."""
     largest = float(np.abs(np.asarray(values, dtype=np.float64)).max(initial=0.0))
     return largest == 0.0 or MODERATE[0] <= largest <= MODERATE[1]
 
 
 def _fold_scale(a: Artefact) -> Artefact:
-    """Move the scales of the features into the points: any scales for inner products, one for all for distances."""
+    """Move the scales of the features into the points: any scales for inner products, one common scale for distances."""
     if a.scaling is None or a.scaling.clips:
         return a
     scale, inner = a.scaling.scale, a.spec.total.inner
@@ -164,7 +164,7 @@ def _fold_scale(a: Artefact) -> Artefact:
 
 
 def _fold_shift(a: Artefact) -> Artefact:
-    """Move the shifts of the features into the bias of a linear function, where no digits are lost by it."""
+    """Move the shifts of the features into the bias of a linear function, if that loses no digits."""
     if a.scaling is None or not _is_linear(a):
         return a
     harmless = np.abs(a.scaling.centre * a.scaling.scale).max(initial=0.0) <= HARMLESS_SHIFT
@@ -172,7 +172,7 @@ def _fold_shift(a: Artefact) -> Artefact:
 
 
 def _round_centre(a: Artefact) -> Artefact:
-    """Choose a centre that float32 holds exactly: far from 0, its rounding would shift all rows."""
+    """Choose a centre that float32 holds exactly: rounding a centre far from 0 would shift all rows."""
     if a.scaling is None:
         return a
     with np.errstate(over="ignore"):
@@ -181,7 +181,7 @@ def _round_centre(a: Artefact) -> Artefact:
 
 
 def _moved_centre(a: Artefact, centre: Array) -> Artefact:
-    """Return the same function with another centre, where the kernel allows: the rest goes into the points or the bias."""
+    """Return the same function with another centre if the kernel allows it; points or bias take up the difference."""
     if a.scaling is None or a.scaling.clips or not (a.spec.total.shift_invariant or _is_linear(a)):
         return a
     rest = (a.scaling.centre - centre) * a.scaling.scale
@@ -214,7 +214,7 @@ def _as_weights(a: Artefact) -> Artefact:
 
 
 def _not_empty(a: Artefact) -> Artefact:
-    """Give a constant function a point with coefficients of 0: languages have no empty tables."""
+    """Give a constant function a point with coefficients of 0: C has no empty tables."""
     if a.size:
         return a
     return replace(a, points=np.zeros((1, a.features)), coef=np.zeros((1, a.outputs)), widths=None)

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..costs import BITS
 from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
 from . import c_calibration
@@ -29,14 +30,13 @@ from .literals import (
     listing,
     table,
 )
-from .quantise import Quantised, quantise, warn_where_coarse
-
-BITS = {"float32": 32, "int16": 16, "int8": 8}
+from .quantise import Quantised, predicted_alike, quantise, warn_where_coarse
+from .small_floats import DECODER, UPPER_HALF
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a C model takes: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
 
     flash: int
     ram: int
@@ -68,20 +68,25 @@ class CExporter:
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
-        """Return what the exported model will take."""
+        """Return the costs of the exported model."""
         return self._source(artefact, "model", fit=False).cost
 
-    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> Source:
+    def predicted_alike(self, artefact: Artefact, rows: Array) -> int:
+        """Return on how many rows integer tables lead to the artefact's predictions."""
+        a = artefact.compact()
+        return predicted_alike(a, quantise(a, BITS[self.precision], self.limit, self.rows), rows)
+
+    def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")
         a, bits = artefact.compact(), BITS[self.precision]
         check_float32(a)
         small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
-        return Source(a, prefix, self.precision, small)
+        return CSource(a, prefix, self.precision, small)
 
 
 @dataclass(frozen=True)
-class Source:
-    """The text of one model; its pieces in the order of the file."""
+class CSource:
+    """The text of one model, in pieces in the order of the file."""
 
     a: Artefact
     prefix: str
@@ -103,7 +108,7 @@ class Source:
         ]
         return "\n\n".join(pieces) + "\n"
 
-    # What the pieces share.
+    # Parts shared by the pieces.
 
     @property
     def probable(self) -> bool:
@@ -112,7 +117,7 @@ class Source:
 
     @property
     def interface(self) -> Interface:
-        """The functions that a caller sees."""
+        """The public functions."""
         return INTERFACES[self.a.decision]
 
     @property
@@ -125,7 +130,7 @@ class Source:
         return sorted(found)
 
     def functions(self) -> list[str]:
-        """The functions after that of the outputs; with a calibration, `predict` goes by probabilities."""
+        """The functions after that of the outputs; with a calibration, `predict` uses probabilities."""
         own = self.interface.functions(self.prefix)
         if self.a.calibration is None:
             return own
@@ -133,23 +138,30 @@ class Source:
 
     @property
     def entry(self) -> str:
-        """The type of a table's entries."""
-        return "float" if self.small is None else f"int{self.small.bits}_t"
+        """The type of a point's numbers."""
+        return "float" if self.small is None else f"int{self.small.grid.bits}_t"
+
+    @property
+    def row_entry(self) -> str:
+        """The type of a row's numbers."""
+        return "float" if self.small is None else f"int{self.small.row_bits}_t"
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """From raw features to those of the tables; integers are a scaling too."""
+        """The scaling from raw features to those of the tables; rounding to integers needs one too."""
         if self.small is None:
             return self.a.scaling
-        size = self.a.features
-        units = Scaling.affine(np.full(size, self.small.middle), np.full(size, 1 / self.small.step))
+        size, grid = self.a.features, self.small.grid
+        units = Scaling.affine(np.full(size, grid.middle), np.full(size, grid.fine / grid.step))
         return units if self.a.scaling is None else self.a.scaling.then(units)
 
     @cached_property
     def scaling_parts(self) -> dict[str, Array]:
-        """The arrays of the scaling that are needed."""
+        """The arrays of the scaling that change anything."""
         if self.scaling is None:
             return {}
+        if self.small is not None and self.small.scaling is not None:
+            return {"scale": self.small.scaling.scales, "shift": self.small.scaling.shifts}
         parts = {"centre": self.scaling.centre, "scale": self.scaling.scale}
         if self.scaling.clips:
             end = float(np.finfo(np.float32).max)
@@ -160,19 +172,21 @@ class Source:
     def arrays(self) -> dict[str, Array]:
         """The constant tables by name."""
         a, small = self.a, self.small
-        scaling = {name: values for name, values in self.scaling_parts.items() if np.ptp(values)}
+        short = small is not None and small.scaling is not None
+        scaling = {name: values for name, values in self.scaling_parts.items() if short or np.ptp(values)}
         if small is None:
             own = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
             own = {"points": small.points, "coef": small.coef}
+        bias = as_float32(a.bias, "bias") if small is None else small.bias
         map_tables = (
             {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
         )
-        return scaling | own | self.width_table | {"bias": as_float32(a.bias, "bias")} | map_tables
+        return scaling | own | self.width_table | {"bias": bias} | map_tables
 
     @property
     def width_table(self) -> dict[str, Array]:
-        """The width of each point, where points have one."""
+        """The width of each point, if points have widths."""
         if self.a.widths is None:
             return {}
         widths = None if self.small is None else self.small.widths
@@ -182,7 +196,7 @@ class Source:
     def cost(self) -> Cost:
         """Bytes and work."""
         a = self.a
-        row = a.features * np.dtype(self.entry.removesuffix("_t").replace("float", "float32")).itemsize
+        row = a.features * np.dtype(self.row_entry.removesuffix("_t").replace("float", "float32")).itemsize
         stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
         stack += 4 * ((a.size if self.interface.single else a.outputs) + a.classes.size) if a.by_pairs else 0
         stack += 4 * a.classes.size if a.calibration is not None else 0
@@ -208,7 +222,7 @@ class Source:
  * Written by slimsvm {version("slimsvm")}; do not edit. */"""
 
     def constants(self) -> str:
-        """Includes and numbers."""
+        """Includes and constants."""
         a = self.a
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         lines = ["#include <math.h>"] * bool(self.library) + ["#include <stdint.h>"] * integers
@@ -219,11 +233,17 @@ class Source:
         values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         if self.small is not None:
-            unit = self.small.step**a.spec.total.power * (1 if self.small.widths is None else self.small.widths.step)
-            values |= {"UNIT": unit, "COEF_UNIT": self.small.coef_step}
+            values |= self.units(self.small)
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
         lines += [] if a.calibration is None else c_calibration.constants(a.calibration, a.classes.size)
         return "\n".join(lines)
+
+    def units(self, small: Quantised) -> dict[str, float]:
+        """What sums over features and coefficients are multiplied by, and points, where rows are finer."""
+        grid = small.grid
+        sums = (grid.step / grid.fine) ** self.a.spec.total.power * (1 if small.widths is None else small.widths.step)
+        found: dict[str, float] = {"UNIT": sums, "COEF_UNIT": small.coef_step}
+        return found | ({"FINE": grid.fine} if grid.fine > 1 else {})
 
     def tables(self) -> str:
         """All numbers of the model."""
@@ -237,25 +257,34 @@ class Source:
         if not self.scaling_parts:
             return []
         read = {name: f"{name}[i]" if name in self.arrays else name.upper() for name in self.scaling_parts}
-        lines = [f"float t = (x[i] - {read['centre']}) * {read['scale']};"]
+        lines = [f"float t = {self.scaled(read)};"]
         if "low" in read:
             low, high = read["low"], read["high"]
             lines.append(f"t = t < {low} ? {low} : t > {high} ? {high} : t;")
         lines.append(f"row[i] = {'t' if self.small is None else self.rounded()};")
         what = "Scaled features" if self.small is None else "Features in the units of the tables, clipped to their range"
         return [
+            *self.decoders(),
             f"/* {what}. */\n"
             + function(
-                f"static void prepare(const float *x, {self.entry} *row)",
+                f"static void prepare(const float *x, {self.row_entry} *row)",
                 ["for (int i = 0; i < FEATURES; i++) {", *(f"    {line}" for line in lines), "}"],
-            )
+            ),
         ]
+
+    def scaled(self, read: dict[str, str]) -> str:
+        """A feature of the caller's row after scaling."""
+        if "shift" not in read:
+            return f"(x[i] - {read['centre']}) * {read['scale']}"
+        assert self.small is not None
+        shift = read["shift"] if self.small.grid.fine == 1 else f"(FINE * {read['shift']})"
+        return f"upper_half({read['scale']}) * x[i] - (float){shift}"
 
     def rounded(self) -> str:
         """The nearest integer of the tables; NaN becomes the smallest."""
         assert self.small is not None
-        end = self.small.largest
-        return f"({self.entry})(!(t > -{end}) ? -{end} : t > {end} ? {end} : t + (t < 0 ? -0.5f : 0.5f))"
+        end = self.small.row_end
+        return f"({self.row_entry})((int32_t)((!(t > -{end}) ? -{end} : t > {end} ? {end} : t) + {end}.5f) - {end})"
 
     def power(self) -> str:
         """An integer power, by squaring."""
@@ -276,37 +305,51 @@ class Source:
         number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
         term = function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
         width = ", float width" * (self.a.widths is not None)
-        head = f"static float kernel(const {self.entry} *x, const {self.entry} *z{width})"
-        total = "s0 + s1 + s2 + s3"
+        head = f"static float kernel(const {self.row_entry} *x, const {self.entry} *z{width})"
         if self.small is not None:
-            total = f"(float)({total})"
-            # next to GAMMA, so that compilers fold the two constants into one
+            # beside GAMMA, so that compilers combine the two constants
             value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
         if width:
             value = value.replace("* s", "* width * s")
-        body = [
-            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */",
+        body = self.float_sum() if self.small is None else self.integer_sum(number)
+        return "\n\n".join([term, function(head, [*body, f"return {value};"])])
+
+    def float_sum(self) -> list[str]:
+        """Statements that sum up the terms of a row and a point."""
+        return [
+            "float s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */",
             "int i = 0;",
             "for (; i < FEATURES - 3; i += 4) {",
             *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in range(4)),
             "}",
             "for (; i < FEATURES; i++)",
             "    s0 += term(x[i], z[i]);",
-            f"const float s = {total};",
+            "const float s = s0 + s1 + s2 + s3;",
         ]
-        return "\n\n".join([term, *self.decoder(), function(head, [*body, f"return {value};"])])
 
-    def decoder(self) -> list[str]:
-        """From the integer of a width to its number: a mantissa and, in the upper bits, an exponent."""
-        if self.small is None or self.small.widths is None:
-            return []
-        code, one = _c_type(self.small.widths.codes), 1 << self.small.widths.mantissa
+    def integer_sum(self, number: str) -> list[str]:
+        """The same statements for integers, whose order does not matter: compilers choose it."""
+        assert self.small is not None
+        point = "z[i]" if self.small.grid.fine == 1 else "FINE * z[i]"
         return [
-            "/* A width is a small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
-            + function(
-                f"static float width_of({code} w)", [f"return (float)((uint32_t)({one} + w % {one}) << (w / {one}));"]
-            )
+            f"{number} sum = 0;",
+            "for (int i = 0; i < FEATURES; i++)",
+            f"    sum += term(x[i], {point});",
+            "const float s = (float)sum;",
         ]
+
+    def decoders(self) -> list[str]:
+        """From the codes of small floats to their numbers."""
+        if self.small is None:
+            return []
+        found = []
+        if self.small.scaling is not None or self.has_short_bias:
+            comment = "/* The float whose upper half is given. */\n"
+            found.append(comment + function("static float upper_half(uint16_t code)", [*UPPER_HALF]))
+        if self.small.widths is not None:
+            comment = "/* A small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
+            found.append(comment + function("static float small_float(uint32_t code, int bits)", [DECODER]))
+        return found
 
     def outputs(self) -> str:
         """The loop over the points."""
@@ -325,12 +368,12 @@ class Source:
             "        out[k] += v * c[k];",
             "}",
         ]
-        body += ["for (int k = 0; k < OUTPUTS; k++)", "    out[k] = COEF_UNIT * out[k] + bias[k];"] * scales
+        body += ["for (int k = 0; k < OUTPUTS; k++)", f"    out[k] = COEF_UNIT * out[k] + {self.bias_read()};"] * scales
         return function(f"{name}(const float *x, float *out)", body)
 
     def prepared(self) -> list[str]:
         """Statements that scale the caller's row, where it is scaled."""
-        return [f"{self.entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
+        return [f"{self.row_entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
 
     def kernel_call(self) -> str:
         """The kernel of the row and the point z, which is number j."""
@@ -353,18 +396,28 @@ class Source:
             f"float sum = {'0' if scales else 'bias[k]'};",
             "for (int j = 0; j < POINTS; j++)",
             "    sum += values[j] * coef[j * OUTPUTS + k];",
-            f"return {'COEF_UNIT * sum + bias[k]' if scales else 'sum'};",
+            f"return COEF_UNIT * sum + {self.bias_read()};" if scales else "return sum;",
         ]
         return function("static float output(const float *values, int k)", body)
 
+    @property
+    def has_short_bias(self) -> bool:
+        """Whether biases are upper halves of floats."""
+        return self.small is not None and self.small.bias.dtype.kind == "u"
+
+    def bias_read(self) -> str:
+        """The bias of output k."""
+        return "upper_half(bias[k])" if self.has_short_bias else "bias[k]"
+
     def width_read(self) -> str:
-        """The third argument of the kernel, where points have widths."""
+        """The third argument of the kernel, if points have widths."""
         if self.a.widths is None:
             return ""
-        return ", widths[j]" if self.small is None else ", width_of(widths[j])"
+        widths = None if self.small is None else self.small.widths
+        return ", widths[j]" if widths is None else f", small_float(widths[j], {widths.mantissa})"
 
     def prototypes(self) -> str:
-        """What the header declares."""
+        """The declarations of the header."""
         return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
 
     def header(self) -> str:

@@ -16,7 +16,7 @@ from .literals import as_float32, float_literal
 
 @dataclass(frozen=True)
 class MapCode:
-    """How one kind of map is written: its tables, its constants, and p of the only score or of score k."""
+    """The C code of one kind of map: tables, constants, and the probability of the only score or of score k."""
 
     tables: Callable[[Any], dict[str, Array]]
     constants: Callable[[Any], dict[str, float]]
@@ -46,7 +46,7 @@ def _interpolation() -> str:
 
 
 LOGISTIC = "1 / (1 + expf(-({})))"
-#: a softmax: the probabilities are divided by their sum afterwards; the largest score is taken off against overflow
+#: a softmax: the probabilities are divided by their sum afterwards; the largest score is subtracted against overflow
 SOFTMAX = ("float top = scores[0];", "for (int k = 1; k < SCORES; k++)", "    top = scores[k] > top ? scores[k] : top;")
 
 TWO_SIDED = [
@@ -102,12 +102,12 @@ CODE: dict[tuple[str, bool], MapCode] = {
 
 
 def map_code(calibration: Calibration, n_classes: int) -> MapCode:
-    """Return how a map is written."""
+    """Return the C code of a map."""
     return CODE[calibration.name, n_classes == 2]
 
 
 def constants(calibration: Calibration, n_classes: int) -> list[str]:
-    """Return the numbers that the map's functions use."""
+    """Return the constants of the map's functions."""
     own = map_code(calibration, n_classes).constants(calibration)
     return [f"#define {name} {float_literal(value)}" for name, value in {"LEAST": LEAST, **own}.items()]
 

@@ -1,4 +1,4 @@
-"""The functions that a caller of an exported C model sees, for each way from outputs to a prediction."""
+"""The public functions of an exported C model, for each way from outputs to a prediction."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..goals import Decision
 
 @dataclass(frozen=True)
 class Interface:
-    """What the functions of a model return, in words, and their source."""
+    """The public functions of a model: what they return, in words, and their source."""
 
     returns: str  # the type of predict
     prediction: str
     scores: str | None  # None: there is no such function
-    #: whether the outputs are the scores; otherwise they are kept to the file
+    #: whether the outputs are the scores; otherwise the function of outputs is static
     plain: bool
     #: the functions after that of the outputs, by the prefix of their names
     functions: Callable[[str], list[str]]
@@ -23,13 +23,13 @@ class Interface:
     single: bool = False
 
     def prototypes(self, prefix: str, *, probabilities: bool = False) -> list[str]:
-        """What the header declares."""
+        """Return the declarations of the header."""
         lines = [f"{self.returns} {prefix}_predict(const float *x);"]
         lines += [] if self.scores is None else [f"void {prefix}_scores(const float *x, float *scores);"]
         return lines + [f"void {prefix}_proba(const float *x, float *proba);"] * probabilities
 
     def summary(self, prefix: str, *, probabilities: bool = False) -> list[str]:
-        """The prototypes with what they are for."""
+        """Return the declarations with their purpose."""
         words = [self.prediction, *([] if self.scores is None else [self.scores]), "the probability of each class"]
         lines = self.prototypes(prefix, probabilities=probabilities)
         width = max(map(len, lines))
@@ -49,7 +49,7 @@ LARGEST = [
 
 
 def _by_only_score(result: str) -> Callable[[str], list[str]]:
-    """Return how predict is written as an expression of the only score."""
+    """Return a writer of predict as an expression of the only score."""
 
     def functions(prefix: str) -> list[str]:
         body = ["float scores[OUTPUTS];", f"{prefix}_scores(x, scores);", f"return {result};"]
@@ -70,7 +70,7 @@ def _value(prefix: str) -> list[str]:
 
 
 def _counts(votes: str, output: str) -> list[str]:
-    """Return statements that sum votes of the pairs of classes, and outputs for and against each class."""
+    """Return statements that sum the votes of the pairs of classes, and the signed outputs of each class."""
     return [
         "for (int i = 0; i < CLASSES; i++)",
         f"    {votes}[i] = confidence[i] = 0;",
@@ -84,7 +84,7 @@ def _counts(votes: str, output: str) -> list[str]:
     ]
 
 
-#: adds the sums of outputs to votes, squeezed to less than half a vote
+#: adds to votes the sums of outputs, scaled to less than half a vote
 SQUEEZED = [
     "for (int k = 0; k < CLASSES; k++)",
     "    scores[k] += confidence[k] / (3 * ((confidence[k] < 0 ? -confidence[k] : confidence[k]) + 1));",
@@ -92,7 +92,7 @@ SQUEEZED = [
 
 
 def _tally() -> str:
-    """Votes of the pairs of classes, and the sum of outputs for and against each class."""
+    """Return the function that sums the votes of the pairs of classes and the signed outputs of each class."""
     return function(
         "static void tally(const float *x, float *votes, float *confidence)",
         ["float out[OUTPUTS];", "outputs(x, out);", *_counts("votes", "out[pair]")],
@@ -100,7 +100,7 @@ def _tally() -> str:
 
 
 def _voted_scores(prefix: str) -> str:
-    """Votes, with ties broken by the outputs."""
+    """Return the function of scores: votes, with ties broken by the outputs."""
     return function(
         f"void {prefix}_scores(const float *x, float *scores)",
         ["float confidence[CLASSES];", "tally(x, scores, confidence);", *SQUEEZED],
@@ -118,7 +118,7 @@ def _by_scored_votes(prefix: str) -> list[str]:
 
 
 def _winner() -> str:
-    """The class that is left when the first always meets the last, by the outputs of CLASSES - 1 pairs."""
+    """Return the function of the DAG: the output of the first and the last remaining class removes one of them."""
     return function(
         "static int winner(const float *values)",
         [

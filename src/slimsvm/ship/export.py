@@ -26,7 +26,7 @@ EXPORTERS: dict[str, Any] = {
     "js": JavaScriptExporter,
     "json": JSONExporter,
 }
-#: further endings that name a target
+#: other endings of targets
 ALSO = {".js": "js"}
 
 
@@ -36,8 +36,8 @@ def export(
     """Write a fitted model as source or in another format, completely or not at all. Return the files written.
 
     `model` is a SlimSVC, SlimSVR, SlimOneClassSVM, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a
-    name in `slimsvm.ship.export.EXPORTERS`, by default the one whose ending the path has; settings are those of its
-    exporter. Files that exist are left alone unless `force` is set.
+    name in `slimsvm.ship.export.EXPORTERS`, by default the one of the path's ending; settings are those of its
+    exporter. Existing files are not replaced unless `force` is set.
     """
     path = Path(path)
     exporter = make_exporter(target_of(path, target), settings)
@@ -58,7 +58,7 @@ def export(
 
 
 def target_of(path: Path, target: str | None) -> str:
-    """Return the target named, or the one of the path's ending."""
+    """Return the given target, or the one of the path's ending."""
     endings = {exporter.ending: name for name, exporter in EXPORTERS.items()} | ALSO
     if target is None and path.suffix not in endings:
         raise ValueError(

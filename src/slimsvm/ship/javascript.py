@@ -61,7 +61,7 @@ PARTED_BY_DAG = """\
 
 @dataclass(frozen=True)
 class Functions:
-    """What a module's functions return, in words, and as statements and an expression of JavaScript."""
+    """The functions of a module: what they return, in words, and their JavaScript."""
 
     meaning: str  # of the prediction
     prediction: str
@@ -91,7 +91,7 @@ FUNCTIONS: dict[Decision, Functions] = {
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
 
-    There are no classes for regression and novelty detection, and a regressor has no scores.
+    Regression and novelty detection have no classes, and a regressor has no scores.
     """
 
     ending: ClassVar[str] = ".mjs"
@@ -196,7 +196,7 @@ def _decision(a: Artefact) -> str:
     return "\n".join(pieces if functions.scores_are is None else [*pieces, _exported("scores", functions.scores)])
 
 
-#: the probability of score k before the others are known, for each kind of map
+#: the probability of score k before the sum is made 1, for each kind of map
 PROBABILITIES = {
     "sigmoid": "1 / (1 + Math.exp(-(slope[k] * score + shift[k])))",
     "isotonic": "curve(score, k)",
@@ -219,7 +219,7 @@ function curve(score, k) {
 
 
 def _map_constants(calibration: Any) -> str:
-    """Return the numbers of a map to probabilities."""
+    """Return the constants of a map to probabilities."""
     if isinstance(calibration, Temperature):
         return f"const TEMPERATURE = {calibration.temperature!r};\n"
     names = {"slope": "slope", "shift": "shift"}

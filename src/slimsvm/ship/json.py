@@ -5,12 +5,11 @@
      "calibration": null or {"name", ...}, "widths": null or [...]}
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
-without them is of version 2, and has no such entry. With the goal "ovr" the class with the
-largest output wins. With "ovo" each output belongs to a pair of classes, and the pairs vote.
-With "dag" the first class left meets the last one, and the loser is out, until one is left. Two classes have one output,
-above 0 for the second class. With "regression" the only output is the predicted value; with "novelty" it is below 0 for
-novel rows; neither has classes. A calibration makes probabilities of scores (`slimsvm.calibration`), and the largest of
-them is predicted.
+without them is of version 2 and has no such entry. With the goal "ovr" the class with the largest output is predicted.
+With "ovo" each output belongs to a pair of classes, and the pairs vote. With "dag" the output of the first and the last
+remaining class removes one of them, until one remains. Two classes have one output, above 0 for the second class. With
+"regression" the only output is the predicted value; with "novelty" it is below 0 for novel rows; neither has classes. A
+calibration makes probabilities of scores (`slimsvm.calibration`), and the class of the largest is predicted.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ class JSONExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
-        a = artefact if artefact.size else artefact.compact()  # an empty list would not tell the number of features
+        a = artefact if artefact.size else artefact.compact()  # an empty list does not have the number of features
         ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
             "format": "slimsvm",
-            "version": VERSION if a.widths is not None else VERSION - 1,  # earlier readers would ignore widths
+            "version": VERSION if a.widths is not None else VERSION - 1,  # readers of version 2 would ignore widths
             "kernel": {"name": a.kernel, **a.parameters},
             "goal": {"name": a.goal.name, **ties},
             "classes": a.classes.tolist(),
@@ -61,7 +60,7 @@ class JSONExporter:
 
 
 def _scaling_entry(scaling: Scaling) -> dict[str, Any]:
-    """Return the arrays of a scaling; null stands for no clipping."""
+    """Return the arrays of a scaling; null means no clipping."""
     entry: dict[str, Any] = {"centre": scaling.centre.tolist(), "scale": scaling.scale.tolist()}
     for name, ends in (("low", scaling.low), ("high", scaling.high)):
         entry[name] = [end if np.isfinite(end) else None for end in ends.tolist()]
@@ -98,7 +97,7 @@ def _artefact(document: Any) -> Artefact:
     del kernel["name"]
     whole = {parameter.name for parameter in spec_of(name, "slimsvm").parameters if parameter.whole}
     check_parameters(name, kernel)
-    kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may say 1 for 1.0
+    kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may have 1 for 1.0
     classes = _classes(_entry(document, "classes", list))
     points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)

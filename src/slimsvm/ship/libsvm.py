@@ -21,10 +21,10 @@ from ..text import short
 from .artefact import Array, Artefact
 from .pairs import Layout, layout_of
 
-#: our names of the kernels that LIBSVM has
+#: slimsvm's names of LIBSVM's kernels
 LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
 #: LIBSVM's names of the problems; pairs of classes are all others
-#: where a file decides otherwise than the model
+#: warnings for decisions that LIBSVM makes differently
 OTHER_DECISIONS = {
     Decision.SCORED_VOTES: "gives a tie in votes to the first class; this model breaks ties by its outputs",
     Decision.DAG: "this model goes by a DAG: a row in which no class wins all of its pairs may have another label",
@@ -34,12 +34,12 @@ SVM_TYPES = {Decision.VALUE: "epsilon_svr", Decision.SIDE: "one_class"}
 
 @dataclass(frozen=True)
 class LIBSVMExporter:
-    """A model for svm-predict and all that reads LIBSVM's models."""
+    """A model for svm-predict and other readers of LIBSVM's models."""
 
     ending: ClassVar[str] = ".libsvm"
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
-        """Return the model file, and ranges for svm-scale where features are scaled."""
+        """Return the model file, and ranges for svm-scale if features are scaled."""
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
         if artefact.widths is not None:
@@ -68,7 +68,7 @@ def _header(a: Artefact, layout: Layout) -> list[str]:
         f"svm_type {SVM_TYPES.get(a.decision, 'c_svc')}",
         f"kernel_type {SPECS[a.kernel].libsvm}",
         *parameters,
-        f"nr_class {a.classes.size or 2}",  # LIBSVM writes 2 where there are no classes
+        f"nr_class {a.classes.size or 2}",  # LIBSVM writes 2 for models without classes
         f"total_sv {layout.index.size}",
         f"rho {_words(0.0 - layout.bias)}",
     ]
@@ -79,7 +79,7 @@ def _header(a: Artefact, layout: Layout) -> list[str]:
 
 
 def _holds(a: Artefact) -> bool:
-    """Return whether a file has a place for the model's probabilities."""
+    """Return whether a file can hold the model's probabilities."""
     return a.classes.size == 2 and isinstance(a.calibration, Sigmoid)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from .artefact import Array, Artefact, moderate
 
 PER_LINE = {"f": 8, "i": 20, "u": 20}
-#: the smallest number that float32 holds with all its digits
+#: the smallest number with the full precision of float32
 TINY = float(np.finfo(np.float32).tiny)
 REMEDY = "put a StandardScaler before the model, in one Pipeline, and train again"
 
 
 def as_float32(values: Array, what: str, *, each: bool = False) -> Array:
-    """Return the values in float32, which must hold the largest of them; with `each`, every one that is not 0."""
+    """Return the values in float32; raise ValueError if the largest is out of range, or with `each` any that is not 0."""
     with np.errstate(over="ignore", under="ignore"):
         narrow = np.asarray(values, dtype=np.float32)
     sizes = np.abs(values)
@@ -31,9 +31,9 @@ def as_float32(values: Array, what: str, *, each: bool = False) -> Array:
 
 
 def check_float32(a: Artefact) -> None:
-    """Raise ValueError where sums over features leave float32.
+    """Raise ValueError if sums over features exceed float32.
 
-    A kernel's parameters tell: gamma is about one over the sum between two rows, so that a gamma of 1e-40 means squares of
+    The kernel's parameters show it: gamma is about one over the sum between two rows, so a gamma of 1e-40 means sums of
     1e40, which are infinite in float32.
     """
     for name, value in a.parameters.items():
@@ -47,7 +47,7 @@ def check_float32(a: Artefact) -> None:
 def table(values: Array, suffix: str = "") -> str:
     """Return the numbers of an array in lines: digits for integers, and nine digits for float32, which read back exactly.
 
-    The suffix follows numbers with a fraction: without "f" they are double constants in C, which -Wconversion warns of.
+    The suffix follows numbers with a fraction: without "f" they are double constants in C, for which -Wconversion warns.
     """
     kind, numbers = values.dtype.kind, values.ravel().tolist()
     words = map(str, numbers) if kind in "iu" else (_float(number, suffix) for number in numbers)
@@ -92,7 +92,7 @@ def identifier(text: str) -> str:
 
 
 def class_names(classes: Array) -> list[str]:
-    """Return a name for each class to follow PREFIX_CLASS_: letters and digits of the label, numbered where two agree."""
+    """Return a name for each class to follow PREFIX_CLASS_: letters and digits of the label, numbered if two are equal."""
     names = [_plain(str(label)) for label in classes.tolist()]
     clear = len(set(names)) == len(names) and all(names)
     return names if clear else [f"{number}_{name}".rstrip("_") for number, name in enumerate(names)]

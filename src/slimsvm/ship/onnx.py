@@ -1,7 +1,7 @@
 """ONNX: plain operators for any kernel and layout, or one SVMClassifier or SVMRegressor (`converter` is for skl2onnx).
 
 The outputs are `label` (int64 or strings) and `scores`, one column per class as in skl2onnx: [-f, f] for two classes.
-With a calibration there are `probabilities` too, the largest of which is the label's. A regressor has one output `value`,
+With a calibration there are `probabilities` too, and the label has the largest. A regressor has one output `value`,
 and novelty detection `label` (+1 or -1) and `scores`, each of one column.
 """
 
@@ -28,7 +28,7 @@ OPSET = 17
 #: the numbers of element types in ONNX
 TYPES: dict[Any, int] = {np.float32: 1, np.int64: 7, np.float64: 11}
 FLAVORS = ("plain", "svm")
-#: our names of the kernels that an SVMClassifier or SVMRegressor has
+#: slimsvm's names of the kernels of an SVMClassifier or SVMRegressor
 SVM_KERNELS = [name for name, spec in SPECS.items() if spec.onnx]
 
 
@@ -52,7 +52,7 @@ class Node:
 
 
 class Graph:
-    """The nodes and constants of a model, from which a model file or skl2onnx's container is filled."""
+    """The nodes and constants of a model, for a model file or skl2onnx's container."""
 
     def __init__(self, dtype: type[np.floating[Any]]) -> None:
         self.dtype = dtype
@@ -74,7 +74,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Result:
-    """An output of the model; `columns` is empty where it has one number or word for each row and no second axis."""
+    """An output of the model; `columns` is empty if it has one axis, a number or word for each row."""
 
     name: str
     dtype: Any
@@ -82,7 +82,7 @@ class Result:
 
 
 def results(a: Artefact, dtype: type[np.floating[Any]]) -> list[Result]:
-    """Return what a model of this precision returns."""
+    """Return the outputs of a model of this precision."""
     if a.decision is Decision.VALUE:
         return [Result("value", dtype, (1,))]
     if a.decision is Decision.SIDE:
@@ -96,7 +96,7 @@ def results(a: Artefact, dtype: type[np.floating[Any]]) -> list[Result]:
 class ONNXExporter:
     """`precision` is float32 or float64; `flavor` "svm" is one SVMClassifier or SVMRegressor.
 
-    Those hold float32, and pairs of classes instead of one output per class.
+    These operators hold float32, and pairs of classes instead of one output per class.
     """
 
     ending: ClassVar[str] = ".onnx"
@@ -170,12 +170,12 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
     decisive = _votes(graph, a, outputs) if a.by_pairs else outputs
     if a.calibration is not None:
         decisive = add_probabilities(graph, a.calibration, "scores", a.classes.size)
-    number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equals
+    number = graph.add("ArgMax", decisive, axis=1, keepdims=0)  # the first of equal ones
     graph.add("Gather", graph.constant("classes", _labels(a.classes)), number, name="label")
 
 
 def _outputs_name(a: Artefact) -> str:
-    """Return the name of the expansion's outputs, which may be a result of the model as they are."""
+    """Return the name of the expansion's outputs, which may be a result of the model."""
     return "outputs" if a.by_pairs else "value" if a.decision is Decision.VALUE else "scores"
 
 
@@ -205,12 +205,12 @@ def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
     return x
 
 
-# The argument of the kernel's value function, by the sum over features that it is made of: gamma <x, z> + coef0 for inner
-# products, -gamma times the sum for distances.
+# The argument of the kernel's value function, for each sum over features: gamma <x, z> + coef0 for inner products, -gamma
+# times the sum for distances.
 
 
 def _inner(g: Graph, a: Artefact, x: str) -> str:
-    """Add gamma <x, z> + coef0; gamma is in the points."""
+    """Add gamma <x, z> + coef0; the points are multiplied by gamma."""
     points = g.constant("points", a.points.T * a.parameters.get("gamma", 1.0))
     x = _scaled(g, x, a.scaling)
     if not a.parameters.get("coef0"):
@@ -219,9 +219,9 @@ def _inner(g: Graph, a: Artefact, x: str) -> str:
 
 
 def _squares(g: Graph, a: Artefact, x: str) -> str:
-    """Add 2 gamma <x, z> - gamma |z|^2 - gamma |x|^2, with the mean of the points as origin where digits are short.
+    """Add 2 gamma <x, z> - gamma |z|^2 - gamma |x|^2, with the mean of the points as origin if precision requires it.
 
-    With widths, gamma is another one for each point.
+    With widths, each point has its own gamma.
     """
     gamma = a.parameters["gamma"] * _widths(a)
     origin = a.points.mean(axis=0) * _loses_digits(g, a)
@@ -238,7 +238,7 @@ def _widths(a: Artefact) -> Array | float:
 
 
 def _loses_digits(g: Graph, a: Artefact) -> bool:
-    """Return whether the terms of the exponent are so large that their rounding would show in scores."""
+    """Return whether rounding the terms of the exponent would change scores visibly."""
     largest = a.parameters["gamma"] * float((_widths(a) * (a.points**2).sum(axis=1)).max())
     return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
 
@@ -267,7 +267,7 @@ def _manhattan(g: Graph, a: Artefact, x: str) -> str:
 def _chi_squared(g: Graph, a: Artefact, x: str) -> str:
     rows, points = _each_pair(g, a, x)
     difference = g.add("Sub", rows, points)
-    # where both features are 0 so is the difference, and the least number divides it
+    # if both features are 0, so is the difference, which is divided by the smallest number
     total = g.add("Max", g.add("Add", rows, points), g.constant("least", np.array(float(np.finfo(np.float32).tiny))))
     return _negative_sum(g, a, g.add("Div", g.add("Mul", difference, difference), total))
 
@@ -293,7 +293,7 @@ VALUES: dict[str, Callable[[Graph, Artefact, str], str]] = {
 
 
 def _votes(g: Graph, a: Artefact, outputs: str) -> str:
-    """Add `scores`, votes plus the sum of outputs squeezed below half a vote; return what the model decides by."""
+    """Add `scores`, votes plus the sum of outputs scaled below half a vote; return the values that decide the class."""
     signs = OneVsOne(a.classes.size).signs
     by_pair = g.constant("signs", signs.T)
     won = g.add("Cast", g.add("Greater", outputs, g.constant("border", np.array(0.0))), to=TYPES[g.dtype])
@@ -309,7 +309,7 @@ def _votes(g: Graph, a: Artefact, outputs: str) -> str:
 
 
 def _bonus(g: Graph, k: int, outputs: str) -> str:
-    """Add k for the class that is left when the first always meets the last, and 0 for the others, (n, k)."""
+    """Add k for the class that a DAG decides for, and 0 for the others, (n, k)."""
     zero = g.constant("even", np.array(0.0))
     starts = g.constant("starts", np.array([i * (2 * k - i - 1) // 2 for i in range(k)]))  # columns of the pairs (i, i + 1)
 
@@ -328,7 +328,7 @@ def _bonus(g: Graph, k: int, outputs: str) -> str:
 
 
 def _svm(g: Graph, a: Artefact, x: str) -> str:
-    """Do as `_expansion` by one operator."""
+    """Add the outputs by one operator."""
     name = "SVMClassifier" if a.classes.size else "SVMRegressor"
     if a.kernel not in SVM_KERNELS:
         raise ValueError(f"an {name} has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")

@@ -11,7 +11,7 @@ from ..calibration import LEAST, Calibration
 
 
 class Nodes(Protocol):
-    """What is used of an ONNX graph."""
+    """The part of an ONNX graph that is used here."""
 
     def constant(self, name: str, values: Any) -> str:
         """Add an array and return its name."""
@@ -45,7 +45,7 @@ def _temperature(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str
 
 
 def _isotonic(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
-    """Add the curve of each score: the value at its first knot, and for each piece its rise times the share passed."""
+    """Add the curve of each score: the value at its first knot, plus each piece's rise times the share passed."""
     found, zero, one = [], g.constant("none", np.array(0.0)), g.constant("all", np.array(1.0))
     for k in range(calibration.starts.size - 1):
         knots = slice(int(calibration.starts[k]), int(calibration.starts[k + 1]))

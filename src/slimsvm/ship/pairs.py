@@ -18,10 +18,10 @@ from .artefact import Array, Artefact
 
 @dataclass(frozen=True)
 class Layout:
-    """Points grouped by class, in the order of `order`; a positive output is for the first class of its pair."""
+    """Points sorted by class, in the order of `order`; a positive output is for the first class of its pair."""
 
-    order: Array  # class numbers as the file has them
-    index: Array  # which point of the artefact each entry is
+    order: Array  # class numbers in the file's order
+    index: Array  # the artefact's point of each entry
     counts: Array  # entries of each class
     coef: Array  # (k - 1, entries), or (1, entries) without classes
     bias: Array  # one per pair, or one

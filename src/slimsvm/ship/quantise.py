@@ -1,80 +1,106 @@
-"""Tables of small integers. Each table has one step, and rows are in units of the points, so sums are exact."""
+"""Tables of small integers. Each table has one step, and rows are integers in units of the points, so sums are exact.
+
+Where points have 8 bits, rows have 16: rounded points are other points, whose coefficients are fitted to them, but what
+rounding takes from a row is lost. Rows take no bytes of tables.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .artefact import Array, Artefact
+from ..costs import CHEAP_COEFFICIENTS
+from .artefact import MODERATE, Array, Artefact
+from .literals import as_float32
+from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
-#: quantised scores that differ by more than this share of the largest score raise a warning
+#: a warning is given if quantised scores differ by more than this share of the largest score
 NOTABLE = 0.1
-#: the range of the tables in units of that of the points: 16 bits leave room for rows beyond the points, 8 bits do not
+#: the range of the tables, as a multiple of the points' range: 16 bits leave room for rows beyond the points, 8 bits do not
 HEADROOM = {8: 1.0, 16: 4.0}
-#: coefficients get 16 bits where their count is at most this share of the points' numbers, 8 bits otherwise
-CHEAP = 1 / 8
-#: bits of the exponent of a width at most: widths may differ by a factor of 2^16
-EXPONENT_BITS = 4
-#: models up to this size have their coefficients fitted to the rounded points, on at most so many rows
+#: steps of a row in a step of 8 bits at most, a power of 2. More: larger sums; fewer where these leave 32 bits
+FINEST = 32
+#: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
+FAR = 128.0
+#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
 @dataclass(frozen=True)
-class Widths:
-    """Widths as small floats, so that small ones are as precise as large ones.
-
-    The lower bits of a code w are a mantissa, the upper ones an exponent: (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
-    """
-
-    codes: Array  # unsigned integers
-    mantissa: int  # bits
-    step: float
-
-    @property
-    def values(self) -> Array:
-        """The widths that the codes stand for."""
-        codes, one = self.codes.astype(np.int64), 1 << self.mantissa
-        return self.step * ((one + codes % one) << (codes >> self.mantissa))
-
-    @classmethod
-    def of(cls, widths: Array, bits: int) -> Widths:
-        """Return the nearest codes; widths get as long a mantissa as their range allows."""
-        octaves = np.log2(widths.max() / widths.min()) + 0.1  # 2^exponents times the last mantissa is a little less
-        most = max(bits - EXPONENT_BITS, 1)
-        mantissa = next((m for m in range(bits - 1, most, -1) if 2 ** (bits - m) >= octaves), most)
-        one, largest = 1 << mantissa, 2 ** (bits - mantissa) - 1
-        step = float(widths.max()) / ((2 * one - 1) << largest)
-        units = np.maximum(widths / step, one)
-        exponent = np.clip(np.floor(np.log2(units)).astype(np.int64) - mantissa, 0, largest)
-        codes = np.rint(units / 2.0**exponent).astype(np.int64) - one + (exponent << mantissa)
-        return cls(np.minimum(codes, 2**bits - 1).astype(f"u{bits // 8}"), mantissa, step)
-
-
-@dataclass(frozen=True)
-class Quantised:
-    """x is about middle + step * q, with q from -largest to largest; coefficients have a step of their own."""
+class Grid:
+    """x is about middle + step * q, with q from -largest to largest; rows have `fine` steps in each of these."""
 
     bits: int
-    points: Array  # integers
-    coef: Array
-    middle: float
+    middle: Array | float  # of each feature, or of all
     step: float
-    coef_step: float
-    widths: Widths | None = None
+    fine: int
 
     @property
     def largest(self) -> int:
         """The largest integer of the points."""
         return _largest(self.bits)
 
+    def points(self, X: Array) -> Array:
+        """Return points as integers."""
+        return _integers(X - self.middle, self.bits, self.step)
+
+    def rounded_points(self, X: Array) -> Array:
+        """Return the points that the integers stand for."""
+        return self.points(X) * self.step + self.middle
+
+    def rounded_rows(self, X: Array) -> Array:
+        """Return the rows that the integers stand for."""
+        end, step = self.largest * self.fine, self.step / self.fine
+        return np.clip(np.rint((X - self.middle) / step), -end, end) * step + self.middle
+
+
+@dataclass(frozen=True)
+class ShortScaling:
+    """A scaling in 4 bytes a feature: a row is scale x in its own steps, less a shift in those of the points."""
+
+    scales: Array  # codes of `upper_halves`
+    shifts: Array  # integers of 16 bits
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """The integers of points and coefficients, which have a step of their own, and what rows become.
+
+    The biases of several outputs have 16 bits beside points of 8 bits, where coefficients can make up for their rounding.
+    One output may be a value far from 0, and keeps all digits.
+    """
+
+    grid: Grid
+    points: Array  # integers
+    coef: Array
+    coef_step: float
+    bias: Array  # float32, or codes of `upper_halves`
+    widths: SmallFloats | None = None
+    scaling: ShortScaling | None = None
+
+    @property
+    def bias_values(self) -> Array:
+        """The biases as numbers."""
+        return of_upper_halves(self.bias) if self.bias.dtype.kind == "u" else self.bias.astype(np.float64)
+
+    @property
+    def row_end(self) -> int:
+        """The largest integer of a row."""
+        return self.grid.largest * self.grid.fine
+
+    @property
+    def row_bits(self) -> int:
+        """The bits of a row's integers."""
+        return 8 if self.row_end < 2**7 else 16
+
     @property
     def sum_bits(self) -> int:
-        """The width that the sum over features needs: squares of differences are up to (2 largest)^2 each."""
-        return 32 if self.points.shape[1] * (2 * self.largest) ** 2 < 2**31 else 64
+        """The width that the sum over features needs: squares of differences are up to (2 row_end)^2 each."""
+        return 32 if self.points.shape[1] * (2 * self.row_end) ** 2 < 2**31 else 64
 
 
 def quantise(
@@ -95,12 +121,69 @@ def quantise(
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
     step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
-    coef_bits = 16 if a.coef.size <= CHEAP * a.points.size else bits
+    exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
+    if bits == 8 and _has_short_scaling(a, middle, reach):
+        a, grid, scaling = _shortened(a, grid)
+    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
-    widths = None if a.widths is None else Widths.of(a.widths, bits)
+    widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
+    bias = as_float32(a.bias, "bias")
+    if bits == 8 and a.outputs > 1 and a.spec.total.shift_invariant:
+        bias = upper_halves(bias)
+        a = replace(a, bias=of_upper_halves(bias))
     if fit and a.size <= FITTED_POINTS:
-        coef, coef_step = _fitted(a, lambda X: _integers(X - middle, bits, step) * step + middle, widths, sample, coef_bits)
-    return Quantised(bits, _integers(a.points - middle, bits, step), coef, middle, step, coef_step, widths)
+        coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
+    return Quantised(grid, grid.points(a.points), coef, coef_step, bias, widths, scaling)
+
+
+def _fine(bits: int, features: int) -> int:
+    """Return the steps of a row in each step of the points: as many as sums of 32 bits allow, 1 at least."""
+    if bits > 8:
+        return 1
+    most = np.sqrt(2**31 / features) / (2 * _largest(bits))
+    return int(2 ** np.clip(np.ceil(np.log2(most)) - 1, 0, np.log2(FINEST)))
+
+
+def _has_short_scaling(a: Artefact, middle: Array | float, reach: float) -> bool:
+    """Return whether scales and centres may be rounded: those of a distance, near the range, without clipping."""
+    if a.scaling is None or a.scaling.clips or not a.spec.total.shift_invariant or not np.ptp(a.scaling.scale):
+        return False
+    near = bool(np.abs(a.scaling.centre * a.scaling.scale + middle).max() <= FAR * reach)
+    low, high = MODERATE
+    return near and bool(low <= a.scaling.scale.min() and a.scaling.scale.max() <= high)
+
+
+def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
+    """Return nearly the same function with scales of 16 bits, and a grid whose shifts are whole steps."""
+    assert a.scaling is not None
+    codes = upper_halves(a.scaling.scale * grid.fine / grid.step)
+    scale = of_upper_halves(codes) * grid.step / grid.fine
+    change, centre = scale / a.scaling.scale, a.scaling.centre * scale
+    shifts = np.rint((centre + grid.middle * change) / grid.step).astype(np.int16)
+    return (
+        replace(a, points=a.points * change, scaling=replace(a.scaling, scale=scale)),
+        replace(grid, middle=shifts * grid.step - centre),
+        ShortScaling(codes, shifts),
+    )
+
+
+def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
+    """Return on how many rows the integers lead to the same prediction as the artefact."""
+    from .runtime import Runtime
+
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
+    restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
+    scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
+    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+
+
+def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:
+    """Return scaled rows as the rounded scales of the tables give them."""
+    if a.scaling is None or tables.scaling is None:
+        return scaled
+    scale = of_upper_halves(tables.scaling.scales) * tables.grid.step / tables.grid.fine
+    return scaled * (scale / a.scaling.scale)
 
 
 def _largest(bits: int) -> int:
@@ -112,23 +195,30 @@ def _integers(values: Array, bits: int, step: float) -> Array:
     return np.clip(np.rint(values / step), -_largest(bits), _largest(bits)).astype(f"i{bits // 8}")
 
 
-def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[float, float]:
-    """Return the middle of the range and the reach of features from it; it is 0 unless the kernel ignores shifts."""
-    low, high = float(sample.min()), float(sample.max())
+def _range(a: Artefact, sample: Array, *, centred: bool) -> tuple[Array | float, float]:
+    """Return the middle of the range, which is 0 unless the kernel ignores shifts, and the largest distance from it.
+
+    Features whose centres are a table already have a middle each.
+    """
+    each = a.scaling is not None and bool(np.ptp(a.scaling.scale) or np.ptp(a.scaling.centre))
+    low, high = (end(sample, axis=0 if each else None) for end in (np.min, np.max))
     middle = (low + high) / 2 if centred and a.spec.total.shift_invariant else 0.0
-    return middle, max(high - middle, middle - low)
+    return middle, float(np.max(np.maximum(high - middle, middle - low)))
 
 
 def _fitted(
-    a: Artefact, rounded: Callable[[Array], Array], widths: Widths | None, sample: Array, bits: int
+    exact: Artefact, a: Artefact, grid: Grid, widths: SmallFloats | None, sample: Array, bits: int
 ) -> tuple[Array, float]:
-    """Return integer coefficients for rounded points that nearly give the exact outputs on the sample, and their step."""
+    """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
-    K = _kernel(a, None if widths is None else widths.values)(rounded(sample), rounded(a.points))
+    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef + (exact.bias - a.bias)
+    if exact.scaling is not None and a.scaling is not None:
+        sample = sample * (a.scaling.scale / exact.scaling.scale)
+    K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.points))
     H = K.T @ K
     ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
     H += ridge * np.eye(a.size)
-    coef = np.linalg.solve(H, K.T @ (_kernel(a, a.widths)(sample, a.points) @ a.coef) + ridge * a.coef)
+    coef = np.linalg.solve(H, K.T @ wanted + ridge * a.coef)
     step = _step(coef, bits)
     return _rounded_in_turn(coef, H, bits, step), step
 
@@ -138,7 +228,7 @@ def _step(coef: Array, bits: int) -> float:
 
 
 def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
-    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients make up for earlier rounding.
+    """Return integers q with a small (coef - step q)' H (coef - step q): later coefficients correct earlier rounding.
 
     This is optimal brain quantisation (Frantar & Alistarh 2022) with a fixed order.
     """
@@ -159,16 +249,18 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
 
 
 def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Compare the outputs on a subsample of the points, as rows, and warn where they differ much."""
-    some = np.arange(0, a.size, -(-a.size // 256))
-    points = tables.points * tables.step + tables.middle
-    exact = _kernel(a, a.widths)(a.points[some], a.points) @ a.coef
+    """Warn if the outputs on a subsample of the points, as rows, differ much from the exact ones."""
+    some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
+    rows, points = a.points[some], tables.points * grid.step + grid.middle
+    exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(points[some], points) @ (tables.coef * tables.coef_step)
+    coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
+        tables.coef * tables.coef_step
+    )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
         warnings.warn(
-            f"int{tables.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
+            f"int{grid.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
             "scale (a Pipeline with a StandardScaler is exported as one), or use more bits",
             stacklevel=4,
         )

@@ -19,7 +19,7 @@ class Runtime:
     """Predict rows: `run(row)` is a prediction, `run(rows)` an array of them; `run.scores` is decision_function.
 
     Predictions are labels, values for a regressor, and +1 or -1 for novelty detection. The scores of a regressor are its
-    values. `run.proba` is predict_proba, where the model has a calibration.
+    values. `run.proba` is predict_proba, if the model has a calibration.
 
     Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -34,7 +34,7 @@ class Runtime:
             np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
         )
         self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
-        # kernel values of m points take as long as m outputs
+        # as a product with m outputs, kernel values of m points take as long
         self._single = a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
 
     def __call__(self, rows: Any) -> Any:
@@ -67,7 +67,7 @@ class Runtime:
         return self._sums(rows, self._coef, self._bias)
 
     def _walked(self, rows: Array) -> Array:
-        """Return the classes of rows by a DAG, from the kernel values of all points and the outputs that rows come to."""
+        """Return the classes of rows by a DAG, from all kernel values and only the outputs that each row needs."""
         size = self._coef.shape[0]
         values = self._sums(rows, np.eye(size), np.zeros(size))
         return self.goal.walk(  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def runtime(model: Any) -> Runtime:
 
 
 def _read(path: str | os.PathLike[str]) -> Any:
-    """Return the artefact in a file where it can be read without scikit-learn, else an estimator."""
+    """Return the artefact in a file if it can be read without scikit-learn, else an estimator."""
     if os.fspath(path).endswith(".json"):
         return read_json(path)
     artefact = read_slim(path)

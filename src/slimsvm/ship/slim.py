@@ -1,6 +1,6 @@
 """A .slim file as an artefact, without scikit-learn and scipy, whose import takes longer than many predictions.
 
-`files.native` reads every .slim file, as an estimator. This reads the function in it, where dense arrays hold it.
+`files.native` reads every .slim file, as an estimator. This file reads only the function, if its arrays are dense.
 """
 
 from __future__ import annotations
@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..calibration import CALIBRATIONS
-from ..files.container import MAGIC, Entry, entry_of, unpack_file
+from ..files.container import MAGIC, Entry, container_bytes, entry_of, unpack_file
 from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
@@ -54,11 +53,11 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
-    """Return the artefact in a .slim file, None where only `files.native.load` can read it or say what is wrong with it.
+    """Return the artefact in a .slim file, or None if only `files.native.load` can read it or explain its error.
 
-    That is so for sparse points, pairs of many classes, kernels that exporters do not know, and damaged files.
+    That is the case for sparse points, pairs of many classes, kernels without an export, and damaged files.
     """
-    data = Path(path).read_bytes()
+    data = container_bytes(path)
     if not data.startswith(MAGIC):
         return None
     try:
@@ -94,7 +93,7 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     )
 
 
-#: what fit leaves in an estimator that predictions need; `coding_` in files of version 0.1
+#: fitted attributes that predictions need; `coding_` in files of version 0.1
 PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_"}
 
 
@@ -105,7 +104,7 @@ def _numbers(values: Any) -> Array:
 
 
 def _scaling(scalers: list[Any], reader: Reader, features: int) -> Scaling | None:
-    """Return one scaling for all scalers in front of the machine, None where there are none."""
+    """Return one scaling for all scalers in front of the machine, None without scalers."""
     scaling = None
     for entry in scalers:
         if entry in NOTHING:

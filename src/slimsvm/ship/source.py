@@ -1,4 +1,4 @@
-"""Estimators to artefacts: one of ours or of scikit-learn's SVMs, or a Pipeline of scalers and one."""
+"""From estimators to artefacts: an estimator of slimsvm, an SVM of scikit-learn, or a Pipeline of scalers and one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..model import Expansion
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
 
-#: the most numbers that the points of an artefact may take, written out: 8 GiB
+#: the most numbers in the dense points of an artefact: 8 GiB
 LARGEST = 1 << 30
 
 
@@ -31,7 +31,7 @@ def artefact_of(model: Any) -> Artefact:
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     function, goal, classes = _function(svm)
     points = function.points
-    # a model without points has one of zeros in generated code
+    # in generated code, a model without points has one of zeros
     if max(points.shape[0], 1) * points.shape[1] > LARGEST:
         raise ValueError(
             f"cannot export {points.shape[0]:,} points of {points.shape[1]:,} features, which take more than "

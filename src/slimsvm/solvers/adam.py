@@ -1,4 +1,4 @@
-"""Adam (Kingma & Ba 2015) with a cosine rate: descent by gradients that are noisy, as those of mini-batches are."""
+"""Adam (Kingma & Ba 2015) with a cosine rate: descent by noisy gradients, such as those of mini-batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Deadline
 
-#: shares of the past in the running means of the gradient and of its square, and what keeps a division by 0 away
+#: decay rates of the running means of the gradient and of its square, and a number that prevents a division by 0
 MEAN, SQUARE, TINY = 0.9, 0.999, 1e-12
 
 
@@ -21,7 +21,7 @@ MEAN, SQUARE, TINY = 0.9, 0.999, 1e-12
 class AdamSettings:
     """`steps` with a rate that falls from `rate` to 0 as half a cosine.
 
-    With `seconds`, the rate follows the clock where that is ahead of the steps, so that a run cut short ends at rate 0.
+    With `seconds`, the rate follows the clock if that is ahead of the steps, so that a run cut short ends at rate 0.
     """
 
     steps: int
@@ -31,9 +31,9 @@ class AdamSettings:
 
 @dataclass
 class Moments:
-    """A descent as it stands: the vector, the running means of the gradient and of its square, and the steps taken.
+    """The state of a descent: the vector, the running means of the gradient and of its square, and the steps taken.
 
-    The vectors may be on a device. Then no step waits for their numbers, and the device's queue is full at all times.
+    The vectors may be on a device. No step then waits for their numbers.
     """
 
     x: Any
@@ -43,7 +43,7 @@ class Moments:
 
     @classmethod
     def at(cls, x: Any) -> Moments:
-        """Return a descent that begins at a vector."""
+        """Return the state at the start, from a vector."""
         return cls(x + 0.0, 0.0 * x, 0.0 * x)
 
 
@@ -55,9 +55,9 @@ def adam(
     within: Callable[[Any], None] | None = None,
     watch: Callable[[Moments], None] | None = None,
 ) -> Any:
-    """Return the vector at which a descent ends, which changes in place.
+    """Return the last vector of a descent, which changes it in place.
 
-    `within` brings a vector back into its bounds, in place. `watch` sees the descent before each step.
+    `within` clips a vector to its bounds, in place. `watch` is called with the state before each step.
     """
     now = start
     move = partial(_move_on_host, np.empty(now.x.shape)) if isinstance(now.x, np.ndarray) else _move_on_device
@@ -79,7 +79,7 @@ def adam(
 
 
 def _move_on_host(work: Array, x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
-    """Take a step in place: fresh memory for vectors of this length would take longer than the numbers in it."""
+    """Take a step in place: allocating vectors of this length would take longer than computing them."""
     mean *= MEAN
     mean += np.multiply(1 - MEAN, slope, out=work)
     square *= SQUARE

@@ -1,4 +1,4 @@
-"""What reducers share that choose a basis and then fit its coefficients to the labels of all rows."""
+"""Parts shared by reducers that choose a basis and then fit its coefficients to the labels of all rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model import Expansion, Task
 from ..rows.protocol import Against
 from .newton import IntervalSquares, NewtonSettings
 
-#: Newton's method until gradients are zero to about 1e-6
+#: Newton's method until gradients are below about 1e-6
 EXACT = NewtonSettings(precision=1e-12)
 
 
@@ -28,7 +28,7 @@ def squared_loss(task: Task) -> IntervalSquares:
 
 
 def bordered(R: Array, bias: float) -> Array:
-    """Return the regulariser of bias and coefficients from their own ones."""
+    """Return the regulariser of (bias, coefficients) from those of the coefficients and of the bias."""
     size = R.shape[0] + 1
     both = np.zeros((size, size))
     both[0, 0], both[1:, 1:] = bias, R
@@ -36,16 +36,16 @@ def bordered(R: Array, bias: float) -> Array:
 
 
 def kernel_norm(K: Array) -> Array:
-    """Return the kernel among points as a norm: |K|, which is K itself but for the sign of negative eigenvalues.
+    """Return |K|: the kernel among points with negative eigenvalues made positive.
 
-    Those come from rounding or from a kernel that is not positive (the sigmoid); scikit-learn's Nystroem does the same.
+    Negative eigenvalues come from rounding or from an indefinite kernel (sigmoid); scikit-learn's Nystroem does the same.
     """
     values, vectors = np.linalg.eigh((K + K.T).astype(np.float64) / 2)
     return (vectors * np.abs(values)) @ vectors.T
 
 
 def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return random rows; any first few of them have the groups (classes) in proportion, to within one row of each."""
+    """Return random rows in an order whose every beginning has the groups (classes) in proportion, to within one row."""
     shuffled = rng.permutation(groups.size)
     place = np.empty(groups.size)
     for group in range(groups.max(initial=-1) + 1):
@@ -57,7 +57,7 @@ def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Ar
 def nested_models(
     task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int], deadline: Deadline
 ) -> Iterator[Expansion]:
-    """Yield the best models on the first few of the points, for each size as far as points and time go."""
+    """Yield the best model on the first points for each size, until points or time run out."""
     problem, theta = squared_loss(task), np.zeros((1, task.targets.shape[1]))
     for size in sorted({min(size, points.shape[0]) for size in sizes}):
         if theta.shape[0] > 1 and deadline.over:

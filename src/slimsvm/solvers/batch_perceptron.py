@@ -9,7 +9,7 @@ The responses of all rows are kept, so a round costs n kernel evaluations for ea
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,19 @@ from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
 
 #: largest batch as a share of all rows; a larger one gives small problems too few rounds
 LARGEST_BATCH = 1 / 32
-#: largest batch as a share of all rows drawn so far. The rows of a batch are chosen by the same responses, so that some of
-#: them are not needed once the others are there: with a larger share draws are worth less. A smaller one makes more rounds
+#: largest batch as a share of all rows drawn so far. The rows of a batch are chosen by the same responses, so some of them
+#: add little to the others: with a larger share, a draw is worth less. A smaller one makes more rounds
 LARGEST_MOVE = 1 / 256
 #: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
-#: A smaller value averages over more of the past, and early iterates, which are poor, count for longer
+#: With a smaller value, early iterates, which are poor, have more weight
 RECENT = 4.0
-#: draws up to which C counts more, (EARLY / draws)^2-fold, or as many as there are rows. A w of few rows is best at a small
-#: scale, so that the slack of C covers nearly all rows and draws are hardly better than chance. A larger value looks for
-#: wrong rows for longer, and the optimum of C comes later
+#: until this many draws, or as many as there are rows, C is multiplied by (EARLY / draws)^2. A w of few rows is best at a
+#: small scale, where the slack of C covers nearly all rows and draws are hardly better than chance. With a larger value,
+#: misclassified rows are drawn for longer, and the optimum of C is reached later
 EARLY = 8192
+#: share of that slack which the first draws use, so that they prefer the rows that are wrong by most. It grows with the
+#: draws to 1 at EARLY. A smaller share draws outliers more often
+EARLY_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,11 @@ class DrawOrder:
         return np.concatenate(found)
 
     def state(self) -> dict[str, Any]:
-        """Return the order as a keeper takes it."""
+        """Return the state for a keeper."""
         return {"order": self.order.copy(), "at": self.at}
 
     def restore(self, saved: Saved) -> None:
-        """Go on in the order that a keeper has."""
+        """Continue from a saved state."""
         size = self.rows.size
         self.order, self.at = saved.places("order", size), saved.count("at", most=max(size - 1, 0))
         if not np.array_equal(np.sort(self.order), np.arange(size)):
@@ -99,9 +102,9 @@ class DrawOrder:
 class BatchPerceptron:
     """The state of a run: the last iterate, the sums over all iterates, and the basins to draw rows from.
 
-    `validation` are rows to leave out of learning. With `bias` each class is a basin. With `root` the steps are those of
-    the paper; otherwise w is the mean of all draws. Either way the result is an average of iterates in which later ones
-    weigh more.
+    `validation` are rows that are not learned from. With `bias` each class is a basin. With `root` the steps are those of
+    the paper; otherwise w is the mean of all draws. Either way the result is an average of iterates, with more weight
+    on later ones.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class BatchPerceptron:
         flood = WaterSurface((np.inf,) * len(self.basins), Covered(self.learned, 0.0))
         heights = [np.zeros(basin.rows.size) for basin in self.basins]
         self.last = Iterate(np.zeros(y.size), self.values, heights, flood)
-        self.sums = np.zeros((2, y.size))  # of coefficients and responses, over the iterates
+        self.sums = np.zeros((2, y.size))  # sums of coefficients and responses over the iterates
         self.t = self.drawn = 0  # rounds, and rows drawn in them
 
     def run(self, ending: Callable[[], Status | None], report: Callable[[], None]) -> Status:
@@ -148,11 +151,13 @@ class BatchPerceptron:
 
     @property
     def amount(self) -> Amount:
-        """The water for this many draws: that of nu, or that of C, which counts more at first (not in the paper's form)."""
-        if self.slack is not None:
-            return self.slack
-        early = 1.0 if self.root else min(EARLY, self.y.size) / max(self.drawn, 1)
-        return CostWater(self.C * max(early, 1.0) ** 2)
+        """The water for this many draws: that of nu, or that of C, which is larger at first (not in the paper's form)."""
+        return CostWater(self.C / self.progress**2) if self.slack is None else self.slack
+
+    @property
+    def progress(self) -> float:
+        """The rows drawn as a share of the first ones, from those of one draw up to 1; always 1 in the paper's form."""
+        return 1.0 if self.root else min(max(self.drawn, 1) / min(EARLY, self.y.size), 1.0)
 
     def round(self) -> None:
         """Draw rows under water, move w towards them, and compute the new water level."""
@@ -163,7 +168,7 @@ class BatchPerceptron:
         step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
         coef = self.last.coef
         coef[rows] += step
-        self.responses.add_rows(rows, step[:, None], keep=False)  # rows come back too late for a cache
+        self.responses.add_rows(rows, step[:, None], keep=False)  # a row is drawn again too late for a cache
         if self.root:
             length = max(np.sqrt(coef @ self.values), 1.0)
             coef /= length
@@ -171,18 +176,26 @@ class BatchPerceptron:
             self.sums += self.t * np.stack([coef, self.values])
         else:
             self.average(coef, min(RECENT * count / self.drawn, 1.0))
-        self.last = self.iterate(coef, self.values)
+        self.last = self.lowered(self.iterate(coef, self.values))
+
+    def lowered(self, iterate: Iterate) -> Iterate:
+        """Return the iterate with the share of its water that this many draws use."""
+        share, surface = max(self.progress, EARLY_SHARE), iterate.surface
+        if self.slack is not None or share == 1.0 or not np.isfinite(surface.level):
+            return iterate
+        filled = [(h, basin.weights) for h, basin in zip(iterate.heights, self.basins, strict=True)]
+        return replace(iterate, surface=fill(filled, SlackWater(share * surface.volume), surface.levels))
 
     def even_batch(self) -> int:
         """Return the size of the next batch, a multiple of the number of basins.
 
-        The first batches are small: the first rows matter most, and each one improves the choice of the next.
+        The first batches are small: the first rows matter most, and each row improves the choice of the next.
         """
         k = len(self.basins)
         return -(-min(int(LARGEST_MOVE * self.drawn) or 1, self.batch) // k) * k
 
     def average(self, coef: Array, share: float) -> None:
-        """Move the average towards an iterate, made of length 1, by a share of the way."""
+        """Move the average towards an iterate, scaled to length 1, by a share of the way."""
         length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
         self.sums *= 1 - share
         self.sums[0] += share / length * coef
@@ -212,7 +225,7 @@ class BatchPerceptron:
         return Iterate(coef, values, heights, fill(filled, self.amount, guess))
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next round depends on, as a keeper takes it."""
+        """Return the state that the next round depends on, for a keeper."""
         last = self.last
         return {
             "t": self.t,
@@ -229,7 +242,7 @@ class BatchPerceptron:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state that a keeper has, with the same draws as the run that left it."""
+        """Continue from a saved state, with the same draws as the run that saved it."""
         n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
         self.t, self.drawn = saved.count("t"), saved.count("drawn")
         self.responses.rows.spent = saved.count("spent")
@@ -277,6 +290,6 @@ class BatchPerceptron:
             tops = [heights[heights <= level].max() for heights, _, level in basins]
             most = sum(b.weights @ np.maximum(top - h, 0.0) for (h, b, _), top in zip(basins, tops, strict=True))
             raise ValueError(
-                f"nu={nu:.6g} is so much slack that it covers a whole class, and more would change nothing; for these "
-                f"rows it lies between 0 and {most / self.learned:.3g}"
+                f"nu={nu:.6g} is so much slack that it covers a whole class; for these "
+                f"rows nu must be between 0 and {most / self.learned:.3g}"
             )

@@ -1,7 +1,7 @@
 """The exact C-SVMs of many small pairs of classes, one class against all later ones in one compiled call.
 
-Kernel values among the rows of a class serve all of its pairs, and between two calls nothing happens pair by pair: with
-1,000 classes there are half a million problems of a few rows each.
+All pairs of a class share the kernel values among its rows. No Python code runs for each pair: 1,000 classes have half a
+million pairs of a few rows each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..kernels import Array
 from ..rows.protocol import Rows
 from .smo import EXACT, SMALL_BLOCK, STEPS_A_ROUND
 
-#: kernel values between a class and others that are in memory at a time; fewer need more calls
+#: kernel values between a class and others that are in memory at a time; fewer: more calls
 MOST_VALUES = 1 << 21
 
 
@@ -26,14 +26,14 @@ class OneAgainst:
 
     others: Array  # class numbers
     dual: Array  # (others, rows of the class)
-    other_dual: Array  # the rows of all others, one class after the other
+    other_dual: Array  # rows of all others, sorted by class
     bias: Array
     gap: Array
     steps: Array
 
 
 class ClassPairs:
-    """Classes whose pairs are solved whole; `groups` are the rows of each class, `cap` the largest coefficient by row."""
+    """Classes whose pairs are solved whole: the rows of each (`groups`) and the largest coefficient of each row."""
 
     def __init__(self, rows: Rows, groups: list[Array], cap: Array) -> None:
         self.rows, self.groups, self.cap = rows, groups, cap
@@ -45,7 +45,7 @@ class ClassPairs:
         return sum(sorted(group.size for group in groups)[-2:]) <= SMALL_BLOCK
 
     def solve(self, first: int, tol: float, limit: float) -> Iterator[OneAgainst]:
-        """Yield the solutions of a class against later ones, some of them at a time; a gap above `tol` needs more work."""
+        """Yield the solutions of a class against later ones, some at a time; a gap above `tol` is unfinished."""
         later = np.arange(first + 1, len(self.groups))
         sizes = np.array([self.groups[other].size for other in later], dtype=np.intp)
         share = np.cumsum(sizes) * self.groups[first].size // MOST_VALUES

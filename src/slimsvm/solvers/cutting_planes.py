@@ -35,7 +35,7 @@ RIDGE, ROUNDING = 1e-12, 1e-3
 
 
 class Features(Protocol):
-    """The features of n rows by products with them, wherever they are."""
+    """The features of n rows, in any home, as products with them."""
 
     def outputs(self, v: Array) -> Array:
         """Return <phi_i, v> for each row, (n,)."""
@@ -64,12 +64,12 @@ class CuttingPlanes:
 
     @one_blas_thread()
     def solve(self, features: Features, gap: float, max_rounds: int, deadline: Deadline) -> float:
-        """Go on until P - D <= gap, for at most so many rounds, and return P - D."""
+        """Run rounds until P - D <= gap, at most `max_rounds`, and return P - D."""
         left = np.inf
         for _ in range(max_rounds):
             self.weights = simplex_qp(self.normals @ self.normals.T, self.offsets, self.weights)
             step = self.weights @ self.normals - self.best
-            # not a difference of outputs: these may be float32, and line searches magnify what is left of a short step
+            # not a difference of outputs, which may be float32: line searches would magnify its rounding
             change = self.y * features.outputs(step)
             ahead = self.margins + change
             self.improve(step, change)
@@ -86,7 +86,7 @@ class CuttingPlanes:
         self.margins = self.margins + length * change
 
     def cut(self, features: Features, margins: Array) -> None:
-        """Add the plane that is tight where rows have these margins, and drop planes that had no weight for long."""
+        """Add the plane that is tight at these margins, and drop planes that had no weight for `IDLE` rounds."""
         self.idle = np.where(self.weights > 0, 0, self.idle + 1)
         self.idle[0] = 0
         keep = self.idle <= IDLE
@@ -125,7 +125,7 @@ def line_search(slope: float, curvature: float, margins: Array, change: Array, c
     at = (1 - margins[turning]) / change[turning]
     order = np.argsort(at, kind="stable")
     at, jumps = at[order], (caps[turning] * np.abs(change[turning]))[order]
-    after = slope + np.cumsum(jumps)  # the derivative behind each of them, without its curvature term
+    after = slope + np.cumsum(jumps)  # the derivative after each of them, without its curvature term
     first = int(np.argmax(np.append(after + curvature * at, np.inf) >= 0))
     before = after[first - 1] if first else slope
     zero = -before / curvature
@@ -141,7 +141,7 @@ def simplex_qp(Q: Array, d: Array, a: Array) -> Array:
     for _ in range(10 * d.size):
         goal = _equality_qp(Q, d, free)
         if added >= 0 and goal[added] <= 0:
-            break  # its gradient was negative by rounding alone
+            break  # its gradient was negative only by rounding
         outside = np.flatnonzero(free & (goal < 0))
         if outside.size:
             lengths = a[outside] / (a[outside] - goal[outside])
@@ -159,7 +159,7 @@ def simplex_qp(Q: Array, d: Array, a: Array) -> Array:
 
 
 def _equality_qp(Q: Array, d: Array, free: Array) -> Array:
-    """Return the minimum over a with sum a = 1 and a = 0 where it is not free."""
+    """Return the minimum over a with sum a = 1 and a = 0 outside `free`."""
     index = np.flatnonzero(free)
     m = index.size
     system = np.ones((m + 1, m + 1))

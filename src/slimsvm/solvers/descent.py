@@ -1,4 +1,4 @@
-"""Quasi-Newton descent that ends in time: scipy's L-BFGS or conjugate gradients with a deadline."""
+"""Quasi-Newton descent with a time limit: scipy's L-BFGS or conjugate gradients with a deadline."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from ..rows.threads import one_blas_thread
 
 #: scipy's names of the methods
 METHODS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
-#: numbers within these bounds are descended on as they are. The first step of both methods has a length of about 1, which
-#: is far too long or too short for numbers such as 1e-30 or 1e30; these are measured by the largest of them
+#: a start whose largest number is outside these bounds is scaled to 1. The first step of both methods has a length of about
+#: 1, which is far too long or too short for numbers such as 1e-30 or 1e30
 ORDINARY = 1e-6, 1e6
+#: the largest slope of a gradient that is as good as 0: its square is no number, and steps along it would be none either
+FLAT = 1e-140
 
 
 @dataclass(frozen=True)
 class DescentSettings:
-    """How a descent goes and when it ends.
+    """The method of a descent and when it ends.
 
-    `steps` is the most it may take. It ends at a gain below `ftol` as a share of the value (1 where that is less), at a
-    gradient below `gtol`, and with a `window` where that many steps together gain less than `least_gain` of the value.
+    It ends after `steps` steps, at a gain below `ftol` times the value (or times 1, if the value is less), at a gradient
+    below `gtol`, and, with a `window`, when that many steps together gain less than `least_gain` times the value.
     `memory` is the number of past steps that L-BFGS learns curvature from.
     """
 
@@ -62,7 +64,8 @@ def descend(
 
     def flat(x: Array) -> tuple[float, Array]:
         value, gradient = value_and_gradient(unit * x.reshape(start.shape))
-        return value, unit * gradient.ravel()
+        gradient = unit * gradient.ravel()
+        return value, gradient if np.abs(gradient).max(initial=0.0) > FLAT else np.zeros_like(gradient)
 
     values: list[float] = []
 
@@ -78,7 +81,7 @@ def descend(
 
 
 def _unit(start: Array) -> float:
-    """Return the size of numbers that are not of ordinary size, 1 for all others."""
+    """Return the largest number if it is outside the bounds of `ORDINARY`, else 1."""
     size = float(np.abs(start).max(initial=0.0))
     return size if size and not ORDINARY[0] <= size <= ORDINARY[1] else 1.0
 

@@ -33,7 +33,7 @@ def solve_in_ellipsoid(run: LimitedState, limit: float, report: Callable[[float]
         if run.status is not Status.CONVERGED or not length or radius - depth <= length <= radius:
             break
         if run.steps == steps or search.narrow:
-            run.tol /= 10  # a change of mu has no visible effect at the present tolerance
+            run.tol /= 10  # at this tolerance, a change of mu has no visible effect
             search = MultiplierSearch(search.top)
         run.mu = search.next(run.mu, length, radius, depth, curvature(run))
     else:
@@ -102,5 +102,5 @@ def best_multiplier(run: LimitedState) -> float:
 
 
 def _halfway(report: Callable[[float], None], number: int, part: float) -> None:
-    """Report each solve as half of the work that is left."""
+    """Report each solve as half of the remaining work."""
     report(1 - 0.5**number * (1 - part / 2))

@@ -21,13 +21,13 @@ from .basis import EXACT, squared_loss
 from .cholesky import GrowingCholesky
 from .newton import Line, NewtonSettings
 
-#: numbers in the curvatures of all outputs that are kept from one fit to the next
+#: curvatures are kept from one fit to the next if all outputs have at most so many numbers
 KEPT_CURVATURES = 1 << 25
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows that may join the basis, with their kernel values to its points and their part of the next line of L."""
+    """Rows that may join the basis, with their kernel values to its points and their entries of the next line of L."""
 
     rows: Array  # (count,)
     links: Array  # (m, count)
@@ -48,7 +48,7 @@ class GreedyBasis:
         self.diagonal = task.rows.diagonal()
         # L L' = K_JJ; a smaller share than this is lost in rounding
         self.cholesky = GrowingCholesky(float(np.finfo(task.rows.dtype).eps) ** (2 / 3))
-        self.pool = self.diagonal > 0  # rows that may still join
+        self.pool = self.diagonal > 0  # rows that may still be added
         self.curvatures = self._new_curvatures()
         self.outputs = np.zeros(task.targets.shape)
         self.optimise()
@@ -83,7 +83,7 @@ class GreedyBasis:
         return True
 
     def _draw(self, count: int) -> Candidates:
-        """Return random rows that are linearly independent of the basis; drop the dependent ones for good."""
+        """Return random rows that are linearly independent of the basis; remove dependent ones from the pool."""
         while (left := np.flatnonzero(self.pool)).size:
             candidates = self.measured(self.task.rng.choice(left, min(count, left.size), replace=False))
             new = self.cholesky.independent(candidates.pivots, self.diagonal[candidates.rows])
@@ -92,7 +92,7 @@ class GreedyBasis:
                 return _some(candidates, new)
         if not self.size:
             raise ValueError(
-                f"spsvm needs rows with k(x, x) > 0, and the {self.task.rows.kernel.name} kernel has none here"
+                f"spsvm needs rows with k(x, x) > 0, but with the {self.task.rows.kernel.name} kernel there are none"
             )
         return self.measured(left)
 
@@ -104,7 +104,7 @@ class GreedyBasis:
 
     @one_blas_thread()
     def gains(self, candidates: Candidates) -> tuple[Array, Array]:
-        """Return the best coefficient of each candidate alone, (count, q), and by how much they lower the objective."""
+        """Return the best coefficient of each candidate by itself, (count, q), and the decrease of the objective."""
         columns = self.task.rows.against(self.task.rows.take(candidates.rows))
         linear = candidates.links.T @ self.theta[1:] / self.C
         quadratic = self.diagonal[candidates.rows] / self.C
@@ -131,7 +131,7 @@ class GreedyBasis:
         self.pool[row] = False
 
     def model(self) -> Expansion:
-        """Return the function so far."""
+        """Return the current model."""
         return self.task.expansion(self.index, self.theta[1:], self.theta[0])
 
 

@@ -13,7 +13,7 @@ from ..rows.threads import one_blas_thread
 from .preimage import FeatureVector, ascended, fixed_points
 from .span import SpanCoordinates
 
-#: the relative gain of a fixed-point step below which a pre-image is settled
+#: a pre-image has converged when a fixed-point step gains less than this share
 SETTLED = 1e-3
 
 
@@ -26,7 +26,7 @@ class RowBasis:
 
     @property
     def points(self) -> Matrix:
-        """The basis as an expansion keeps it."""
+        """The basis as points of an expansion."""
         return self.rows.take(self.index)
 
     @one_blas_thread()
@@ -38,14 +38,14 @@ class RowBasis:
         return False
 
     def draw(self, pull: Array, rng: np.random.Generator) -> Array:
-        """Return random rows outside the span: of those with a part in g, if there are any."""
+        """Return random rows outside the span, if possible rows with a coefficient in g."""
         outside = self.span.outside()
         part = outside[pull[outside].any(axis=1)]
         pool = part if part.size else outside
         return rng.choice(pool, min(self.candidates, pool.size), replace=False)
 
     def add_best(self, candidates: Array, pull: Array) -> bool:
-        """Add the best of the candidates, unless only rounding has it outside the span."""
+        """Add the best of the candidates, unless it is in the span up to rounding."""
         best = candidates[[int(self.gains(candidates, pull).argmax())]]
         links = self.rows.block(self.index, best).ravel().astype(np.float64)
         if self.span.add(self.rows.take(best), links, float(self.span.diagonal[best[0]])):
@@ -55,7 +55,7 @@ class RowBasis:
         return False
 
     def gains(self, candidates: Array, pull: Array) -> Array:
-        """Return by how much each candidate would lower the squared length of the residual."""
+        """Return the decrease of the squared length of the residual by each candidate."""
         active, some = np.flatnonzero(pull.any(axis=1)), self.rows.subset(candidates)
         inner = some.product(self.rows.take(active), pull[active])
         if self.span.size:

@@ -38,7 +38,7 @@ def interior_point(K: Array, y: Array, cap: Array, eps: float, effort: Effort) -
     x, Z = np.zeros(k + 1), np.ones(2 * (y.size + k))  # x holds c and b
     while (
         effort.reached() is None and min(u.min(), (cap - u).min(), 1 - np.abs(t).max(initial=0.0)) > 0
-    ):  # not 0 by rounding
+    ):  # rounding must not make it 0
         effort.spent += 1
         system = Newton(K, y, cap, u, t, x, Z)
         if system.violation(lp_objective(K, y, cap, x)) <= eps or not system.factorised:

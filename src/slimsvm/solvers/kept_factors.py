@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from ..rows.protocol import Factor
 
-#: coefficients from which on factors are kept
+#: factors of at least so many coefficients are kept
 MANY = 96
-#: steps with a kept factor: one for so many coefficients, and no more than so many, since a new factor costs the more
+#: a kept factor serves one step for each `PER_STEP` coefficients, and at most `KEPT_STEPS` steps
 PER_STEP, KEPT_STEPS = 96, 3
-#: numbers in all kept factors: a thousand outputs of a thousand points would take 8 GB
+#: the most numbers in all kept factors; a thousand outputs of a thousand points would take 8 GB
 MOST_KEPT = 1 << 25
 
 
 class KeptFactors:
     """Factors of the outputs' curvatures, kept for points that have moved a little since.
 
-    Any definite matrix gives a step downhill, and a line search says how far. With many points that is worth a step or two:
-    each costs two products with the kernel values, where a new curvature costs one for each point.
+    Any definite matrix gives a descent direction, and a line search finds the step length. With many points that is worth a
+    step or two: each costs two products with the kernel values, while a new curvature costs one for each point.
     """
 
     def __init__(self) -> None:
         self.factors: dict[int, Factor] = {}
 
     def keep(self, output: int, factor: Factor) -> None:
-        """Keep a factor, if it is large enough to be worth that and there is memory for it."""
+        """Keep a factor if it is large enough and there is memory for it."""
         others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
         if factor.size >= MANY and others + factor.size**2 <= MOST_KEPT:
             self.factors[output] = factor
 
     def get(self, output: int, size: int, number: int) -> Factor | None:
-        """Return the factor for an output's step of that number, if there is one that serves; `size` coefficients."""
+        """Return the kept factor of `size` coefficients for an output's step with this number, or None."""
         factor = self.factors.get(output) if number < min(size // PER_STEP, KEPT_STEPS) else None
         return factor if factor is not None and factor.size == size else None

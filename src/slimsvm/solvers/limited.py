@@ -12,7 +12,7 @@ from ..rows.protocol import Rows
 from .norms import FeasibleSet
 from .smo import Rounds, SmoState
 
-#: relative distance from its limit at which a sum of alphas counts as at the limit; a larger one ends steps too early
+#: a sum of alphas is at its limit if the relative distance is at most this; a larger value ends steps too early
 AT_LIMIT = 1e-10
 
 
@@ -72,7 +72,7 @@ class LimitedState(SmoState):
         return float(np.mean(levels))
 
     def scale_into_set(self) -> None:
-        """Divide the solution by the factor with which it exceeds the sum's limit or the ellipsoid, if it does."""
+        """Scale the solution down to the sum's limit and the ellipsoid if it exceeds them."""
         excess = max(self.alpha.sum() / self.feasible.total, self.length() / self.feasible.ellipsoid.radius, 1.0)
         self.alpha /= excess
         self.responses.values /= excess
@@ -87,7 +87,7 @@ class LimitedState(SmoState):
         return part
 
     def ordered(self, working: Array) -> Array:
-        """Return the rows of label +1 first, as the compiled steps with a limited sum need them."""
+        """Return the rows of label +1 first: the compiled steps with a limited sum need this order."""
         return working[np.argsort(self.y[working] < 0, kind="stable")]
 
     def pair_steps(

@@ -1,8 +1,8 @@
-"""The span in which slim looks for points of rows with many features: directions by which linear models tell rows apart.
+"""The span in which slim searches for points of rows with many features: directions from linear models.
 
-Rows of text have tens of thousands of features, and points in the span of few directions do as well: those along which
-outputs fall short. As in partial least squares, each round adds X'r for every output, with r what the rows' outputs of the
-best linear model in the span so far lack, and fits that model again. No kernel is evaluated.
+Rows of text have tens of thousands of features, but points in the span of a few directions are as good. As in partial
+least squares, each round adds the direction X'r for every output, with r the residuals of the best linear model in the span
+so far, and then fits that model again. No kernel is evaluated.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..kernels import Array
 from ..rows.protocol import Against, SpannedRows
 from .newton import RIDGE, IntervalSquares, NewtonSettings
 
-#: Newton's method between two rounds: the next directions need no more
+#: Newton's method between two rounds; this precision is enough for the next directions
 ROUGH = NewtonSettings(steps=8, precision=1e-3, line_precision=0.01, shared=True)
 
 
 def discriminating_span(
     rows: SpannedRows, demands: Demands, weights: Array, decay: float, rounds: int, most: int
 ) -> SpannedRows:
-    """Return the rows with a span of up to `rounds` x outputs more directions, `most` a round.
+    """Return the rows with up to `rounds` x outputs more directions in the span, `most` in a round.
 
     `decay` weighs |w|^2 of the linear models, for rows of length 1 on average.
     """
@@ -36,7 +36,7 @@ def discriminating_span(
 
 
 def _regulariser(handle: Against, weights: Array, decay: float) -> Array:
-    """Return decay |w|^2 times the mean squared length of the coordinates, with a ridge that settles ties."""
+    """Return decay |w|^2 times the mean squared length of the coordinates, with a ridge that makes the solution unique."""
     lengths = np.diag(handle.curvature(np.arange(weights.size), weights))[1:].sum()
     ridge = RIDGE * float(weights.sum())
     scale = lengths / max(float(weights.sum()), np.finfo(float).tiny)

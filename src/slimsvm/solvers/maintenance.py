@@ -14,8 +14,8 @@ from .._core import core
 from ..kernels import Array
 from .online import Learner
 
-#: added to the diagonal of a kernel matrix before its inversion, relative to its largest entry; more is stabler and less
-#: exact
+#: added to the diagonal of a kernel matrix before its inversion, relative to its largest entry; a larger one
+#: is more stable and less exact
 RIDGE = 1e-10
 #: relative difference up to which values count as equal
 SAME = 1e-9
@@ -54,7 +54,7 @@ def project(run: Learner) -> None:
 def inverse_factor(K: Array) -> Array:
     """Return R with R R' the inverse of a kernel matrix plus a small ridge."""
     K = np.array(K, order="F")  # LAPACK's order, so that nothing is copied again
-    K.flat[:: K.shape[0] + 1] += RIDGE * (K.diagonal().max() or 1.0)  # points that are all 0 have no kernel values
+    K.flat[:: K.shape[0] + 1] += RIDGE * (K.diagonal().max() or 1.0)  # all kernel values may be 0
     factor, failed = dpotrf(K)
     if failed:  # a kernel that is not positive definite
         values = np.linalg.eigvalsh(K)

@@ -45,7 +45,7 @@ def losses(far: Array, coef: Array, others: Array) -> Array:
     squares = np.einsum("ij,ij->i", others, others)
     a, products, k = coef @ coef, others @ coef, np.exp(-far)
     h = np.sqrt(a) / (np.sqrt(a) + np.sqrt(squares)) if a > 0 else np.zeros_like(squares)
-    bounded = np.minimum(far, np.finfo(float).max)  # infinity times h = 0 would be no number
+    bounded = np.minimum(far, np.finfo(float).max)  # infinity times 0 would be NaN
     u, v = np.exp(-bounded * (1 - h) ** 2), np.exp(-bounded * h**2)
     mean = a * (1 - u**2) + squares * (1 - v**2) + 2 * products * (k - u * v)
     return np.where(far < np.inf, np.minimum(mean, np.minimum(a, squares) * (1 - k**2)), np.inf)
@@ -65,7 +65,7 @@ class PairTable:
     def __init__(self, places: Array, K: Array, coef: Array, score: Callable[[Array, Array, Array], Array]) -> None:
         self.places, self.coef, self.score = places, coef, score
         self.far = -np.log(np.clip(K, np.finfo(K.dtype).tiny, 1.0))
-        np.fill_diagonal(self.far, np.inf)  # so are the distances of points that were merged into others
+        np.fill_diagonal(self.far, np.inf)  # distances of points that were merged are inf too
         self.rough = coef.astype(K.dtype)  # float32 halves the time and is precise enough to choose a pair
         self.best, self.partner = np.full(places.size, np.inf), np.zeros(places.size, dtype=np.intp)
         for p in range(places.size):
@@ -108,7 +108,7 @@ class Merging:
     """Points with coefficients and classes, of which `merge` replaces two by one.
 
     `rows` is any home of rows with the rbf kernel: it evaluates the kernel among the points. A merged point takes the place
-    of one of its two; `places` are the places of the points that are left, and `coef[places]` their coefficients. Every
+    of one of its two; `places` are the places of the remaining points, and `coef[places]` their coefficients. Every
     point is a weighted mean of given points: given point i is part of the point at `merged_into[i]`, with weight
     `shares[i]`. `lost` is an upper bound on |w - w~|, the sum over all merges so far. `largest_table` bounds the points of
     a class whose pairs are all compared: a larger class is split at random until it has shrunk.
@@ -125,7 +125,7 @@ class Merging:
         largest_table: int = LARGEST_TABLE,
     ) -> None:
         if not isinstance(rows.kernel, RBF):
-            raise ValueError(f"merged points are known for the rbf kernel alone, and the kernel is {rows.kernel.name!r}")
+            raise ValueError(f"merging is defined for the rbf kernel only, and the kernel is {rows.kernel.name!r}")
         self.rows, self.rng, self.score, self.largest_table = rows, rng, SCORES[pairs], largest_table
         self.given, self.coef, self.groups = given, np.array(coef, dtype=np.float64), groups
         self.places = np.arange(coef.shape[0])
@@ -134,11 +134,11 @@ class Merging:
 
     @property
     def size(self) -> int:
-        """The number of points left."""
+        """The number of remaining points."""
         return self.places.size
 
     def points(self) -> Matrix:
-        """Return the points that are left."""
+        """Return the remaining points."""
         columns = np.arange(self.merged_into.size)
         numbers = np.searchsorted(self.places, self.merged_into)
         return csr_array((self.shares, (numbers, columns)), (self.size, columns.size)) @ self.given
@@ -156,7 +156,7 @@ class Merging:
         self.lost += np.sqrt(loss)
 
     def _compare(self) -> None:
-        """Compute the distances among the points that are left."""
+        """Compute the distances among the remaining points."""
         self.compared = self.size
         points = self.rows.of(self.points())
         self.tables = []
@@ -166,7 +166,7 @@ class Merging:
         self.best_pairs = [table.best_pair() for table in self.tables]
 
     def _parts(self) -> Iterator[Array]:
-        """Yield the points of each class, by their numbers among those left, or all points if no class has two."""
+        """Yield the points of each class, as numbers among the remaining points; all points if no class has two."""
         groups = self.groups[self.places]
         if np.unique(groups).size == self.size:
             groups = np.zeros(self.size)

@@ -149,7 +149,7 @@ class Mahalanobis(Norm):
         M = np.asarray(self.M, dtype=np.float64)
         if M.ndim and M.shape[0] <= ids.max(initial=-1):
             raise ValueError(
-                f"M is for {M.shape[0]} rows, and there is a row number {ids.max()}; give M for all the rows of fit"
+                f"M is for {M.shape[0]} rows, but there is a row number {ids.max()}; give M for all the rows of fit"
             )
         if M.ndim == 2:
             M = M[np.ix_(ids, ids)]

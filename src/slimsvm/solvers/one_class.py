@@ -16,12 +16,12 @@ from ..kernels import Array
 from ..rows.protocol import Rows
 from .smo import Rounds, SmoState
 
-#: most rows of a working set. The start is near the optimum, so few rows move in a round; with more of them their block
-#: costs more than the rounds it saves
+#: most rows of a working set. The start is near the optimum, so few rows change in a round; a larger set costs more time
+#: than the rounds it saves
 WORKING_SET = 512
-#: rows by which the outlying ones are told at the start; more: a better start that takes longer to find
+#: rows with which outlying rows are found at the start; more: a better start that takes longer
 LANDMARKS = 64
-#: how far the boundary is moved outwards, as a share of the scores; more: rows are inside that are clearly outside it
+#: the boundary is moved outwards by this share of the scores; more: rows that are clearly outside count as inside
 ROUNDING = 1e-12
 
 
@@ -34,7 +34,7 @@ class OneClassRounds:
 
 
 class OneClassState(SmoState):
-    """The problem of all rows. It starts with the sum on as few rows as can hold it, those that are least like others."""
+    """The problem of all rows. It starts with coefficients on few rows, those least similar to others."""
 
     def __init__(self, rows: Rows, weights: Array, nu: float, settings: Rounds) -> None:
         rounds = OneClassRounds(settings.tol, min(settings.working_set or WORKING_SET, WORKING_SET))
@@ -42,7 +42,7 @@ class OneClassState(SmoState):
         self.total = nu * float(weights.sum())
 
     def begin_from(self, start: Array) -> None:
-        """Start from coefficients; what the box cuts off or the sum still needs goes to outlying rows that have room."""
+        """Start from coefficients, clipped to the box; outlying rows take the rest of the sum."""
         alpha = np.clip(start, 0.0, self.cap)
         alpha *= self.total / max(float(alpha.sum()), self.total)
         order = self._outlying_first()
@@ -54,16 +54,16 @@ class OneClassState(SmoState):
         self.responses.add_rows(support, alpha[support, None])
 
     def bias(self) -> float:
-        """Return -rho, with room for rounding: rows on the boundary, all free support vectors among them, are inside."""
+        """Return -rho, with a margin for rounding: rows on the boundary, such as free support vectors, are inside."""
         return super().bias() + ROUNDING * self.total
 
     def _outlying_first(self) -> Array:
-        """Return the rows in the order of their mean kernel value with a few rows: support vectors have small ones."""
+        """Return the rows by ascending mean kernel value with a few rows; it is small for support vectors."""
         landmarks = evenly_spaced(self.rows.n)[:LANDMARKS]
         likeness = self.rows.product_of(landmarks, np.ones((landmarks.size, 1)), keep=False)[:, 0]
         return np.argsort(likeness, kind="stable")
 
 
 def evenly_spaced(n: int) -> Array:
-    """Return 0 .. n-1 in an order whose first few are spread evenly: that of multiples of the golden ratio, modulo 1."""
+    """Return 0 .. n-1 in an order whose first ones are spread evenly: that of multiples of the golden ratio modulo 1."""
     return np.argsort(np.modf(np.arange(n) * (np.sqrt(5.0) - 1) / 2)[0], kind="stable")

@@ -3,10 +3,10 @@
 A learner keeps f(x) = sum_j k(x, z_j) c_j, with one coefficient c_j in R^q per point and no bias. A row x causes an update
 if the margin of its class over the strongest rival is too small. The update adds k(x, .) t to f: with one output
 t = y = +1 or -1, with an output per class t = e_class - e_rival (Crammer & Singer 2001). In the space of the kernel
-k(x, z) <s, t> an update adds one vector, so the proofs for two classes hold for many. If all seats for points are taken,
+k(x, z) <s, t> an update adds one vector, so the proofs for two classes hold for many. If the budget of points is used up,
 each learner removes or replaces a point in its own way.
 
-Rows are fetched to the host in blocks, whatever their home. One product gives the kernel values of a block against the
+Rows of any home are fetched to the host in blocks. One product gives the kernel values of a block against the
 points and itself, and an update is then a few operations on arrays. The updates are those of the row-by-row method, and do
 not depend on how a stream is cut into batches. Kernel values are float64, since rounding could change which rows cause an
 update.
@@ -28,14 +28,14 @@ from ..model import Expansion
 from ..rows.protocol import Rows
 from ..rows.threads import blocks, one_blas_thread
 
-#: bounds on the rows of a block, which otherwise has as many rows as there are points; larger blocks need fewer products
-#: and more kernel values within the block
+#: least and most rows of a block; in between, a block has as many rows as there are points. Larger blocks need fewer
+#: products and more kernel values within the block
 BLOCKS = (32, 128)
 
 
 @dataclass(frozen=True)
 class State:
-    """What a learner knows between two rows: a value, which learning does not change."""
+    """The state of a learner between two rows; learning makes a new one and does not change it."""
 
     points: Matrix  # (m, d), in the order of the seats
     coef: Array  # (m, q)

@@ -16,16 +16,16 @@ from .ellipsoid import best_multiplier
 from .limited import LimitedState
 from .smo import SmoState
 
-#: share of the least gain of an unclipped step, tol^2 / 2 / curvature, that a step must gain; a larger one ends earlier
+#: a step must gain this share of the least gain of an unclipped step, tol^2 / 2 / curvature; larger: an earlier end
 WORTH = 1e-4
-#: share of the radius from which on a point counts as on the surface
+#: points beyond this share of the radius count as on the surface
 AT_SURFACE = 1 - 1e-9
 #: smallest curvature of a pair, as in LIBSVM
 FLAT = 1e-12
 
 
 def paper_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
-    """Run pair steps until none gains any more, or `limit` of them, or to the run's deadline."""
+    """Run pair steps until none gains enough, up to `limit` steps, or until the run's deadline."""
     row, diag = kernel_rows(run), run.rows.diagonal()
     run.status = Status.MAX_ITER
     while run.steps < limit:

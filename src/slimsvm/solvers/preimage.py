@@ -27,9 +27,9 @@ from ..rows.protocol import Rows
 from ..rows.threads import one_blas_thread
 from .descent import DescentSettings, descend
 
-#: the share of itself that is added to the diagonal of K(points, points), so that copies of a point have an inverse
+#: the diagonal of K(points, points) is raised by this share, so that the matrix of equal points has an inverse
 RIDGE = 1e-8
-#: the gain of a step, as a share of |r|^2, below which `polished` ends
+#: `polished` ends when a step gains less than this share of |r|^2
 POLISH_GAIN = 1e-10
 
 
@@ -44,7 +44,7 @@ class FeatureVector:
 
     def minus(self, points: Array, B: Array) -> FeatureVector:
         """Return this vector minus some points with coefficients, for a vector over rows alone."""
-        rest = copy.copy(self)  # it shares the handle, with which the home may keep rows in a form for gradients
+        rest = copy.copy(self)  # shares the handle, which may hold rows in a form for gradients
         rest.points, rest.B = points, B
         return rest
 
@@ -78,7 +78,7 @@ class FeatureVector:
             return squares, slopes
         K = self.rows.among(Z)
         lengths = np.diagonal(K)
-        both = 2 * self.rows.pullback_among(Z, Z, K, np.eye(Z.shape[0]))  # the two arguments of k(z, z) add the same
+        both = 2 * self.rows.pullback_among(Z, Z, K, np.eye(Z.shape[0]))  # both arguments of k(z, z) contribute equally
         gains = _ratio(squares, lengths)
         return gains, _ratio(slopes - gains[:, None] * both, lengths[:, None])
 
@@ -109,10 +109,10 @@ def fixed_points(
 ) -> tuple[Array, Array]:
     """Iterate the equation of the Gaussian kernel's pre-images from all initial points; return the best points and gains.
 
-    A step is one of gradient ascent on the logarithm of the gain, of length 1 / (4 gamma). It may go too far where
+    A step is one of gradient ascent on the logarithm of the gain, of length 1 / (4 gamma). It may go too far if
     coefficients have both signs. With `backtrack` a step that gains nothing is tried again at a quarter of its length.
-    Without, the iteration goes on from there as the equation says. A point is settled when a step changes its best gain by
-    no more than the share `settled`.
+    Without it, such steps are taken, as the equation says. A point has converged when a step changes its best gain by at
+    most the share `settled`.
     """
     assert isinstance(r.rows.kernel, RBF)
     at, (gains, slopes) = starts.copy(), r.gains_and_slopes(starts)
@@ -120,7 +120,7 @@ def fixed_points(
     lengths = np.full(gains.size, 1 / (4 * r.rows.kernel.gamma))
     going = np.arange(gains.size)
     for _ in range(max_steps):
-        going = going[gains[going] > 0]  # far from all rows there is no slope to follow
+        going = going[gains[going] > 0]  # far from all rows the gradient is 0
         if not going.size:
             break
         moved = at[going] + lengths[going, None] * slopes[going] / gains[going, None]
@@ -165,7 +165,7 @@ def _ratio(values: Array, lengths: Array) -> Array:
 
 
 def _solve(K: Array, products: Array) -> Array:
-    """Return K^-1 products, with the ridge; the shortest least-squares solution where points have no length."""
+    """Return K^-1 products, with the ridge; the shortest least-squares solution if points have length 0."""
     try:
         return cho_solve(cho_factor(_ridged(K), overwrite_a=True), products)
     except np.linalg.LinAlgError:
@@ -173,7 +173,7 @@ def _solve(K: Array, products: Array) -> Array:
 
 
 def _ridged(A: Array) -> Array:
-    """Return A with (1 + ridge) times its diagonal, which means the same for points of any length."""
+    """Return A with its diagonal multiplied by (1 + ridge), which suits points of any length."""
     A = A.copy()
     A.flat[:: A.shape[0] + 1] *= 1 + RIDGE
     return A

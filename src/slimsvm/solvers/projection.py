@@ -3,8 +3,8 @@
     L(Z) = min over coef, bias of  sum_ic w_i dist(f_c(x_i), [low_ic, high_ic])^2 + theta' R(Z) theta
 
 with f_c(x) = sum_j k(x, z_j) coef_jc + bias_c, theta = (bias, coef), and R(Z) the regulariser: `decay` times |f|^2 in
-feature space, and a ridge that settles ties. Newton's method finds the minimum (`newton`). There the derivative with
-respect to coefficients is 0, so the gradient of L is the plain derivative with respect to points.
+feature space, and a ridge that makes the solution unique. Newton's method finds the minimum (`newton`). There the
+derivative with respect to coefficients is 0, so the gradient of L is the plain derivative with respect to points.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from ..rows.protocol import Rows
 from .kept_factors import KeptFactors
 from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
 
-#: Newton's method between two moves of the points: a start that is nearly right makes few steps enough
+#: Newton's method between two moves of the points; from a nearly optimal start, few steps are enough
 ROUGH = NewtonSettings(steps=8, precision=1e-4, line_precision=0.01, shared=True)
-#: the same with several outputs, whose errors come in part from different rows; a finer precision takes longer and its
-#: models are no better
+#: the same with several outputs; a finer precision takes longer and gives no better models
 ROUGH_TOGETHER = replace(ROUGH, precision=1e-3)
-#: steps where the points have settled
+#: steps for points that no longer move
 SETTLED_STEPS = 20
 
 
 class ProjectedLoss:
     """L and its gradient on some rows. Points are in the coordinates of the rows (`Rows.inward`).
 
-    `theta` holds the coefficients found last, below the biases. The next call begins with them.
+    `theta` holds the biases and the coefficients found last. The next call starts from them.
     """
 
     def __init__(
@@ -56,16 +55,16 @@ class ProjectedLoss:
         found, among = self._fit(points, self.newton, self.factors)
         gradient = self.against.pullback(self.problem.slopes(found.outputs), found.coef)
         if self.rows.kernel.definite:
-            # each point has two places in |f|^2, of which the pullback sees one
+            # each point occurs twice in |f|^2, and the pullback counts one occurrence
             gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (found.coef @ found.coef.T))
         return found.loss, gradient
 
     def forget(self) -> None:
-        """Forget kept curvatures, so that what follows depends on the points and coefficients alone."""
+        """Forget kept curvatures: the next results depend only on points and coefficients."""
         self.factors = KeptFactors()
 
     def settle(self, points: Array) -> Fitted:
-        """Return the best coefficients for points that stay where they are."""
+        """Return the best coefficients for points that no longer move."""
         return self._fit(points, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)), None)[0]
 
     def _fit(self, points: Array, settings: NewtonSettings, factors: KeptFactors | None) -> tuple[Fitted, Array]:
@@ -81,12 +80,12 @@ class ProjectedLoss:
 
     def _regulariser(self, among: Array) -> Array:
         R = np.zeros((among.shape[0] + 1, among.shape[0] + 1))
-        # without a feature space there is no |f|, and coefficients are kept small instead
+        # an indefinite kernel has no |f|: coefficients are kept small instead
         R[1:, 1:] = self.decay * (among if self.rows.kernel.definite else np.eye(among.shape[0]))
         R[np.diag_indices_from(R)] += self.ridge * self.total_weight
         return R
 
 
 def _resized(theta: Array, size: int) -> Array:
-    """Return a copy of the coefficients with that many rows; new points begin at 0."""
+    """Return a copy of theta for `size` points; coefficients of new points are 0."""
     return np.vstack([theta[:size], np.zeros((max(size - theta.shape[0], 0), theta.shape[1]))])

@@ -1,4 +1,4 @@
-"""New coefficients and bias for the points of a small model, by the demands of the training rows."""
+"""New coefficients and bias for the points of a small model, fitted to the demands of the training rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..rows.protocol import Rows
 from .newton import IntervalSquares, NewtonSettings, tie_ridge
 from .wanted import wanted
 
-#: kernel values between rows and points that a refit may hold; where all rows need more, a subsample is used
+#: the most kernel values between rows and points in memory; a subsample of the rows is used if all need more
 REFIT_VALUES = 1 << 24
 PRECISE = NewtonSettings()
 
 
 @dataclass(frozen=True)
 class Refit:
-    """Rows and what they demand; calling it with a model gives that model the best coefficients and bias for them."""
+    """Rows with their demands; a call returns a model's points with the best coefficients and bias for them."""
 
     rows: Rows
     problem: IntervalSquares
 
     @classmethod
     def of(cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True) -> Refit:
-        """Return a refit to a full model's margins, or to the labels alone, for models of up to `most` points."""
+        """Return a refit to a full model's margins, or to the labels, for models of up to `most` points."""
         part = task.part(task.sample(max(REFIT_VALUES // (most + 1), 1)))
         return cls(part.rows, IntervalSquares(wanted(part, model, or_labels=or_labels), part.weights))
 
@@ -35,7 +35,7 @@ class Refit:
         return next(self.nested([small]))
 
     def nested(self, models: Sequence[Expansion]) -> Iterator[Expansion]:
-        """Yield refits of models whose points are the first ones of the last model, without evaluating any point twice."""
+        """Yield refits of models whose points are the first points of the last model; each point is evaluated once."""
         against = self.rows.against(models[-1].points)
         R = tie_ridge(against, self.problem.weights)
         for model in models:

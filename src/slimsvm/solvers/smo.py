@@ -77,6 +77,15 @@ class RoundCount:
         return cls(saved.number("limit"), saved.number("best", finite=True), progress, *counts, *inner)
 
 
+def usual_working_set(rows: Rows) -> int:
+    """Return the rows of a working set: as many as suit the home of the rows, or half of them where rows are few.
+
+    The block of a working set takes the square of its size, and few rows need few rounds.
+    """
+    most = rows.working_set
+    return most if rows.n <= 2 * most else int(np.clip(rows.n // 8, most // 2, most))
+
+
 class SmoState:
     """The state of a run on one problem: alpha, the responses f, and the working set with its kernel block.
 
@@ -103,7 +112,7 @@ class SmoState:
     ) -> None:
         self.rows, self.y, self.cap, self.settings = rows, y, cap, settings
         self.linear = y if linear is None else linear
-        self.tol, self.size = settings.tol, settings.working_set or rows.working_set
+        self.tol, self.size = settings.tol, settings.working_set or usual_working_set(rows)
         self.shift = np.zeros(rows.n) if shift is None else shift
         self.alpha = self.shift.copy()
         self.responses = Responses(rows, 1)

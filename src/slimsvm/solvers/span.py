@@ -2,7 +2,7 @@
 
 With L L' = K(B, B) for the points B, the coordinates of a row x are L^-1 k(B, x): their inner products are those of the
 rows' projections on the span. A new point adds a coordinate and changes none of the others. The coordinates of all n rows
-are K L^-T with K = K(rows, B), which stays where the rows are. Nothing but products with them is ever needed:
+are K L^-T with K = K(rows, B), which stays where the rows are. Only products with them are needed:
 
     outputs   K (L^-T v)              one number for each row
     sums      L^-1 (K' pull)          one number for each coordinate
@@ -45,7 +45,7 @@ class SpanCoordinates:
         return np.flatnonzero(self.cholesky.independent(self.rest, self.diagonal))
 
     def forget(self, row: int) -> None:
-        """Count a row as part of the span: only rounding has it outside."""
+        """Count a row as part of the span: it is outside by rounding only."""
         self.rest[row] = 0.0
 
     def add(self, point: Matrix, links: Array, own: float) -> bool:
@@ -69,7 +69,7 @@ class SpanCoordinates:
         return np.append(self.constant * pull.sum(), self._projected(pull[:, None]))
 
     def projected(self, pull: Array) -> Array:
-        """Return the projection of sum_i pull_i Phi(x_i) on the span by its coefficients over the points, (k, q)."""
+        """Return the coefficients over the points, (k, q), of the projection of sum_i pull_i Phi(x_i) on the span."""
         return self.coefficients(self._projected(pull))
 
     def coefficients(self, v: Array) -> Array:

@@ -20,7 +20,7 @@ from .smo import Rounds, SmoState
 
 
 class PairedRows:
-    """Each row twice, for problems with two variables per row; no kernel value is computed twice.
+    """Each row twice, for problems with two variables per row. Kernel values are computed once.
 
     Implements the part of `Rows` that `SmoState` uses.
     """

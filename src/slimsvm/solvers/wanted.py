@@ -1,4 +1,4 @@
-"""What a small model should reach on each row: the labels' demands, or the outputs of a full model."""
+"""The demands on a small model: those of the labels, or of a full model's outputs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ..model import Expansion, Task
 
 
 def wanted(task: Task, model: Expansion | None, *, or_labels: bool = False) -> Demands:
-    """Return what the full model gives (`Goal.followed`), or without one what the labels demand.
+    """Return the demands of the full model's outputs (`Goal.followed`), or without a full model those of the labels.
 
-    A classifier that is wrong on every row cannot be followed: that is an error, or with `or_labels` the labels are used.
+    A classifier that gets every row wrong raises ValueError; with `or_labels` the labels are used instead.
     """
     if model is None:
         return task.demands

@@ -1,6 +1,6 @@
 """Water filling: the level to which a volume of water rises over rows of heights c, in one basin or in two.
 
-The stochastic batch perceptron shares out a total slack among the rows so that the smallest margin becomes as large as
+The stochastic batch perceptron distributes a total slack over the rows so that the smallest margin becomes as large as
 possible. That is water poured over the margins c_i = y_i <w, phi(x_i)> (Cotter, Shalev-Shwartz & Srebro 2012, section 3.2):
 rows under water get slack up to the level. With an unregularised bias each class is a basin of its own, and both basins
 have the same weight of rows under water (3.6).
@@ -173,7 +173,7 @@ def _surface(basins: list[Basin], amount: Amount) -> WaterSurface:
         return _flood(basins, float(most))
     at = int(enough.argmax())
     here = Covered(float(covered.mass[at]), float(covered.heights[at]))
-    # of rows exactly at a level only a part of their weight may be needed, which changes neither level nor volume
+    # of rows exactly at a level only a part of the weight may count, which changes neither level nor volume
     extra = len(basins) * amount.level(here) - float(least[:, at].sum())
     levels = least[:, at] + _shares(max(extra, 0.0), greatest[:, at] - least[:, at])
     return WaterSurface(tuple(levels.tolist()), here)

@@ -1,9 +1,9 @@
 """A change of variables under which the coefficients of a model have about the same curvature in every direction.
 
 Kernels of neighbouring points are nearly the same function. So the loss hardly changes along some directions of the
-coefficients and steeply along others, and L-BFGS takes long to learn which. With H = L L' the curvature by coefficients and
-c = c_0 + L^-T u, the curvature by u is 1. It is variable projection (Golub & Pereyra 1973) at the price of a joint descent:
-H is found once, on a sample of the rows, and not at every step.
+coefficients and steeply along others, and L-BFGS needs many steps to learn which. With H = L L' the curvature with respect
+to coefficients and c = c_0 + L^-T u, the curvature with respect to u is 1. Unlike in variable projection (Golub & Pereyra
+1973), H is computed once, on a sample of the rows, and not at every step.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from scipy.linalg import cholesky, solve_triangular
 
 from ..kernels import Array
 
-#: what is added to the curvature, as a share of its mean: more damps directions that the sample hardly knows
+#: a ridge on the curvature, as a share of its mean; more: smaller steps in directions of little curvature
 RIDGE = 1e-4
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """x = origin + T u, where T changes the numbers of `block` alone: biases and coefficients, (m + 1, q) in rows."""
+    """x = origin + T u, where T changes only the numbers of `block`: biases and coefficients, (m + 1, q) in rows."""
 
     origin: Array
     block: slice
@@ -29,7 +29,7 @@ class Whitening:
 
     @classmethod
     def of(cls, origin: Array, block: slice, curvature: Array) -> Whitening:
-        """Return the change of variables for a curvature by biases and coefficients, which is the same for all outputs."""
+        """Return the change of variables for a curvature of biases and coefficients, which is the same for all outputs."""
         damped = curvature + (RIDGE * np.trace(curvature) / curvature.shape[0] + 1e-300) * np.eye(curvature.shape[0])
         return cls(origin, block, cholesky(damped, lower=True))
 
@@ -40,7 +40,7 @@ class Whitening:
         return x
 
     def carried(self, gradient: Array) -> Array:
-        """Return the gradient by u from that by x."""
+        """Return the gradient with respect to u from that with respect to x."""
         by_u = gradient.copy()
         by_u[self.block] = self._solved(gradient, transposed=False)
         return by_u

@@ -1,4 +1,4 @@
-"""Checks of what `tradeoff` is given, before the first run."""
+"""Checks of the arguments of `tradeoff`, before the first run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_budgets(budgets: Any) -> list[int]:
 
 
 def check_seeds(seeds: Any) -> list[int]:
-    """Return the seeds: so many from 0 on, or those given."""
+    """Return the seeds: 0, 1, ... for a number of seeds, or the given ones."""
     found = list(range(int(seeds))) if is_count(seeds) else list(seeds) if isinstance(seeds, Iterable) else []
     if not found or not all(is_count(seed, 0) for seed in found):
         raise ValueError(f"seeds must be a number of seeds from 1 on, or a list of whole numbers from 0 on, not {seeds!r}")

@@ -1,4 +1,4 @@
-"""The answer to "how small can it be?", from validation errors alone."""
+"""The answer to "how small can it be?", from validation errors only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data by the name of a file, or by the name of a data set that scikit-learn brings."""
+"""Data by the name of a file, or of a data set that comes with scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row says of the computer and the versions that made it."""
+"""The computer and the versions that made a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fitted model costs and how often it errs, as the columns of a row."""
+"""The costs and errors of a fitted model, as the columns of a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..kernels import Array, Matrix
 from ..ship.c import CExporter
 from ..ship.source import artefact_of
 
-#: numbers in the points up to which the tables of a C export are made to count their bytes
+#: the tables of a C export are made, to count their bytes, if the points have at most so many numbers
 LARGEST_TABLES = 1 << 27
 
 
@@ -40,13 +40,13 @@ def measure(model: Any, X_test: Matrix, y_test: Array) -> dict[str, Any]:
 
 
 def error_rate(model: Any, X: Matrix, y: Array) -> tuple[float, float]:
-    """Return the share of rows that a model puts into another class, and its standard error."""
+    """Return the share of misclassified rows, and its standard error."""
     error = float(np.mean(model.predict(X) != y))
     return error, float(np.sqrt(error * (1 - error) / y.size))
 
 
 def table_cost(model: Any) -> dict[str, int | None]:
-    """Return the bytes and multiply-adds of a float32 C export; where there is none, the bytes of float32 tables."""
+    """Return the bytes and multiply-adds of a float32 C export; without one, the bytes of float32 tables."""
     expansion = svc_of(model).model_
     if expansion.size * expansion.points.shape[1] <= LARGEST_TABLES:
         with suppress(ValueError):  # not every kernel can be exported
@@ -66,7 +66,7 @@ def microseconds(model: Any, X: Matrix, repeats: int = 7) -> float:
 
 
 def _validation(svc: SlimSVC) -> dict[str, Any]:
-    """Return what the path says of the model kept; empty for models without a path."""
+    """Return the path's columns for the chosen model; empty for models without a path."""
     if svc.path_ is None or svc.budget is None:
         return {"path": ""}
     step = svc.path_.best(int(svc.budget))

@@ -10,7 +10,7 @@ from ..estimators import SlimSVC
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
 
-#: one that moves points, one that chooses rows, and a subset of the rows at random
+#: one method that moves points, one that chooses rows, and one that takes random rows
 DEFAULT = ("slim", "spsvm", "nystroem")
 #: the method name of the full model
 FULL = "full"
@@ -18,7 +18,7 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Method:
-    """A name and what `SlimSVC` is given for it; `budgeted` where each budget is a run of its own."""
+    """A name and its settings of `SlimSVC`; `budgeted` if each budget is a run of its own."""
 
     name: str
     settings: Mapping[str, Any]
@@ -66,7 +66,7 @@ def _from_settings(name: str, settings: Mapping[str, Any]) -> Method:
 
 
 def _keeps_budget(trainer: Any) -> bool:
-    """Return whether a trainer keeps to a budget while it learns."""
+    """Return whether a trainer keeps to a budget during training."""
     kind = TRAINERS.get(trainer) if isinstance(trainer, str) else trainer
     return is_dataclass(kind) and "budget" in {field.name for field in fields(kind)}
 

@@ -1,4 +1,4 @@
-"""Rows of a trade-off and their CSV file: one row a run, written when the run ends."""
+"""Rows of a trade-off and their CSV file: a row for each run, written when the run ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _whole(cell: str) -> int:
 
 
 def _real(cell: str) -> float:
-    """Return a time or an error; NaN stands for one that is not known."""
+    """Return a time or an error; NaN means unknown."""
     number = strict_number(cell)
     if number is None or abs(number) > MOST:
         raise ValueError
@@ -34,7 +34,7 @@ def _real(cell: str) -> float:
 
 
 def _path(cell: str) -> str:
-    """Return the sizes and validation errors of a path, as they are: "2:0.5 4:0.25"."""
+    """Return the sizes and validation errors of a path as text: "2:0.5 4:0.25"."""
     for step in cell.split():
         size, _, error = step.partition(":")
         _whole(size), _real(error)
@@ -42,7 +42,7 @@ def _path(cell: str) -> str:
 
 
 def _file_name(cell: str) -> str:
-    """Return the name of a model, which lies in the folder beside the rows and nowhere else."""
+    """Return the name of a model, which must be in the folder beside the rows."""
     if cell and not re.fullmatch(r"[^/\\:\x00-\x1f]{1,255}\.slim", cell):
         raise ValueError
     return cell
@@ -106,7 +106,7 @@ EXPECTED: dict[Any, str] = {
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    """Return what identifies a run."""
+    """Return the key of a run."""
     return tuple(row[name] for name in KEY)
 
 
@@ -116,7 +116,7 @@ def finished(rows: Iterable[Row]) -> list[Row]:
 
 
 def settings_of(row: Row) -> dict[str, Any]:
-    """Return the settings that all runs of a study have in common; empty where they are not JSON."""
+    """Return the settings that all runs of a study have in common; empty if they are not JSON."""
     try:
         values = json.JSONDecoder().raw_decode(row["settings"])[0]
     except (ValueError, RecursionError):
@@ -156,8 +156,9 @@ def _parse(text: str) -> list[Row]:
         raise ValueError("it has no rows; run slimsvm tradeoff to fill it")
     versions = sorted({row.get("format") or "none" for row in rows} - {str(FORMAT)})
     if versions:
+        found = " ".join(", ".join(versions).split())[:80]
         raise ValueError(
-            f"it has rows of format {', '.join(versions)}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
+            f"it has rows of format {found}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
             "tradeoff again with another output"
         )
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
@@ -182,19 +183,28 @@ def _typed(cells: dict[str, str], number: int) -> Row:
 
 
 class RowsFile:
-    """A CSV file that rows are appended to; each is complete on the disk before the next run begins."""
+    """A CSV file to which rows are appended; each row is on the disk before the next run begins."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def start(self, *, force: bool) -> list[Row]:
         """Return the rows that are there already, or begin a new file."""
-        if force or not self.path.exists() or not self.path.stat().st_size:
-            self.path.write_bytes(_line(list(COLUMNS)))
+        header = _line(list(COLUMNS))
+        if (
+            force or not self.path.exists() or header.startswith(self.path.read_bytes())
+        ):  # new, or cut off in its first line
+            self.path.write_bytes(header)
             return []
         whole = _complete_lines(self.path)
+        try:
+            rows = read_rows(self.path) if whole != header else []
+            if not whole.startswith(header):
+                raise ValueError(f"the columns of {str(self.path)!r} have another order or other line ends")
+        except ValueError as error:  # somebody else's file, which stays as it is
+            raise ValueError(f"{error}. Give another file, or force=True (--force) to replace this one") from error
         os.truncate(self.path, len(whole))
-        return read_rows(self.path) if whole.count(b"\n") > 1 else []
+        return rows
 
     def append(self, row: Row) -> None:
         """Write one row at the end."""

@@ -27,9 +27,9 @@ from .split import Split, fingerprint, resolve_scale, split_rows
 from .store import MemoryStore, store_of
 from .value import Tradeoff
 
-#: powers of two, where most of a trade-off happens
+#: powers of two in the usual range
 BUDGETS = (4, 8, 16, 32, 64, 128)
-#: a run with this many vectors is taken to last twice as long as one with none, for the time left
+#: for the estimated time left: a run with this many vectors takes twice as long as one with none
 SHARED_WORK = 32
 
 
@@ -53,7 +53,7 @@ class Run:
 
     @property
     def work(self) -> int:
-        """A guess of how long it takes, in no particular unit."""
+        """An estimate of the time, in arbitrary units."""
         return SHARED_WORK + (self.budget or 0)
 
 
@@ -93,11 +93,11 @@ def tradeoff(
     budgets : iterable of int, default=(4, 8, 16, 32, 64, 128)
         Numbers of support vectors. Those that the full model does not exceed are skipped.
     seeds : int or sequence of int, default=1
-        How many seeds, or which; a seed draws the test rows and is the `random_state` of the run.
+        The number of seeds, or the seeds; a seed draws the test rows and is the `random_state` of the run.
     test : tuple of rows and labels, default=None
         Test rows, the same for all seeds.
     test_size : float, default=0.25
-        The share of X that is kept for testing where no test rows are given.
+        The share of X that is used for testing if no test rows are given.
     scale : {"auto", "none", "standard", "minmax", "maxabs"}, default="auto"
         How features are scaled. "auto" standardises dense features whose standard deviations differ widely.
     time_limit : float, default=None
@@ -106,7 +106,7 @@ def tradeoff(
         A CSV file to which each row is appended when its run ends. Runs that it has already are not made again. Models of
         the first seed are saved in a folder beside it; without a file they are kept in memory.
     force : bool, default=False
-        Begin the file anew.
+        Start a new file.
     name : str, default="data"
         The name of the data in the rows.
     origin : mapping, default=None
@@ -150,7 +150,7 @@ def tradeoff(
 
 
 def _runs(methods: Sequence[Method], budgets: Sequence[int], seeds: Sequence[int]) -> Iterator[Run]:
-    """Yield the runs: the full model of a seed first, for its size tells which budgets make sense."""
+    """Yield the runs: the full model of a seed first, because its size limits the budgets."""
     for seed in seeds:
         for method in methods:
             for budget in budgets if method.budgeted else (None,):
@@ -159,7 +159,7 @@ def _runs(methods: Sequence[Method], budgets: Sequence[int], seeds: Sequence[int
 
 @dataclass(frozen=True)
 class _Study:
-    """All that the runs have in common."""
+    """The data and settings that all runs share."""
 
     X: Matrix
     y: Array
@@ -194,7 +194,7 @@ class _Study:
         return empty | self.common | own
 
     def _words(self, method: Method) -> str:
-        """Return the settings of a run as they stand in its row; those of a method that was given by name are its name."""
+        """Return the settings of a run for its row; a method that was given by name has none of its own."""
         own = {name: value for name, value in method.settings.items() if not isinstance(value, str | None)}
         return self.words if not own else f"{self.words} {_without_addresses(own)}"
 
@@ -238,7 +238,7 @@ class _Study:
         return {"model": name}
 
     def _fit(self, run: Run, split: Split) -> tuple[Any, float, list[str]]:
-        """Return the fitted model, the seconds of its fit alone, and what it warned of."""
+        """Return the fitted model, the seconds of its fit, and its warnings."""
         scaler = make_scaler(self.scale, issparse(split.X))
         rows = split.X if scaler is None else scaler.fit_transform(split.X)
         svc = SlimSVC(**{**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed})
@@ -263,7 +263,7 @@ def _one_line(text: str) -> str:
 
 
 def _without_addresses(value: Any) -> str:
-    """Return a value in words that are the same in every process."""
+    """Return a value as text that is the same in every process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 

@@ -1,4 +1,4 @@
-"""Training rows, test rows and scaling of a run; the same for a report that looks at the run again."""
+"""Training rows, test rows and scaling of a run; a report makes the same ones again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from ..kernels import Array, Matrix
 
 SCALES = ("auto", "none", "standard", "minmax", "maxabs")
-#: features are standardised by "auto" where the largest deviation is so many times the median one
+#: "auto" standardises features if the largest standard deviation is more than so many times the median one
 UNEVEN = 10.0
 
 
@@ -50,7 +50,7 @@ def resolve_scale(scale: str, X: Matrix) -> str:
 
 
 def fingerprint(*arrays: Any) -> str:
-    """Return a short hash of rows and labels, by which results of other data are told apart."""
+    """Return a short hash of rows and labels, which identifies the data of results."""
     digest = hashlib.sha256()
     for array in arrays:
         parts = (array.data, array.indices, array.indptr) if issparse(array) else (np.asarray(array),)

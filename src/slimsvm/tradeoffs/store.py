@@ -1,4 +1,4 @@
-"""Where rows and models of a trade-off go: memory, or a CSV file and a folder beside it."""
+"""The store of a trade-off's rows and models: memory, or a CSV file and a folder beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .value import models_folder
 
 
 class MemoryStore:
-    """Models in memory; rows are kept by whoever makes them."""
+    """Models in memory; the caller keeps the rows."""
 
     def __init__(self) -> None:
         self.models: dict[str, Any] = {}
@@ -61,5 +61,5 @@ class FileStore(MemoryStore):
 
 
 def store_of(file: str | os.PathLike[str] | None) -> MemoryStore:
-    """Return where the rows of a trade-off go."""
+    """Return the store for a file, or for memory without one."""
     return MemoryStore() if file is None else FileStore(Path(file))

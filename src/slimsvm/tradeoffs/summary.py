@@ -1,4 +1,4 @@
-"""Rows of several seeds as one point each: what displays and reports draw."""
+"""Means over seeds, as points for displays and reports."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Tradeoff:
         return list(dict.fromkeys(row["method"] for row in self.rows))
 
     def model(self, row: Row) -> Any:
-        """Return the fitted model of a row, or None where it was not kept."""
+        """Return the fitted model of a row, or None if it was not kept."""
         kept = self.models.get(row["model"])
         return load(kept) if isinstance(kept, Path) else kept
 

@@ -69,7 +69,7 @@ class AnyNorm(BinaryTrainer):
             check_count(self.prune)
         if self.steps not in ("exact", "paper"):
             raise ValueError(f"steps must be 'exact' or 'paper', not {self.steps!r}")
-        SMO(working_set=self.working_set)  # for its checks
+        SMO(working_set=self.working_set)  # checks the setting
 
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""

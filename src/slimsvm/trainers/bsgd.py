@@ -29,7 +29,7 @@ class DescentState(State):
         return replace(unscaled, coef=unscaled.coef / (self.lam * max(self.seen, 1)))
 
 
-class Descent(Learner):
+class BudgetedDescent(Learner):
     """The running learner of budgeted SGD, on v."""
 
     start: DescentState
@@ -62,7 +62,7 @@ class BSGD(OnlineTrainer):
     """
 
     weighted: ClassVar[bool] = True
-    learner: ClassVar[type[Learner]] = Descent
+    learner: ClassVar[type[Learner]] = BudgetedDescent
 
     C: float = 1.0
     lam: float | None = None
@@ -85,7 +85,7 @@ class BSGD(OnlineTrainer):
         if self.maintenance == "merging" and not isinstance(kernel, RBF):
             others = sorted(MAINTENANCE.keys() - {"merging"})
             raise ValueError(
-                f"merging makes new points of the rbf kernel alone, and the kernel is {kernel.name!r}; choose "
+                f"merging needs the rbf kernel, and the kernel is {kernel.name!r}; choose "
                 f"maintenance={' or '.join(map(repr, others))}, or kernel='rbf'"
             )
         return self.maintenance or ("merging" if isinstance(kernel, RBF) else "projection")

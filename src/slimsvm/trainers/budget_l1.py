@@ -1,4 +1,4 @@
-"""Budget-L1-SVM (Dekel & Singer 2006): the loss of the largest slacks alone."""
+"""Budget-L1-SVM (Dekel & Singer 2006): the loss of the largest slacks only."""
 
 from __future__ import annotations
 

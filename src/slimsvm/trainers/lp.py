@@ -37,8 +37,8 @@ from .frames.per_output import Binary, BinaryTrainer, Solution
 NOTHING = 1e-7
 #: tolerances of HiGHS, well below any gap that a user asks for
 FEASIBLE = 1e-9
-#: gap of the last interior point solution, and the share of the largest coefficient from which on a column counts as used;
-#: a larger share leaves fewer columns to the simplex method, and may leave out one that it needs
+#: gap of the last interior point solution, and the share of the largest coefficient above which a column is used;
+#: a larger share leaves fewer columns for the simplex method, and may remove one that it needs
 EXACT, USED = 1e-8, 1e-5
 #: rows nearest to the margin that get a group each, and rows that leave split groups in a round; more of them need fewer
 #: rounds of larger problems
@@ -117,7 +117,7 @@ class LpProblem:
             self.K.append(self.rows.take(columns))
 
     def keep(self, which: Array) -> None:
-        """Remove all columns but these."""
+        """Remove the other columns."""
         kept = np.flatnonzero(which)
         self.columns = self.columns[kept]
         self.K.keep(kept)
@@ -188,7 +188,9 @@ class LpProblem:
 def generate(lp: LpProblem, batch: int, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
     """Add columns and split groups in rounds until the gap is `tol`."""
     eps, first, clear_at, progress = 0.1, True, 1.0, GapProgress(tol, largest=1.0)
-    lp.bundle(np.zeros(lp.y.size), 0, np.arange(lp.y.size) % ALONE)  # no margins are known yet: any bounded groups do
+    lp.bundle(
+        np.zeros(lp.y.size), 0, np.arange(lp.y.size) % ALONE
+    )  # margins are not known yet: any groups of limited size will do
     while (reached := effort.reached()) is None:
         u, c, b = interior_point(*lp.grouped(), eps, effort)
         prices, reach = lp.price(lp.spread(u))
@@ -213,7 +215,7 @@ def generate(lp: LpProblem, batch: int, tol: float, effort: Effort, report: Call
 
 
 def columns_to_add(lp: LpProblem, prices: Array, reach: Array, batch: int) -> Array:
-    """Return the columns that limit the way from the feasible u most, or while the gap is large the dearest ones."""
+    """Return the columns that limit the way from the feasible u most, or the most expensive ones while the gap is large."""
     order = reach if lp.gap < 0.3 else np.where(np.isfinite(reach), -np.abs(prices), np.inf)
     order[lp.columns] = np.inf
     candidates = np.flatnonzero(np.isfinite(order))

@@ -82,7 +82,7 @@ class Violations(SequentialRun):
         return scale * self.alpha[:, 0], scale * self.margins()
 
     def model(self) -> tuple[Array, Array]:
-        """Return the same for the model: the last weights, or the average (sum_t t w_(t+1)) / (sum_t t)."""
+        """Return alpha and margins of the model: the last weights, or the average (sum_t t w_(t+1)) / (sum_t t)."""
         if not self.settings.averaged:
             return self.last()
         t = max(self.steps, 1)

@@ -1,4 +1,4 @@
-"""The SVM with the ramp loss, which gives up on rows far on the wrong side (Collobert, Sinz, Weston & Bottou 2006).
+"""The SVM with the ramp loss, which is constant for rows far on the wrong side (Collobert, Sinz, Weston & Bottou 2006).
 
     min  1/2 |w|^2 + C sum_i w_i R_s(y_i f(x_i)),     R_s(z) = H_1(z) - H_s(z),   H_t(z) = max(0, t - z)
 
@@ -62,7 +62,7 @@ class Ramp(BinaryTrainer):
             raise ValueError(f"s must be below 1, where the loss begins (the paper takes -1 to 0), not {self.s!r}")
         if not 0 < self.subset <= 1:
             raise ValueError(f"subset must be a share of the rows above 0 and up to 1, not {self.subset!r}")
-        SMO(working_set=self.working_set)  # for its checks
+        SMO(working_set=self.working_set)  # checks the setting
 
     def small(self) -> int:
         """Return the limit of SMO, which solves the steps."""

@@ -16,15 +16,15 @@ from ..solvers.batch_perceptron import BatchPerceptron, Iterate
 from .frames.per_output import Binary, BinaryTrainer, Solution
 
 STEPS = ("mean", "root")
-#: rows drawn between two checks of the objective: this share of the rows under water, and so many full batches at least;
-#: more of them make checks cheaper and endings later
+#: rows drawn between two checks of the objective: this share of the rows under water, and at least so many full batches;
+#: more: fewer checks and a later end
 CHECK_EVERY, FEWEST_BATCHES = 1 / 4, 32
-#: checks before the gain of the second half of them is used; more of them make the first ending later and safer
+#: checks before a run may end; more: a later and safer end
 FEWEST_CHECKS = 16
 #: the gain of the second half of the rounds may be `tol` times this; a larger factor ends earlier
 GAIN = 5.0
-#: most rounds of a run without a limit: so many, or enough to draw each row so often, whichever is more. With a large C and
-#: classes that overlap, the objective falls slowly for very long; raised, such a run ends later
+#: the most rounds of a run without a limit, or the rounds that draw each row so many times, whichever is more. With a large
+#: C and overlapping classes the objective falls slowly for very long; more: such a run ends later
 MOST_ROUNDS, MOST_DRAWS_A_ROW = 5_000, 100
 
 
@@ -34,8 +34,8 @@ class SBP(BinaryTrainer):
 
     `nu` is the slack per row, for a w of length 1. With None, the default, each round takes the slack that corresponds to
     C (`water.CostWater`). Then the optimum is that of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is
-    needed. During the first draws, up to 8,192 or as many as there are rows, C counts more: a w of few rows has so much
-    slack by C itself that wrong rows would hardly be preferred.
+    needed. During the first draws, up to 8,192 or as many as there are rows, C is larger and draws use 0.7 of the slack:
+    a w of few rows has so much slack with C itself that misclassified rows would hardly be preferred.
 
     A round draws `batch` rows, or a 256th of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
     independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is
@@ -150,12 +150,12 @@ class Monitor:
         self.problem.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the run and what was checked so far, as a keeper takes it."""
+        """Return the state of the run and of the checks so far, for a keeper."""
         checked = {"objectives": np.array(self.objectives), "errors": np.array(self.errors)}
         return {"run": self.run.state(), "next_check": self.next_check, **checked}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state that a keeper has."""
+        """Continue from a saved state."""
         self.run.restore(saved.part("run"))
         self.next_check = saved.count("next_check")
         self.objectives, self.errors = (saved.array(name, None, finite=False).tolist() for name in ("objectives", "errors"))
@@ -176,7 +176,7 @@ class Monitor:
         half = len(self.objectives) // 2
         if len(self.objectives) < FEWEST_CHECKS:
             return np.inf
-        if not np.isfinite(self.objectives[half - 1]):  # no w has had a margin so far, and after many checks none will
+        if not np.isfinite(self.objectives[half - 1]):  # no w has had a margin in half of the checks, so none is expected
             return 0.0 if np.isinf(self.objectives[-1]) and half > FEWEST_CHECKS else np.inf
         return (self.objectives[half - 1] - self.objectives[-1]) / self.objectives[-1]
 

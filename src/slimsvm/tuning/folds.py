@@ -1,4 +1,4 @@
-"""The rows that trials are fitted to and judged on: the same for all settings, so that differences are not chance."""
+"""Training and validation rows of trials: the same for all settings, so that differences are not chance."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..kernels import Array, Matrix
 
-#: rows up to which three folds take turns as validation rows; with more rows, one fold is enough
+#: with at most so many rows there are three folds; with more rows, one fold is enough
 SMALL = 8000
 FOLDS = 3
-#: validation rows at most
+#: the most validation rows
 MOST_VALIDATION = 10_000
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training rows in the order in which subsamples take them, and validation rows."""
+    """Training rows, of which subsamples are the first ones, and validation rows."""
 
     train: Array
     validation: Array
@@ -70,7 +70,7 @@ def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> 
 
 
 def _strata(y: Array, real: bool) -> Array:
-    """Return the classes by which folds are made; one with fewer rows than folds counts as part of the largest."""
+    """Return the classes by which folds are made; a class with fewer rows than folds joins the largest one."""
     if real:
         return np.zeros(y.size, dtype=np.intp)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""The last fit: the settings chosen, on all rows, in the time that is left."""
+"""The last fit: the chosen settings, on all rows, in the remaining time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .result import Constraint, TuningResult, columns
 from .stages import Halving
 from .trials import Trial, bytes_of
 
-#: mini-batches for the sizes on the way to the last one, where a metric is learned; more: better smaller models, which are
-#: not what was asked for, and less time for the last one
+#: mini-batches for the sizes before the largest one, with a learned metric; more: better small models, which nobody asked
+#: for, and less time for the largest one
 WAY_BATCHES = 200
 
 
@@ -52,7 +52,7 @@ def fit_best(
 
 
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:
-    """Return the weights under the names by which the pipeline hands them on."""
+    """Return the weights as parameters of the pipeline's fit."""
     return {} if sample_weight is None else {f"{pipeline.steps[-1][0]}__sample_weight": sample_weight}
 
 

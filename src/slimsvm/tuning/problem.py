@@ -1,4 +1,4 @@
-"""What tuning is asked for, checked: the estimator, rows and labels, and the limits on the model."""
+"""The problem of tuning, checked: the estimator, rows and labels, and the limits on the model."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..checks import is_count
 from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
-from ..kernels import Array, Matrix, make_kernel
+from ..kernels import KERNELS, Array, Matrix, make_kernel
 from ..metric import takes_factors, takes_widths
 from ..reducers import Slim
 from .result import Constraint
 from .trials import table_bytes
 
-#: rows at least: every fold needs some for training and some for validation
+#: the least number of rows: every fold needs some for training and some for validation
 LEAST_ROWS = 10
-#: support vectors at most where only the error is limited
+#: the most support vectors if only the error is limited
 LARGEST = 256
-#: features up to which a metric is learned, and rows from which on; wide rows would take most of the time, and few rows
-#: are no basis for a metric
+#: a metric is learned with at most so many features, which take time, and at least so many rows, which it needs
 MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
@@ -41,7 +40,7 @@ class Problem:
     y: Array
     weights: Array
     size: int
-    metrics: tuple[str, ...] = ("fixed",)  # what slim may learn of the metric
+    metrics: tuple[str, ...] = ("fixed",)  # the metrics to try
 
     @property
     def real(self) -> bool:
@@ -55,7 +54,7 @@ class Problem:
 
 
 def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint: Constraint) -> Problem:
-    """Return the problem; raise ValueError for what cannot be tuned."""
+    """Return the problem; raise ValueError for an estimator or rows that cannot be tuned."""
     template = template_for(estimator, y)
     X, y, weights = checked_rows(template, X, y, sample_weight)
     classes = 2 if isinstance(template, SlimSVR) else np.unique(y).size
@@ -66,7 +65,7 @@ def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint:
 def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...]:
     """Return the metrics to try: a reducer's own, or the fixed one and the most that can be learned with the kernel.
 
-    A metric takes bytes, which a limit on bytes leaves to support vectors, and time for each feature.
+    A metric takes bytes, which under a limit are left to support vectors, and time for each feature.
     """
     if isinstance(template.reducer, Slim):
         return (template.reducer.metric,)
@@ -78,7 +77,7 @@ def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...
 
 
 def template_for(estimator: Any, y: Any) -> Any:
-    """Return the estimator to tune: the one given, or one for classes or values as y has them."""
+    """Return the estimator to tune: the given one, or one for the classes or values of y."""
     if y is None or isinstance(estimator, SlimOneClassSVM):
         raise ValueError(NO_LABELS)
     if estimator is None:
@@ -96,8 +95,8 @@ def _check_kernel(estimator: Any) -> None:
     kernel = make_kernel(estimator.kernel, gamma=1.0, degree=estimator.degree, coef0=estimator.coef0)
     if not Slim.takes(kernel):
         raise ValueError(
-            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; there are "
-            "'rbf', 'linear', 'poly', 'sigmoid' and 'laplacian'"
+            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; the kernels "
+            f"with gradients are {[name for name, kind in KERNELS.items() if kind.differentiable]}"
         )
 
 
@@ -132,7 +131,7 @@ def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
 
 
 def largest_size(constraint: Constraint, features: int, outputs: int) -> int:
-    """Return the support vectors that the limits allow, with a scaler before them; raise ValueError where that is none."""
+    """Return the support vectors that the limits allow, with a scaler before them; raise ValueError if they allow none."""
     size = constraint.budget or LARGEST
     if constraint.nbytes is None:
         return size

@@ -1,4 +1,4 @@
-"""How far a tuning run is."""
+"""Progress of a tuning run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LAST_FIT = "last fit"
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """What a callback is told after each trial.
+    """The argument of a callback after each trial.
 
     Attributes
     ----------
     stage : str
-        What is being done.
+        The present stage.
     done, of : int
         Trials of the stage that are done, and all of them.
     error : float

@@ -1,4 +1,4 @@
-"""What tuning returns."""
+"""The result of tuning."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Constraint:
 
 @dataclass(frozen=True, repr=False)
 class TuningResult:
-    """What `tune` found.
+    """The result of `tune`.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class TuningResult:
     best_params_ : dict
         The settings chosen: gamma, C, scaling, metric, budget, and epsilon for a regression.
     best_error_ : float
-        The error of these settings on validation rows in the last stage. It is the lowest of several, and for that reason
-        a little too low.
+        The error of these settings on validation rows in the last stage. It is the lowest of several, and therefore
+        slightly optimistic.
     results_ : dict
         The trials in the order in which they were made, a list for each column: gamma, C, scaling, (epsilon,) metric, size,
         bytes, rows, error, standard_error, seconds, stage, feasible, status. `pandas.DataFrame(result.results_)` is the

@@ -1,4 +1,4 @@
-"""One choice of what tuning decides: kernel width, C, scaling, the tube of a regression, and the metric slim learns."""
+"""One choice of the settings that are tuned: kernel width, C, scaling, the tube of a regression, and slim's metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-#: makers of the scalers by name, for dense rows; "none" leaves rows as they are
+#: makers of the scalers by name, for dense rows; "none" does not change rows
 DENSE_SCALERS: dict[str, Any] = {
     "none": None,
     "standard": StandardScaler,
@@ -26,7 +26,7 @@ SPARSE_SCALERS: dict[str, Any] = {
 
 @dataclass(frozen=True, order=True)
 class Settings:
-    """What a trial is about. `epsilon` is None for classes."""
+    """The settings of a trial. `epsilon` is None for classes."""
 
     gamma: float
     C: float

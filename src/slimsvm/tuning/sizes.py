@@ -10,12 +10,12 @@ from .stages import Halving
 from .trials import Effort, Trial
 
 STAGE = "size"
-#: sizes closer than this share of each other are not told apart
+#: sizes are bisected until they differ by at most one part in so many
 RESOLUTION = 8
 
 
 def smallest(search: Halving, finalists: Sequence[Trial], allowed: float) -> Trial:
-    """Return the trial of the smallest model whose error is within `allowed`; the best finalist where none is."""
+    """Return the trial of the smallest model whose error is within `allowed`; the best finalist if none is."""
     within = [trial for trial in finalists if trial.error <= allowed]
     if not within:
         return finalists[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.stats import qmc
 from sklearn.preprocessing import MinMaxScaler
 
 from ..kernels import Array, Matrix, resolve_gamma, squared_norms
+from ..kernels.spec import SPECS
 from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
 
 #: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
@@ -25,8 +27,6 @@ WIDTH_STEP = 1.6
 COST_STEP = 5.0
 #: pairs of rows whose median distance is the unit of gamma
 PAIRS = 4096
-#: kernels of differences of rows, for which a shift of the rows or one common factor is no other scaling
-SHIFT_FREE = ("rbf", "laplacian")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Space:
             Settings(unit * (FIRST_WIDTH if self.has_width else 1.0), FIRST_COST, scaling, self.tubes[0], self.metrics[0])
             for scaling, unit in self.units.items()
         ]
-        spread = qmc.Halton(4, rng=np.random.default_rng(seed)).random(max(n - len(guesses), 0))
+        spread = _halton(4, seed).random(max(n - len(guesses), 0))
         return [*guesses, *(self._at(place) for place in spread)][:n]
 
     def neighbours(self, of: Settings) -> list[Settings]:
@@ -94,11 +94,16 @@ def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]
         if scaler is not None:
             scaler.fit(X)
         stretch = _stretch(scaler, X.shape[1])
-        if kernel in SHIFT_FREE and any(np.allclose(stretch, other) for other in stretches):
+        if _ignores_shifts(kernel) and any(np.allclose(stretch, other) for other in stretches):
             continue
         found[name] = scaler
         stretches.append(stretch)
     return found
+
+
+def _ignores_shifts(kernel: Any) -> bool:
+    """Return whether a shift of the rows changes no kernel values; a common factor is then another gamma."""
+    return kernel in SPECS and SPECS[kernel].total.shift_invariant
 
 
 def _stretch(scaler: Any, n_features: int) -> Array:
@@ -117,6 +122,12 @@ def _unit_of_gamma(kernel: Any, X: Matrix, scaler: Any, rng: np.random.Generator
         return float(resolve_gamma("scale", first))
     distances = squared_norms(first - second)
     return 1 / float(np.median(distances[distances > 0])) if distances.any() else 1.0
+
+
+def _halton(dimensions: int, seed: int) -> qmc.Halton:
+    """Return a sequence that spreads over the unit cube; the generator has another name before SciPy 1.15."""
+    name = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"
+    return qmc.Halton(dimensions, **{name: np.random.default_rng(seed)})
 
 
 def _between(ends: tuple[float, float], share: float) -> float:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ..keeping import Saved, StateError
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers.slim import METRICS
+from ..text import short
 from .problem import Problem
 from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
 from .trials import Effort, Trial
@@ -39,6 +41,10 @@ def open_study(study: Any, storage: Any) -> Any:
     """Return the study, or the one of that name in a storage, made where there is none."""
     if study is None and storage is None:
         return None
+    if isinstance(study, str) and storage is None:
+        raise ValueError(
+            f"study={study!r} is a name, and there is no storage to find it in; give storage='sqlite:///tune.db', say"
+        )
     try:
         import optuna
     except ImportError as error:
@@ -49,16 +55,24 @@ def open_study(study: Any, storage: Any) -> Any:
         if storage is not None:
             raise ValueError("study is an Optuna study, which has its own storage; leave storage out, or give study's name")
         return study
-    if storage is None:
-        raise ValueError(
-            f"study={study!r} is a name, and there is no storage to find it in; give storage='sqlite:///tune.db', say"
+    try:
+        return optuna.create_study(
+            study_name=study or "slimsvm", storage=storage, direction="minimize", load_if_exists=True
         )
-    return optuna.create_study(study_name=study or "slimsvm", storage=storage, direction="minimize", load_if_exists=True)
+    except Exception as error:  # each database has errors of its own; a storage may have a password, which is not repeated
+        words = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"cannot open the storage of the study: {type(error).__name__}: {words}. Give storage='sqlite:///tune.db' "
+            "(--storage), say, in a folder that can be written to"
+        ) from error
 
 
 def seed_in(study: Any) -> int | None:
     """Return the seed that a study was made with, or None."""
-    return None if study is None else study.user_attrs.get(SEED)
+    seed = None if study is None else study.user_attrs.get(SEED)
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**32):
+        raise ValueError(f"the study {study.study_name!r} has {short(seed)} for its seed; give another name")
+    return seed
 
 
 def open_store(study: Any, problem: Problem, seed: int) -> NoStore | StudyStore:
@@ -92,13 +106,24 @@ class StudyStore:
         self.known: dict[tuple[Settings, Effort], Trial] = {}
         self.open: dict[Settings, Any] = {}
         for trial in study.get_trials(deepcopy=False):
-            for values in trial.user_attrs.get(EVALUATIONS, ()):
-                kept = _trial_from(values)
-                self.known[kept.settings, kept.effort] = kept
+            try:
+                for values in Saved(trial.user_attrs).parts(EVALUATIONS) if EVALUATIONS in trial.user_attrs else ():
+                    kept = _trial_from(values)
+                    self.known[kept.settings, kept.effort] = kept
+            except StateError as error:
+                raise ValueError(
+                    f"the study {study.study_name!r} cannot be continued: its trial {trial.number} has {error.words}; give "
+                    "another name"
+                ) from error
 
     def claim(self, data: str, search: str, seed: int) -> None:
         """Write into the study what it is about; raise ValueError where it is about something else."""
         told = self.study.user_attrs
+        if [direction.name for direction in self.study.directions] != ["MINIMIZE"]:
+            raise ValueError(
+                f"the study {self.study.study_name!r} does not minimise one error; give another name, or make it with "
+                "optuna.create_study(direction='minimize')"
+            )
         if not told and self.study.get_trials(deepcopy=False):
             raise ValueError(
                 f"the study {self.study.study_name!r} holds trials that slimsvm.tune did not make; give another name"
@@ -110,8 +135,8 @@ class StudyStore:
             )
         if told.get(SEARCH, search) != search:
             raise ValueError(
-                f"the study {self.study.study_name!r} is of another search: {told[SEARCH]}; this one is {search}. Give "
-                "another name"
+                f"the study {self.study.study_name!r} is of another search: {str(told[SEARCH])[:200]}; this one is "
+                f"{search}. Give another name"
             )
         if told.get(SEED, seed) != seed:
             raise ValueError(
@@ -177,11 +202,33 @@ def _values_of(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _trial_from(values: dict[str, Any]) -> Trial:
-    plain = {name: value for name, value in values.items() if name not in ("settings", "effort", "status")}
+def _trial_from(values: Saved) -> Trial:
+    """Return a trial that was kept; raise StateError where it has what no trial leaves."""
     return Trial(
-        settings=Settings(**values["settings"]),
-        effort=Effort(**values["effort"]),
-        status=Status(values["status"]),
-        **plain,
+        settings=_settings_from(values.part("settings")),
+        effort=Effort(*(values.part("effort").count(field.name) for field in fields(Effort))),
+        error=values.number("error"),
+        standard_error=values.number("standard_error"),
+        size=values.count("size"),
+        nbytes=values.count("nbytes"),
+        seconds=values.number("seconds"),
+        status=_status_from(values.value("status", str)),
+        stage=values.value("stage", str),
     )
+
+
+def _settings_from(values: Saved) -> Settings:
+    return Settings(
+        gamma=values.number("gamma", finite=True),
+        C=values.number("C", finite=True),
+        scaling=values.value("scaling", str),
+        epsilon=None if values.state.get("epsilon") is None else values.number("epsilon", finite=True),
+        metric=values.value("metric", str),
+    )
+
+
+def _status_from(word: str) -> Status:
+    try:
+        return Status(word)
+    except ValueError:
+        raise StateError(f"{short(word)} for 'status'") from None

@@ -1,4 +1,4 @@
-"""`AnyNorm` with a norm that a budget of support vectors defines: the frame of budget-L1 and budget-L2."""
+"""The frame of budget-L1 and budget-L2: `AnyNorm` with a norm that a budget of support vectors defines."""
 
 from __future__ import annotations
 

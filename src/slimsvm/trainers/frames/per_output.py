@@ -34,8 +34,8 @@ class Binary:
     goal: Goal = field(default_factory=lambda: OneVsRest(2))
     deadline: Deadline = field(default_factory=Deadline)
     keeper: Keeper = field(default_factory=Keeper)
-    saved: Saved | None = None  # the state to go on from
-    record: Callable[..., None] = not_recorded  # takes what was measured: record(gap=...)
+    saved: Saved | None = None  # the state to continue from
+    record: Callable[..., None] = not_recorded  # takes measures: record(gap=...)
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Solution:
     status: Status
 
     def state(self) -> dict[str, Any]:
-        """Return the solution as a keeper takes it."""
+        """Return the state for a keeper."""
         return {"dual": self.dual, "bias": self.bias, "steps": self.steps, "gap": self.gap, "status": self.status.name}
 
     @classmethod
     def restored(cls, saved: Saved, n: int) -> Solution:
-        """Return the solution of n rows that a keeper has."""
+        """Return a saved solution of n rows."""
         name = saved.value("status", str)
         if name not in Status.__members__:
             raise StateError(f"the unknown status {short(name)}")
@@ -77,13 +77,13 @@ class BinaryTrainer:
     weighted: ClassVar[bool] = True
     #: whether targets may be real values (regression, novelty), not only classes
     real_valued: ClassVar[bool] = False
-    #: whether the method itself makes the outputs share their points; then fewer outputs are better
+    #: whether the method makes the outputs share their points; one-vs-rest is then better, since it has fewer outputs
     shared: ClassVar[bool] = False
     #: whether the targets of pairs of classes may be `PairTargets`
     takes_pairs: ClassVar[bool] = True
     #: whether a run can start from the coefficients of an earlier one (warm_start)
     starts_warm: ClassVar[bool] = False
-    #: whether a run offers its state to a keeper, and goes on from it to the same result (checkpoint)
+    #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
     resumes: ClassVar[bool] = False
 
     def solve(self, problem: Binary) -> Solution:
@@ -95,7 +95,7 @@ class BinaryTrainer:
         return 8192
 
     def solve_together(self, pairs: Pairs) -> None:
-        """Solve and store those pairs of classes that the method can solve many at a time; none by default."""
+        """Solve and store pairs of classes that the method can solve many at a time; none by default."""
 
     def fit(self, task: Task, start: Array | PairDual | None = None) -> Fit:
         """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
@@ -136,7 +136,7 @@ class BinaryTrainer:
                     raise KeyboardInterrupt from None  # other outputs have nothing yet
                 outputs.store(column, stop.found)
                 raise TrainingInterrupted(outputs.fit()) from None
-            if solution.status is not Status.TIME_LIMIT:  # with more time a later run goes on
+            if solution.status is not Status.TIME_LIMIT:  # a later run with more time continues
                 keeper.keep(solution.state())
             outputs.store(column, solution)
 
@@ -149,7 +149,7 @@ class BinaryTrainer:
 
 
 class _Outputs:
-    """The problems of all outputs, and what becomes of them: biases, steps, the largest gap and the worst status."""
+    """The problems of all outputs and their results: biases, steps, the largest gap and the worst status."""
 
     def __init__(self, task: Task) -> None:
         q = task.targets.shape[1]
@@ -162,7 +162,7 @@ class _Outputs:
         raise NotImplementedError
 
     def keep(self, column: int, dual: Array) -> None:
-        """Keep the coefficients of an output."""
+        """Store the coefficients of an output."""
         raise NotImplementedError
 
     def model(self) -> tuple[Expansion, Any, Array]:
@@ -170,7 +170,7 @@ class _Outputs:
         raise NotImplementedError
 
     def store(self, column: int, solution: Solution) -> None:
-        """Keep the solution of an output; outputs are stored by several threads, each in its own place."""
+        """Store the solution of an output; several threads store different outputs."""
         self.keep(column, solution.dual)
         self.bias[column], self.steps[column], self.gap[column] = solution.bias, solution.steps, solution.gap
         self.status[column] = solution.status
@@ -206,7 +206,7 @@ class _Columns(_Outputs):
         return rows, self.task.targets[rows, column]
 
     def keep(self, column: int, dual: Array) -> None:
-        """Fill a column."""
+        """Store the coefficients of a column."""
         self.dual[self.members[column], column] = dual
 
     def model(self) -> tuple[Expansion, Any, Array]:
@@ -234,14 +234,14 @@ class Pairs(_Outputs):
         return self.targets.column(column)
 
     def keep(self, column: int, dual: Array) -> None:
-        """Fill in the coefficients of the first class against the second, and of the second against the first."""
+        """Store the coefficients of the first class against the second, and of the second against the first."""
         first, second = (int(side[column]) for side in self.targets.pairs)
         rows = self.targets.groups[first]
         self.against[rows, second - 1] = dual[: rows.size]
         self.against[self.targets.groups[second], first] = dual[rows.size :]
 
     def store_class(self, first: int, found: OneAgainst, tol: float) -> None:
-        """Keep the solutions of a class against others that are within `tol`."""
+        """Store the solutions of a class against others that are within `tol`."""
         k, groups = self.targets.n_classes, self.targets.groups
         columns = first * k - first * (first + 1) // 2 + found.others - first - 1
         solved = found.gap <= tol

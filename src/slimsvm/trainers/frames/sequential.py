@@ -1,7 +1,7 @@
-"""One row at a time, a block of rows ahead: the frame of Pegasos, SDCA and the perceptron.
+"""The frame of Pegasos, SDCA and the perceptron, which learn from one row at a time.
 
 These methods take one row, compute the change of its coefficient from its margin y_i f(x_i), and go on to the next row.
-Here the rows of the next steps are drawn together as a block. The responses of all rows are up to date at the start of a
+Here the rows of the next steps are drawn together, as a block. The responses of all rows are up to date at the start of a
 block. Within it, each step updates the margins of the later rows from the small kernel matrix of the block. At its end the
 rows that moved are added to all responses in one product. The result is that of the plain loop, step by step, even if rows
 repeat within a block. It costs n kernel evaluations for each row that moved, and the square of the block.
@@ -21,8 +21,8 @@ from ...rows.responses import Responses
 from ...rows.threads import blocks
 from .per_output import Binary
 
-#: size of a block as a share of all rows, and its least and largest size; larger blocks need fewer updates of all responses
-#: and more kernel values within the block
+#: the size of a block as a share of all rows, its least and its largest size; larger: fewer updates of all responses, and
+#: more kernel values within the block
 SHARE, SHORTEST, LONGEST = 1 / 64, 128, 256
 
 #: (steps before this one, row, its margin, its alpha, K_ii) -> its new alpha

@@ -1,0 +1,169 @@
+"""Kernel machines as contenders: slim, and Nystroem features with a linear model, written by slimsvm's own exporter."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from slimsvm import SlimSVC, SlimSVR
+from slimsvm.costs import table_bytes
+from slimsvm.estimators import machine_of
+from slimsvm.goals import OneVsRest, Regression
+from slimsvm.importers.imported import Imported
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion
+from slimsvm.reducers.slim import Slim
+from slimsvm.ship.artefact import NO_CLASSES
+from slimsvm.ship.c import CExporter
+from slimsvm.ship.source import artefact_of
+
+from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
+
+#: the precisions of tables that contenders choose from
+PRECISIONS = ("int8", "int16")
+#: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
+RANGE_ROWS, BEYOND = 4096, 0.001
+#: rows at most on which slim chooses the size of a model
+VALIDATION_ROWS = 4096
+
+
+#: points of the model whose code is measured: offsets of longer tables take no more bytes of code
+MEASURED_POINTS = 300
+#: bytes by which code may differ between models of one shape
+SLACK = 8
+#: bytes of a scaler's tables for each feature
+SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 4}
+
+
+@cache
+def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real: bool, widths: bool) -> int:
+    """Return the bytes of code of an exported kernel machine."""
+    from sklearn.preprocessing import StandardScaler
+
+    from slimsvm.metric import Metric
+
+    rng, count = np.random.default_rng(0), MEASURED_POINTS
+    points = rng.normal(size=(count, features))
+    metric = Metric(None, rng.uniform(0.5, 2, count)) if widths else None
+    model = _machine(RBF(0.1), points, rng.normal(size=(count, outputs)), rng.normal(size=outputs), real, metric)
+    scaler = StandardScaler().fit(rng.normal(size=(9, features)) * np.arange(1, features + 1))
+    source = _c_of(make_pipeline(scaler, model) if scaled else model, precision, None)
+    own = table_bytes(RBF(0.1), count, features, outputs, precision, widths=widths)
+    return c_bytes(source) - own - (features * SCALER_BYTES[precision] if scaled else 0)
+
+
+def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool) -> int:
+    """Return how many points fit into so many bytes of tables and code."""
+    d, scaled = data.X.shape[1], data.scaler is not None or factors
+    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths) + SLACK
+    fixed += d * SCALER_BYTES[precision] if scaled else 0
+    one, two = (table_bytes(RBF(1.0), m, d, data.outputs, precision, widths=widths) for m in (1, 2))
+    count = (size - fixed - one) // (two - one) + 1
+    if count < 1:
+        raise TooFewBytesError(f"one point of {d} features takes {fixed + one} bytes of {precision} tables and code")
+    return int(count)
+
+
+def _machine(kernel: Any, points: Array, coef: Array, bias: Array, real: bool, metric: Any = None) -> Any:
+    """Return a kernel machine of ours with that function; classes are numbers."""
+    goal = Regression() if real else OneVsRest(2 if bias.size == 1 else bias.size)
+    classes = NO_CLASSES if real else np.arange(goal.n_classes)
+    return machine_of(Imported(Expansion(kernel, points, coef, bias, metric), goal, classes, points.shape[1], {}))
+
+
+def _c_of(model: Any, precision: str, rows: Array | None) -> bytes:
+    """Return the exported C; rows set the range of integers."""
+    exporter = CExporter(precision) if precision == "float32" else CExporter(precision, rows=rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # tuning sees what coarse tables cost
+        return exporter.render(artefact_of(model), "model")[".c"]
+
+
+def _in_pipeline(scaler: Any, model: Any) -> Any:
+    return model if scaler is None else make_pipeline(scaler, model)
+
+
+def _range_rows(data: Data) -> Array:
+    rows = data.X[np.random.default_rng(1).permutation(len(data.X))[:RANGE_ROWS]].astype(np.float64)
+    return np.clip(rows, *np.quantile(rows, [BEYOND, 1 - BEYOND], axis=0))
+
+
+@dataclass(frozen=True)
+class SlimContender(Contender):
+    """slim from the labels alone, with one of its metrics or several to choose from."""
+
+    metrics: tuple[str, ...] = ("fixed",)
+
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
+        return {
+            "metric": self.metrics,
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 100.0, 1.0),
+            "share": SHARES,
+            "precision": PRECISIONS,
+        }
+
+    def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
+        """Return the best of the path to as many points as fit, or to a share of them."""
+        metric, precision = settings["metric"], settings["precision"]
+        learned = Slim(metric=metric).learned(RBF(1.0))
+        fitting = points_within(data, size, precision, widths="widths" in learned, factors="factors" in learned)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X) - 1)
+        reducer = Slim(metric=metric, time_limit=seconds)
+        scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
+        rows = data.X if scaler is None else scaler.transform(data.X)
+        gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
+        kind = SlimSVR if data.real else SlimSVC
+        given = {"gamma": gamma, "C": settings["C"], "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
+        machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be
+            machine.fit(rows, data.y)
+        model = _in_pipeline(scaler, machine)
+        source = _c_of(model, precision, _range_rows(data))
+        return Shipped(source, model.predict, {"points": machine.model_.size, "fitting": fitting})
+
+
+@dataclass(frozen=True)
+class NystroemContender(Contender):
+    """Random training rows as points, with the coefficients of a linear model on Nystroem's features."""
+
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """Return widths of the kernel, costs of errors, shares and precisions; 8 bits are few for large coefficients."""
+        return {
+            "gamma": (1.0, 4.0, 0.25, 16.0),
+            "C": (10.0, 1.0, 100.0, 0.1),
+            "share": SHARES,
+            "precision": ("int16", "float32", "int8"),
+        }
+
+    def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
+        """Return a kernel machine."""
+        precision = settings["precision"]
+        fitting = points_within(data, size, precision, widths=False, factors=False)
+        count = min(max(int(settings["share"] * fitting), 1), len(data.X))
+        scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
+        rows = data.X if scaler is None else scaler.transform(data.X)
+        gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
+        features = Nystroem(gamma=gamma, n_components=count, random_state=0).fit(rows)
+        linear = Ridge(1 / settings["C"]) if data.real else LinearSVC(C=settings["C"], dual=False, max_iter=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            linear.fit(features.transform(rows), data.y)
+        coef = features.normalization_.T @ np.atleast_2d(linear.coef_).T
+        bias = np.atleast_1d(np.asarray(linear.intercept_, dtype=np.float64))
+        machine = _machine(RBF(gamma), features.components_, coef, bias, data.real)
+        model = _in_pipeline(scaler, machine)
+        return Shipped(_c_of(model, precision, _range_rows(data)), model.predict, {"points": count})
