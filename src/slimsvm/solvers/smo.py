@@ -247,7 +247,12 @@ class SmoState:
         if rounds.active is not None:
             part.restore(rounds.inner)
             rounds.active = None
-        part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
+        try:
+            part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
+        except KeyboardInterrupt:  # the bias depends on the responses of active rows alone
+            self.alpha[active], self.responses.values[active] = part.alpha, part.responses.values
+            self.steps += part.steps
+            raise
         change = (part.alpha - self.alpha[active]) * self.y[active]
         self.alpha[active] = part.alpha
         self.steps += part.steps
@@ -335,12 +340,12 @@ class SmoState:
             self.pair_steps(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
-        self.alpha[index] = alpha
-        self.steps += steps
         if whole:
             self.responses.values[index] += block[:, moved] @ change[moved, None]
         else:
             self.responses.add_rows(index[moved], change[moved, None])
+        self.alpha[index] = alpha  # last, so that Ctrl-C in a product leaves coefficients and responses of one round
+        self.steps += steps
 
     def pair_steps(
         self, block: Array, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int
