@@ -103,7 +103,7 @@ def test_rows_of_a_precomputed_kernel_are_points_by_their_numbers():
     np.testing.assert_allclose(rows.among(points), K[np.ix_([2, 9], [2, 9])])
     part = rows.of(points)
     np.testing.assert_allclose(part.block(np.arange(2)), K[np.ix_([2, 9], [2, 9])])
-    with pytest.raises(ValueError, match="a point is none of them"):
+    with pytest.raises(ValueError, match="a point is not one of them"):
         rows.subset(np.arange(5)).of(points)
 
 

@@ -178,7 +178,7 @@ def test_other_rows_have_a_cache_on_request(device):
 
 def test_points_of_a_precomputed_kernel_must_be_rows(device):
     rows = Pair(device, "precomputed").there.subset(np.arange(5))
-    with pytest.raises(ValueError, match="a point is none of them"):
+    with pytest.raises(ValueError, match="a point is not one of them"):
         rows.of(np.array([[7]]))
 
 

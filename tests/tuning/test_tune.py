@@ -147,6 +147,15 @@ def test_bytes_limit_the_support_vectors():
     assert found.results_["bytes"][-1] <= 100
 
 
+def test_bytes_count_the_outputs_of_the_coding():
+    X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 5
+    sizes = [
+        make_problem(SlimSVC(multiclass=name), X, y, None, constraint_of(None, 400, None)).size for name in (None, "ovo")
+    ]
+    # 4 bytes each: k biases, 4 numbers of the scaler, and 2 + k for a point, with k outputs
+    assert sizes == [(100 - 4 - 5) // 7, (100 - 4 - 10) // 12]
+
+
 def test_an_error_makes_the_model_as_small_as_it_can_be():
     found = tune(*moons(), max_error=0.25, budget=4, n_trials=2, random_state=0)
     table = pd.DataFrame(found.results_)

@@ -16,7 +16,7 @@ from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_poin
 from .tails import tail_of
 from .threads import Crew, blocks
 
-#: sparse points of at most so many features are made dense; those of all tiles at once if they have at most so many numbers
+#: sparse points of at most this many features are made dense, all tiles at once if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
 #: features that more than this share of the points has are dense; for rarer ones, a list of these points is faster
 FREQUENT = 1 / 40
@@ -271,7 +271,7 @@ def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
     """Call work(rows) for strips of all rows, in threads where the work is worth them."""
     n, values = tiles.A.count, tiles.A.values
     width = values.nnz // max(n, 1) if issparse(values) else values.shape[1]
-    if n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
+    if 0 < n <= tiles.shape[0] and n * tiles.B.count * width <= SMALL_WORK:
         work(slice(0, n))
     else:
         crew.run(work, n, tiles.shape[0])

@@ -23,7 +23,7 @@ from .trials import table_bytes
 LEAST_ROWS = 10
 #: the most support vectors if only the error is limited
 LARGEST = 256
-#: a metric is learned with at most so many features, which take time, and at least so many rows, which it needs
+#: a metric is learned with at most this many features, which take time, and at least this many rows, which it needs
 MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
@@ -57,8 +57,8 @@ def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint:
     """Return the problem; raise ValueError for an estimator or rows that cannot be tuned."""
     template = template_for(estimator, y)
     X, y, weights = checked_rows(template, X, y, sample_weight)
-    classes = 2 if isinstance(template, SlimSVR) else np.unique(y).size
-    size = largest_size(constraint, X.shape[1], 1 if classes == 2 else classes)
+    outputs = 1 if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False).outputs
+    size = largest_size(constraint, X.shape[1], outputs)
     return Problem(template, X, y, weights, min(size, y.size // 2), _metrics(template, X, constraint))
 
 
