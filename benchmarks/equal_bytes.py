@@ -46,7 +46,7 @@ from benchmarks.equal_bytes_shown import figure, markdown, read_rows
 from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
 from benchmarks.timing import line
-from benchmarks.tuning_rule import Budget, tune
+from benchmarks.tuning_rule import Budget, Round, tune
 from slimsvm.reducers.drift import blocks_of_neighbours
 from slimsvm.rows.threads import thread_count
 
@@ -70,8 +70,6 @@ VALUES = {"abalone": True, "cal_housing": True}
 DIVISORS = {"mnist": 255.0}
 #: the share of the training rows that settings are compared on, and such rows at most
 VALIDATION, MOST_VALIDATION = 0.2, 20_000
-#: rows at least on which settings are tried first
-FEW_ROWS = 8192
 #: times that rows are predicted to measure the time of one
 REPEATS = 20_000
 
@@ -171,8 +169,8 @@ def tuned(contender: Contender, data: Data, size: int, budget: Budget) -> tuple[
     train = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(data.y)), validation))
     reasons: list[str] = []
 
-    def losses(settings: dict[str, Any], share: float, seconds: float) -> list[Array] | None:
-        some = np.sort(train[: max(int(share * train.size), min(FEW_ROWS, train.size))])
+    def losses(settings: dict[str, Any], place: Round, seconds: float) -> list[Array] | None:
+        some = np.sort(train[: place.rows(train.size)])
         try:
             shipped = contender.fit(_part(data, some), size, settings, seconds)
         except TooFewBytesError as failure:

@@ -21,21 +21,26 @@ import numpy as np
 
 Array = np.ndarray
 Settings = dict[str, Any]
-#: the loss of a setting on each validation row, part by part, with the share of the rows that it is trained on and the
-#: seconds that training may take; None where the setting has no model
-Losses = Callable[[Settings, float, float], Sequence[Array] | None]
 
 
 @dataclass(frozen=True)
 class Round:
-    """Settings that are trained on a share of the rows until a share of all the seconds is over."""
+    """Settings that are trained on a share of the rows, or on `least` of them, until a share of the seconds is over."""
 
-    rows: float
+    share: float
+    least: int
     until: float
     training: float  # the share of the seconds for a single training
 
+    def rows(self, count: int) -> int:
+        """Return how many of so many rows are used."""
+        return min(max(int(self.share * count), self.least), count)
 
-FIRST, SECOND = Round(0.1, 0.34, 0.045), Round(0.25, 0.55, 0.09)
+
+FIRST, SECOND = Round(0.1, 8192, 0.38, 0.055), Round(0.25, 16384, 0.58, 0.09)
+#: the loss of a setting on each validation row, part by part, in a round, with the seconds that training may take; None
+#: where the setting has no model
+Losses = Callable[[Settings, Round, float], Sequence[Array] | None]
 #: settings that the second round compares, the usual one included
 FINALISTS = 3
 
@@ -94,7 +99,7 @@ class _Trials:
     def add(self, settings: Settings) -> None:
         """Train with a setting."""
         begun = perf_counter()
-        losses = self.losses(settings, self.place.rows, self.place.training * self.budget.seconds)
+        losses = self.losses(settings, self.place, self.place.training * self.budget.seconds)
         self.tried.append(settings)
         self.longest = max(self.longest, perf_counter() - begun)
         if losses is None:

@@ -1,6 +1,7 @@
 """What the tests share: every kernel's plain formula, made data, and tasks for trainers and reducers."""
 
 import gc
+import os
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -51,6 +52,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("strict_arrays") or "array_api_strict" in item.nodeid:
             item.add_marker(pytest.mark.skip(reason="needs array_api_strict and NumPy 2"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk():
+    """Leave files in the system's cache: thousands of models are saved, and waiting for the disk took half of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 GAMMA, DEGREE, COEF0 = 0.3, 3, 0.5

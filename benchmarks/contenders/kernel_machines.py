@@ -34,6 +34,8 @@ from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_b
 PRECISIONS = ("int8", "int16")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
 RANGE_ROWS, BEYOND = 4096, 0.001
+#: how much narrower than the fixed kernel a learned one begins: features that do not matter are yet to get small factors
+LEARNED_GAMMA = 4.0
 #: rows at most on which slim chooses the size of a model
 VALIDATION_ROWS = 4096
 
@@ -106,12 +108,12 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
+        """Return metrics, widths of the kernel, shares of the points that fit, costs of errors, and precisions."""
         return {
             "metric": self.metrics,
-            "gamma": (1.0, 4.0, 0.25, 16.0),
-            "C": (10.0, 100.0, 1.0),
+            "gamma": (1.0, 4.0, 0.25),
             "share": SHARES,
+            "C": (10.0, 1.0, 100.0),
             "precision": PRECISIONS,
         }
 
@@ -124,7 +126,8 @@ class SlimContender(Contender):
         reducer = Slim(metric=metric, time_limit=seconds)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
-        gamma = settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
+        narrower = LEARNED_GAMMA if learned else 1.0
+        gamma = narrower * settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
         kind = SlimSVR if data.real else SlimSVC
         given = {"gamma": gamma, "C": settings["C"], "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
         machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)

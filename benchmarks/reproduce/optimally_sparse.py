@@ -153,6 +153,7 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
         ours = [found[data, "aggressive", size] for size in sizes]
         others = [min((found[data, m, size] for m in rivals if (data, m, size) in found), default=np.inf) for size in sizes]
         behind = [mine > best + 0.002 for mine, best in zip(ours, others, strict=True)]
+        level = [str(size) for size, worse in zip(sizes, behind, strict=True) if not worse]
         except_adult = data == "a8a"
         words = (
             "On Adult the aggressive variant is not as good as the best of the others."
@@ -164,7 +165,7 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
                 words,
                 (any(behind) if except_adult else sum(behind) <= len(behind) // 4) if run == settings else None,
                 f"% test error with {' / '.join(map(str, sizes))} vectors: aggressive {percents(ours)}; "
-                f"best other {percents(others)}",
+                f"best other {percents(others)}; level or ahead with {', '.join(level) or 'none'}",
                 f"{run} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
             )
         )
@@ -210,7 +211,9 @@ EXPERIMENT = Experiment(
     "Gamma, C, eta (4^-4 to 4^2), eps (2^-4 to 1) and the choice of settings on half of the test rows are the paper's; "
     f"averages are over {SPLITS} random halves in place of 100. All rivals are our own forms. The paper's kernel is "
     "printed as exp(-gamma |x - x'|); we take the square, as the data's source does. The bias is learned (the "
-    f"paper's section 6). Each setting gets at most {STEPS:,} steps and {SECONDS:.0f} s.",
+    f"paper's section 6). Each setting gets at most {STEPS:,} steps and {SECONDS:.0f} s. The paper's aggressive runs are "
+    "drawn where they end; ours also at the sizes on the way, of which the paper says nothing. A claim holds if at most a "
+    "quarter of the sizes are behind by more than 0.2 points.",
     COLUMNS,
     lambda: cells_of(tuple(DATA)),
     run,

@@ -138,7 +138,7 @@ class Expansion:
         return rows.product(self.points, self.coef, metric) + self.bias
 
 
-#: a model is clearly worse when its error is higher by more than so many standard errors of the difference; more: smaller
+#: a model is clearly worse when its error is higher by more than this many standard errors of the difference; more: smaller
 #: models win less often
 CLEARLY = 2.0
 

@@ -1,7 +1,7 @@
-"""From a full model, or from the labels alone, to a small one.
+"""The selection of a small model: from a full model, or from the labels only.
 
-Part of the rows is kept for validation. The reducer makes models of growing size from the others, and their errors on the
-validation rows decide which one is kept. Where rows are few, this is done on several folds, and the errors are averaged.
+Part of the rows is kept for validation. The reducer makes models of growing size from the other rows, and the errors on the
+validation rows decide which model is kept. With few rows, this is done on several folds, and the errors are averaged.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from .rows.protocol import Meter, Rows
 from .scoring import Scoring
 from .units import NO_UNITS, Units
 
-#: the sizes up to which a tolerance is looked for first; each further search goes four times as far
+#: a model within a tolerance is searched up to this size first; each further search goes four times as far
 FIRST_REACH = 64
-#: sizes between neighbours are tried until they are this close, as a share of the larger; less: smaller models, more time
+#: the smallest size is bisected until two sizes differ by this share of the larger; less: smaller models, more time
 CLOSE = 1 / 8
-#: standard errors by which a smaller model must be better on the first fold for the other folds to be asked
+#: the other folds are used if a smaller model is better by this many standard errors on the first fold
 IN_DOUBT = 1.0
-#: share of a class's validation rows that may be lost under a tolerance, or one row; less: larger models for rare classes
+#: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
-#: the C of squared errors for one of absolute errors, both in units of the targets' spread. Their slopes are equal at a
-#: sixth of the spread, which many errors are near; more: less regularisation of small regressors
+#: the factor from a C of absolute errors to one of squared errors, for targets of variance 1. Their slopes are equal at an
+#: error of a sixth, which many errors are near; more: less regularisation of small regressors
 SQUARED_FOR_ABSOLUTE = 3.0
-#: targets of pairs of classes that are written out at most, 2 GiB
+#: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
-#: a perfect fit to itself: the full model's, where the other models are compared with it
+#: the judgement of a full model that other models are compared with
 NO_ERROR = Judgement(0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What small models are compared with: how good full models are, and those trained on each fold's training rows."""
+    """The full models that small models are compared with: their validation error, and the models of each fold."""
 
     judgement: Judgement
     models: tuple[Expansion, ...] = ()
@@ -71,7 +71,7 @@ class Selection:
     """Rows, labels and settings from which one model is selected; the validation rows are the same in every run."""
 
     X: Matrix
-    labels: Array  # as the goal takes them
+    labels: Array  # in the form of the goal
     weights: Array
     kernel: Kernel
     goal: Goal
@@ -84,30 +84,30 @@ class Selection:
     meter: Meter = field(default_factory=Meter)
     report: Callable[[str, float], None] = silent
     budgets: Budgets = field(default_factory=Budgets)
-    scoring: Scoring | None = None  # in place of the goal's own loss
-    estimator: Any = None  # what models are scored and timed in
-    deployed: Callable[[Any], Any] = itself  # from the estimator to what predicts `raw` rows: a Pipeline that ends in it
-    raw: Any = None  # rows before the transformers of a Pipeline; None where they are X
-    scaler_bytes: int = 0  # of the C tables of these transformers
-    follow: bool = True  # whether the reducer sees the full model; otherwise it works from the labels alone
+    scoring: Scoring | None = None  # instead of the goal's own loss
+    estimator: Any = None  # the estimator that models are scored and timed in
+    deployed: Callable[[Any], Any] = itself  # from the estimator to a Pipeline that predicts `raw` rows
+    raw: Any = None  # rows before the transformers of a Pipeline; None means X
+    scaler_bytes: int = 0  # bytes of these transformers as C tables
+    follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
     deadline: Deadline = field(default_factory=Deadline)  # when all work must end
-    keeper: Keeper = field(default_factory=Keeper)  # where long runs leave their states
+    keeper: Keeper = field(default_factory=Keeper)  # saves the states of long runs
     record: Callable[..., None] = not_recorded
-    squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise it is one over that of targets
+    squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
     units: Units = NO_UNITS  # of labels that are values
 
     @property
     def strata(self) -> Array:
-        """The class of each row; 0 where there are no classes."""
+        """The class of each row; 0 without classes."""
         strata = self.goal.strata(self.labels)
         return np.zeros(self.labels.size, dtype=np.intp) if strata is None else strata
 
     def split(self) -> tuple[Array, Array]:
-        """Return the training rows and the validation rows; rows of a class that has too few are in both."""
+        """Return the training rows and the validation rows; a class with too few rows is in both."""
         return split_rows(self.strata, self.validation_fraction, self.seed)
 
     def folds(self) -> list[Task]:
-        """Return the tasks of the split and, where rows are few, of further folds."""
+        """Return the tasks of the split and, with few rows, of further folds."""
         rows = fold_rows(self.strata, self.validation_fraction, self.seed)
         return [
             replace(self.within(f"fold {number}").task(*each), report=partial(_reported, self.report, number, len(rows)))
@@ -115,7 +115,7 @@ class Selection:
         ]
 
     def within(self, name: str) -> Selection:
-        """Return the selection whose tasks keep their states under a name of their own."""
+        """Return the selection whose tasks save their states under this name."""
         return replace(self, keeper=self.keeper.within(name))
 
     def rows(self, index: Array, error: float = np.inf) -> Rows:
@@ -163,7 +163,7 @@ class Selection:
         return self.within("all rows").task(np.arange(self.labels.size), error=error)
 
     def training(self, trainer: Any, error: float) -> Task:
-        """Return the task on all rows for a trainer, without the zeros of pairs of classes where it needs none."""
+        """Return the task on all rows for a trainer, without the zeros of pairs of classes if it takes `PairTargets`."""
         pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and getattr(trainer, "takes_pairs", False)
         targets = PairTargets(self.labels, self.goal.n_classes) if pairs else None
         return self.within("training").task(np.arange(self.labels.size), error=error, targets=targets)
@@ -176,7 +176,7 @@ class Selection:
         return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
 
     def _scorer(self, scoring: Scoring, X: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
-        """Return how a scorer judges models, which sees values as the user has them."""
+        """Return a function that judges models by a scorer, with values in the user's unit."""
         units = self.units
         if not self.goal.real:
             return scoring.judge(self.estimator, self.goal, X, labels, self.seed)
@@ -190,7 +190,7 @@ class Selection:
         return judge_folds(self.folds(), lambda _: full)
 
     def following(self, full: Expansion) -> Selection:
-        """Return the selection with the full model's scores as labels, where rows have none of their own."""
+        """Return the selection with the full model's scores as labels, if rows have no labels."""
         if self.goal.labelled:
             return self
         scores = full.on(self.rows(np.arange(self.labels.size))).ravel()
@@ -198,13 +198,13 @@ class Selection:
         return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]
 
     def _judged_by_itself(self, full: Expansion) -> Judgement:
-        """Return the full model's judgement where its own scores are the labels."""
+        """Return the full model's judgement if its own scores are the labels."""
         return NO_ERROR if self.scoring is None else judge_folds(self.following(full).folds(), lambda _: full)
 
     def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
         """Return the full models of the folds, and coefficients from which training on all rows can start.
 
-        There are none where the full model on all rows is what the others are compared with.
+        Return (None, None) if small models are compared with the full model of all rows.
         """
         if not self.goal.labelled:
             return None, None
@@ -221,9 +221,9 @@ class Selection:
         return Baseline(judge_folds(self.folds(), lambda number: models[number]), models), start
 
     def limit(self, full: Expansion | None) -> int | None:
-        """Return the support vectors that the budgets allow; None without budgets, or where the full model is within them.
+        """Return the support vectors that the budgets allow; None without budgets, or if the full model is within them.
 
-        Impossible budgets raise ValueError with the nearest that are possible.
+        Impossible budgets raise ValueError with the nearest possible ones.
         """
         shape = self.X.shape[1], self.goal.outputs
         costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler_bytes, self.reducer.learned(self.kernel))
@@ -234,15 +234,15 @@ class Selection:
     ) -> tuple[Expansion, Path | None]:
         """Return the model to keep and the path it is from.
 
-        With a `tolerance`, that is the smallest model within the budgets whose error is at most the `baseline`'s and the
-        tolerance; otherwise the best within the budgets. The baseline is by default the full model's own error. It is the
-        full model, without a path, where that is within the budgets or nothing smaller is good enough. After Ctrl-C the
-        status of the path is INTERRUPTED, and the model is the best so far.
+        With a `tolerance`, that is the smallest model within the budgets whose error is at most the `baseline`'s plus the
+        tolerance; otherwise the best within the budgets. The baseline is by default the full model's own error. The full
+        model is returned, without a path, if it is within the budgets or no smaller model is good enough. After Ctrl-C
+        the status of the path is INTERRUPTED, and the model is the best so far.
         """
         limit = self.limit(full)
         if (limit is None and tolerance is None) or full.size < 2:
             return full, None
-        full = full.written_out() if self.follow else full  # as reducers take it
+        full = full.written_out() if self.follow else full  # reducers take an array of coefficients
         selection = self.following(full)
         if tolerance is None:
             return selection.best(limit or 1, full)
@@ -251,9 +251,9 @@ class Selection:
         return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, given))
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
-        """Return the best model of at most `limit` points, and its path: from the full model, or from the labels alone.
+        """Return the best model of at most `limit` points, and its path: from the full model, or from the labels only.
 
-        The largest model is kept unless a smaller one is clearly better. Where that is in doubt after the first fold, all
+        The largest model is kept unless a smaller one is clearly better. If that is in doubt after the first fold, all
         folds decide.
         """
         return self._in_units(full, lambda inside, same: inside._best(limit, same))
@@ -261,7 +261,7 @@ class Selection:
     def _in_units(
         self, full: Expansion | None, search: Callable[[Selection, Expansion | None], tuple[Expansion, Path | None]]
     ) -> tuple[Expansion, Path | None]:
-        """Return what a search finds on labels of mean 0 and variance 1, where they are values, as models of the labels."""
+        """Return the result of a search on standardised values, in the user's unit; classes are not changed."""
         if not self.goal.real:
             return search(self, full)
         units = Units.of(self.labels, self.weights)
@@ -271,10 +271,10 @@ class Selection:
         return model, None if path is None else units.path_outside(path)
 
     def _inside(self, units: Units) -> Selection:
-        """Return the selection with labels in these units.
+        """Return the selection with standardised labels.
 
-        Reducers square errors. A C that belongs to absolute errors is one over the unit of the labels, and becomes a C of
-        squared errors here, by way of the weights that it multiplies.
+        Reducers use squared errors. A C of absolute errors has the unit 1 / that of the labels. It becomes a C of squared
+        errors here, through the weights that it multiplies.
         """
         goal: Any = self.goal
         goal = replace(goal, epsilon=goal.epsilon / units.scale, variance=goal.variance / units.scale**2)
@@ -292,12 +292,12 @@ class Selection:
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         check_kernel(self.reducer, self.kernel)
         seen = full if self.follow else None
-        # a reducer that ends on the folds should follow the model of all rows
+        # models that are not refined on all rows should at least follow the full model of all rows
         own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
         return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds(), own)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
-        """Return the reducer's path to `limit`, with a warning where the time limit cut it short."""
+        """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
         path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
         if path.status is Status.TIME_LIMIT:
             warnings.warn(
@@ -341,7 +341,7 @@ class Selection:
         return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
 
     def _refined(self, folds: FoldPaths, path: Path, allowed: float, allows: Callable[[Judgement], bool]) -> Path:
-        """Return the path with models between the smallest that is good enough and its smaller neighbour, by bisection."""
+        """Return the path with models between the smallest good one and its smaller neighbour, by bisection."""
         while self.reducer.refines and path.status not in CUT_SHORT and not folds.deadline.over:
             step = path.within(allowed, allows)
             gap = next(((a, b) for a, b in pairwise(path.sizes) if step is not None and b == step.size), None)
@@ -354,15 +354,15 @@ class Selection:
         return path
 
     def _finished(self, path: Path, step: Step, folds: FoldPaths) -> tuple[Expansion, Path]:
-        """Return the model of a step, fitted to all rows by reducers that do so, and the path.
+        """Return the model of a step, refined on all rows by reducers with `finishes`, and the path.
 
-        The fit is skipped after Ctrl-C or a time limit. Ctrl-C during the fit keeps the step's model and marks the path. So
-        does a fit that makes the error on all rows clearly worse.
+        The refinement is skipped after Ctrl-C or a time limit. The step's model is kept if Ctrl-C ends the refinement,
+        which marks the path, or if the error on all rows gets clearly worse.
         """
         step = self._quick_enough(path, step)
         path = path.keep(step)
         if path.status not in CUT_SHORT:
-            self.report("shrink", 1.0)  # folds that were not needed are done too
+            self.report("shrink", 1.0)  # folds that were not needed count as done
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
             return step.model, path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)
@@ -374,17 +374,17 @@ class Selection:
         except KeyboardInterrupt:
             return step.model, replace(path, status=Status.INTERRUPTED)
 
-    # Classes that are rare.
+    # Rare classes.
 
     def _class_rows(self, tasks: list[Task]) -> Array | None:
-        """Return the number of validation rows of each class; None without classes, or where a scorer judges."""
+        """Return the number of validation rows of each class; None without classes, or with a scorer."""
         if not self.goal.n_classes or self.scoring is not None:
             return None
         labels = np.concatenate([task.holdout.labels for task in tasks if task.holdout])
         return np.bincount(labels, minlength=self.goal.n_classes)
 
     def _keeps_classes(self, baseline: Judgement, tasks: list[Task]) -> Callable[[Judgement], bool]:
-        """Return whether a model loses few rows of every class that the full model gets right, or one row."""
+        """Return a check that recall of each class falls by at most `MOST_RECALL_LOST` or one row."""
         rows, before = self._class_rows(tasks), baseline.class_errors
 
         def keeps(found: Judgement) -> bool:
@@ -396,7 +396,7 @@ class Selection:
         return keeps
 
     def _warn_of_rare_classes(self, tolerance: float) -> None:
-        """Warn where a tolerance would allow most rows of a rare class to be lost."""
+        """Warn if a tolerance would allow a model to lose most rows of a rare class."""
         if not self.goal.n_classes or self.scoring is not None:
             return
         shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
@@ -413,7 +413,7 @@ class Selection:
     # Time.
 
     def _time(self, model: Expansion) -> float:
-        """Return the microseconds that a batch takes with a model, transformers included."""
+        """Return the microseconds of a batch with a model, transformers included."""
         fitted = copy.copy(self.estimator)
         fitted.model_, fitted.goal_ = model, self.goal
         rows = self.X if self.raw is None else self.raw
@@ -421,13 +421,13 @@ class Selection:
         return microseconds(partial(self.deployed(fitted).predict, batch))
 
     def _time_of_size(self, size: int) -> float:
-        """Return the microseconds that a batch takes with a model of that size."""
+        """Return the microseconds of a batch with a model of that size."""
         some = np.arange(size) % self.X.shape[0]
         points = self.ids[some][:, None] if isinstance(self.kernel, Precomputed) else self.X[some]
         return self._time(Expansion(self.kernel, points, np.ones((size, self.goal.outputs)), np.zeros(self.goal.outputs)))
 
     def _quick_enough(self, path: Path, step: Step) -> Step:
-        """Return the step, or the next smaller one that predicts within the time allowed."""
+        """Return the step, or the next smaller one that predicts within the allowed time."""
         if self.budgets.microseconds is None:
             return step
         smaller = [each for each in path if each.size <= step.size]
@@ -441,7 +441,7 @@ def _reported(report: Callable[[str, float], None], number: int, count: int, pha
 
 
 def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = None) -> None:
-    """Raise ValueError unless both are shares of rows; with a scoring, a tolerance is in units of the score."""
+    """Raise ValueError unless both are shares of rows; with a scoring, the tolerance is in units of the score."""
     if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
         raise ValueError(f"validation_fraction must be a share of the rows between 0 and 1, not {validation_fraction!r}")
     most, what = (
@@ -458,7 +458,7 @@ def names_where(able: Callable[[Any], bool]) -> list[str]:
 
 
 def check_kernel(reducer: Any, kernel: Kernel) -> None:
-    """Raise ValueError where the method of a reducer is not defined for the kernel."""
+    """Raise ValueError if the reducer is not defined for the kernel."""
     if not reducer.takes(kernel):
         raise ValueError(
             f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "

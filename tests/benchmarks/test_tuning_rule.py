@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import tuning_rule
-from benchmarks.tuning_rule import FINALISTS, FIRST, SECOND, Budget, tune
+from benchmarks.tuning_rule import FINALISTS, FIRST, SECOND, Budget, Round, tune
 
 CHOICES = {"a": (0, 1, 2), "b": (0, 1, 2), "c": (0, 1)}
 
@@ -15,21 +15,21 @@ def alike(loss):
 
 
 def test_settings_that_depend_on_each_other_are_found_one_at_a_time() -> None:
-    rows = list[float]()
+    rounds = list[Round]()
 
-    def losses(settings, share, _):
-        rows.append(share)
+    def losses(settings, place, _):
+        rounds.append(place)
         return alike(abs(settings["a"] - 2) + abs(settings["b"] - 1) + abs(settings["c"] - 1))
 
     best, tried = tune(CHOICES, losses, Budget(60.0))
     assert best == {"a": 2, "b": 1, "c": 1}
     assert tried < 18
-    assert rows == [FIRST.rows] * tried + [SECOND.rows] * FINALISTS
+    assert rounds == [FIRST] * tried + [SECOND] * FINALISTS
 
 
 def test_the_second_round_decides() -> None:
-    def losses(settings, share, _):
-        return alike(settings["a"] if share == FIRST.rows else -settings["a"])
+    def losses(settings, place, _):
+        return alike(settings["a"] if place == FIRST else -settings["a"])
 
     assert tune({"a": (1, 2, 3)}, losses, Budget(60.0))[0] == {"a": 3}
 
@@ -64,12 +64,16 @@ def test_settings_without_a_model_are_passed_over() -> None:
     assert tune(CHOICES, lambda *_: None, Budget(60.0))[0] is None
 
 
+def test_rows_of_a_round_are_a_share_but_not_few() -> None:
+    assert [Round(0.1, 50, 0.4, 0.1).rows(count) for count in (20, 200, 1000)] == [20, 50, 100]
+
+
 def test_half_of_the_time_is_left_for_the_last_training(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(tuning_rule, "perf_counter", lambda: now[0])
     budget = Budget(2.0, begun=0.0)
 
-    def losses(_settings, _share, seconds):
+    def losses(_settings, _place, seconds):
         now[0] += seconds
         return alike(1)
 

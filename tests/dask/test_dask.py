@@ -132,6 +132,8 @@ def test_the_optimum_is_that_of_a_local_fit():
     answers = found.predict(rows)
     assert answers.chunks == (rows.chunks[0],)
     assert (answers.compute() == found.to_local().predict(X)).all()
+    with pytest.raises(ValueError, match="X has 1 dimensions; give rows of"):
+        found.predict(rows[:, 0])
     np.testing.assert_allclose(found.decision_function(rows).compute(), found.decision_function(X), atol=1e-9)
 
 
@@ -219,6 +221,10 @@ def test_rows_that_cannot_be_used():
         DaskSlimSVC().fit(X, y)
     with pytest.raises(ValueError, match="X has no rows: all its partitions are empty"):
         DaskSlimSVC().fit(rows[:0], y[:0])
+    with pytest.raises(ValueError, match="X has no features"):
+        DaskSlimSVC().fit(rows[:, :0], y)
+    with pytest.raises(ValueError, match=r"features must lie between -1e\+150 and"):
+        DaskSlimSVC(gamma=1.0).fit(rows * 1e200, y)
     with pytest.raises(ValueError, match="scoring needs rows in one process"):
         DaskSlimSVC(scoring="accuracy").fit(rows, y)
     with pytest.raises(ValueError, match="rows of weight 0 count as absent"):

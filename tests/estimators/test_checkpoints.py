@@ -230,7 +230,7 @@ def test_a_checkpoint_of_another_version_is_refused(part, die, tmp_path, monkeyp
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     path = tmp_path / "state"
     slimsvm.save(SlimSVC().fit(X[:50], y[:50]), path)
-    with pytest.raises(ValueError, match="it is a model, no checkpoint"):
+    with pytest.raises(ValueError, match="it is a model and not a checkpoint"):
         SlimSVC(checkpoint=path).fit(X, y)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="truncated or damaged"):

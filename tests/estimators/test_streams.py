@@ -244,7 +244,7 @@ def test_a_new_class_after_the_first_call_is_refused_and_named(name, clouds):
     before = slim.stream_
     with pytest.raises(ValueError, match=r"labels \['e'\].*\['a', 'b', 'c', 'd'\].*first call"):
         slim.partial_fit(X[:3], ["a", "e", "b"])
-    with pytest.raises(ValueError, match=r"now and were \['a', 'b', 'c', 'd'\] at first"):
+    with pytest.raises(ValueError, match=r"now and were \['a', 'b', 'c', 'd'\] in the first call"):
         slim.partial_fit(X[:3], y[:3], classes=["a", "b", "c", "d", "e"])
     assert slim.stream_ is before
 

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from slimsvm import Interrupted, SlimSVC, compress
+from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.estimators import compress_reporting, fit_reporting
 from slimsvm.model import Expansion, Status
+from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -74,6 +76,71 @@ def stop_shrinking(count):
                 raise KeyboardInterrupt
 
     return report
+
+
+def stop_training(count):
+    """Return a report that raises KeyboardInterrupt after so many rounds of training."""
+    seen = []
+
+    def report(phase, _):
+        if phase == "train":
+            seen.append(phase)
+            if len(seen) > count:
+                raise KeyboardInterrupt
+
+    return report
+
+
+IN_ROUNDS = SMO(working_set=20)
+EXACT = {
+    "classes": SlimSVC(C=100.0, trainer=IN_ROUNDS),
+    "values": SlimSVR(C=100.0, trainer=IN_ROUNDS),
+    "novelty": SlimOneClassSVM(trainer=IN_ROUNDS),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_ctrl_c_while_training_keeps_the_full_model_so_far(name, moons, tmp_path):
+    X, y = moons
+    model = clone(EXACT[name]).set_params(checkpoint=tmp_path / "state", tol=1e-6)
+    with pytest.raises(Interrupted) as caught:
+        fit_reporting(model, X, y, report=stop_training(2))
+    assert caught.value.best is model
+    assert model.status_ is Status.INTERRUPTED
+    assert model.model_.size > 0
+    assert model.predict(X).shape == y.shape
+    whole = clone(EXACT[name]).set_params(tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(model.fit(X, y).model_(X), whole.model_(X))  # from the checkpoint
+
+
+def test_the_bias_of_a_model_so_far_is_that_of_its_coefficients(moons):
+    """Also where Ctrl-C comes in the rounds of active rows."""
+    X, y = moons
+    for rounds in range(1, 12):
+        model = SlimSVC(C=100.0, gamma=1.0, trainer=SMO(working_set=8))
+        with pytest.raises(Interrupted):
+            fit_reporting(model, X, y, report=stop_training(rounds))
+        free = (np.abs(model.dual_coef_) < 100.0).ravel()
+        outputs = model.decision_function(model.support_vectors_[free]) - model.intercept_
+        targets = np.sign(model.dual_coef_.ravel()[free])
+        assert model.intercept_ == pytest.approx((targets - outputs).mean())
+
+
+@pytest.mark.parametrize("settings", [{"budget": 5}, {"calibration": "sigmoid"}], ids=str)
+def test_ctrl_c_while_training_leaves_the_estimator_as_it_was_where_more_was_to_follow(settings, moons):
+    model = SlimSVC(trainer=IN_ROUNDS, random_state=0, **settings)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        fit_reporting(model, *moons, report=stop_training(2))
+    assert vars(model) == before
+
+
+def test_ctrl_c_while_one_of_several_outputs_is_trained_leaves_the_estimator_as_it_was(moons):
+    X, y = moons
+    model = SlimSVC(trainer=IN_ROUNDS, multiclass="ovr")
+    with pytest.raises(KeyboardInterrupt):
+        fit_reporting(model, X, y + (X[:, 0] > 1), report=stop_training(2))
+    assert not hasattr(model, "model_")
 
 
 SELECTING = {

@@ -11,7 +11,7 @@ from tools.fuzz.mutations import hostile_value, mutate_array, mutate_tree, mutat
 from tools.fuzz.reader import mutant
 from tools.fuzz.readers import READERS
 
-SECONDS = float(os.environ.get("SLIMSVM_FUZZ_SECONDS", "3"))
+SECONDS = float(os.environ.get("SLIMSVM_FUZZ_SECONDS", "5"))
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -50,7 +50,7 @@ def test_a_trap_is_a_finding_with_its_file(name, tmp_path, hurried):  # noqa: AR
 
 
 def test_a_clear_refusal_is_no_finding(tmp_path, hurried):  # noqa: ARG001
-    report = fuzzer.fuzz("traps:refuses", 3.0, found=tmp_path)
+    report = fuzzer.fuzz("traps:refuses", 1.0, found=tmp_path)
     assert not report.findings
     assert report.mutants > report.read == 0
 

@@ -182,5 +182,5 @@ def test_a_kernel_matrix_without_the_support_vectors_is_refused():
     X = task.rows.given.rows()
     matrix = Task(HostRows(Precomputed(), RBF(1.0)(X, X)), task.targets, task.weights)
     elsewhere = Expansion(Precomputed(), np.arange(300, 310)[:, None], np.ones((10, 1)), np.zeros(1))
-    with pytest.raises(ValueError, match="none of the full model's support vectors is among the rows given"):
+    with pytest.raises(ValueError, match="none of the full model's support vectors is among the given rows"):
         OsunaGirosi().path(matrix, [4], elsewhere)

@@ -201,7 +201,7 @@ def wrong_model():
 
 @pytest.mark.parametrize("name", sorted(REFUSES_WRONG_MODELS))
 def test_a_full_model_that_is_wrong_throughout_is_refused_in_words(name):
-    with pytest.raises(ValueError, match="nothing to follow; check that X and y are what it was trained on"):
+    with pytest.raises(ValueError, match="cannot follow it; check its kernel parameters, and that X and y are the rows"):
         REDUCERS[name]().path(wrong_model()[0], [1, 3], wrong_model()[1])
 
 

@@ -305,7 +305,7 @@ def test_labels_that_the_full_model_gets_wrong_throughout_are_refused(kind):
     full = full_model(task)
     right = labels == (full(X).ravel() > 0)
     wrong = Task(HostRows(RBF(1.0), X[right]), -task.targets[right], np.ones(right.sum()))
-    with pytest.raises(ValueError, match="nothing to follow"):
+    with pytest.raises(ValueError, match="a small model cannot follow it"):
         kind().path(wrong, [5], full)
 
 

@@ -14,12 +14,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from slimsvm import SlimSVC, SlimSVR, compress
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
+from slimsvm.limits import Deadline
 from slimsvm.model import Status
+from slimsvm.reducers.metric_path import MetricRun
 from slimsvm.reducers.slim import METRICS, Slim
 from slimsvm.solvers.learned_metric import KINDS
-from slimsvm.solvers.metric_search import Learning
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.solvers.metric_search import Learning, MetricSearch
+from slimsvm.solvers.point_search import Objective, Schedule
 
 QUICK = Learning(passes=10, steps=10, way_batches=30, way_steps=3)
 
@@ -177,6 +180,20 @@ def test_auto_with_a_time_limit_makes_models_of_one_metric(seconds):
         small = SlimSVC(24, gamma=1.0, C=10.0, trainer=None, reducer=auto, random_state=0).fit(X, y)
     assert len({step.settings for step in small.path_}) == 1
     assert small.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("passes", "outputs", "size", "begins"),
+    [(1000, 1, 32, True), (10, 1, 32, False), (10, 3, 32, True), (0, 1, 32, True), (1000, 1, 8, False)],
+)
+def test_the_last_size_begins_fixed_where_there_is_time(passes, outputs, size, begins, make_task, noisy_moons, monkeypatch):
+    """Small sizes begin fixed anyway; 0 passes stand for a device, whose time is not known."""
+    X, y = noisy_moons
+    monkeypatch.setattr(MetricSearch, "passes_left", lambda *_: passes)
+    task = make_task(RBF(0.5), X, np.tile(np.where(y, 1.0, -1.0)[:, None], (1, outputs)))
+    task = replace(task, goal=OneVsRest(max(outputs, 2)))
+    run = MetricRun(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], Deadline(60.0), "both")
+    assert run.begins_fixed == begins
 
 
 def test_auto_with_a_kernel_without_width_learns_scales(noisy_moons):

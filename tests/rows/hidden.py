@@ -3,12 +3,13 @@
 from inspect import ismethod
 
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.protocol import Against, Rows
+from slimsvm.rows.protocol import Against, Rows, SpannedRows
 
 
 def public(protocol):
     """The names that a protocol has."""
-    return frozenset(name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_"))
+    own = {name for kind in protocol.__mro__[:-1] for name in {*vars(kind), *getattr(kind, "__annotations__", ())}}
+    return frozenset(name for name in own if not name.startswith("_"))
 
 
 class Hidden:
@@ -32,7 +33,7 @@ class Hidden:
 
 def hidden(answer):
     """The answer of a home, hidden where it is rows or a handle on kernel values."""
-    for protocol in (Rows, Against):
+    for protocol in (SpannedRows, Rows, Against):
         if not isinstance(answer, Hidden) and public(protocol) <= set(dir(answer)):
             return Hidden(answer, protocol)
     return answer

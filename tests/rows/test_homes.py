@@ -16,12 +16,15 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.protocol import Meter
+from slimsvm.solvers.metric_search import Learning
 from slimsvm.trainers import SMO, TRAINERS
 
 KERNEL = RBF(0.5)
 SIZES = [2, 5]
 #: settings of methods that would take seconds, and of those whose tolerance decides how many support vectors there are
 SETTINGS = {"sbp": {"max_iter": 20}, "slim": {"steps": 5}, "osuna-girosi": {"tol": 1e-9}, "zhan-shen": {"tol": 1e-9}}
+#: a metric that is learned in little time
+SHORT = Learning(passes=2, steps=2, way_batches=4, way_steps=1)
 DEVICES = ["array_api_strict", *(["torch:cpu", "cuda"] if find_spec("torch") else [])]
 
 
@@ -138,3 +141,28 @@ def test_hidden_rows_have_the_protocol_and_nothing_else():
                 getattr(some, name)
         with pytest.raises(AttributeError, match="not for others to set"):
             some.meter = Meter()
+
+
+def wide_task(rows):
+    """Two classes of rows with 140 features, of which two matter: few enough directions for a principal span."""
+    X, labels = data("two classes")
+    rng = np.random.default_rng(0)
+    wide = X @ rng.normal(size=(2, 140)) + 1e-3 * rng.normal(size=(120, 140))
+    coding = OneVsRest(2)
+    task = Task(rows(KERNEL, wide / np.sqrt(140)), coding.encode(labels), np.ones(120), np.random.default_rng(0))
+    assert task.rows.spanned(1000, 128, 0.9).d < 140
+    return task
+
+
+@pytest.mark.parametrize(
+    ("settings", "make"),
+    [({"metric": "both", "learning": SHORT}, lambda rows: make_task(rows, "two classes")), ({}, wide_task)],
+    ids=["a learned metric", "points in a span"],
+)
+def test_every_form_of_slim_runs_with_hidden_rows(settings, make):
+    slim = REDUCERS["slim"](steps=3, **settings)
+    homes = ("cpu", "hidden") if settings else (HostRows, hidden_rows)
+    here, there = (slim.path(make(home), SIZES).models for home in homes)
+    for model, hidden in zip(here, there, strict=True):
+        np.testing.assert_array_equal(hidden.points, model.points)
+        np.testing.assert_array_equal(hidden.coef, model.coef)

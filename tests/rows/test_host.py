@@ -582,3 +582,11 @@ def test_rows_of_very_many_features_take_memory_by_those_that_occur(dtype):
     np.testing.assert_allclose(rows.product(wide[:7], np.ones((7, 1))), K[:, :7].sum(axis=1, keepdims=True), atol=1e-5)
     zero = rows.product(wide[:1] * 0, np.ones((1, 1))).ravel()
     np.testing.assert_allclose(zero, np.exp(-0.3 * (few**2).sum(axis=1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rbf", "chi2", "laplacian"])
+def test_blocks_without_rows_are_empty(name):
+    rows = HostRows(make_kernel(name, gamma=1.0, degree=1, coef0=0.0), np.random.default_rng(0).random((5, 2)))
+    nothing, some = np.arange(0), np.arange(3)
+    assert rows.block(nothing, some).shape == (0, 3)
+    assert rows.block(some, nothing).shape == (3, 0)

@@ -47,7 +47,7 @@ def test_without_a_full_model_each_row_demands_a_margin_of_one_where_it_has_a_pa
 def test_a_full_model_that_is_right_nowhere_is_refused(task):
     wrong = Expansion(RBF(0.5), task.rows.given.rows()[:1], np.zeros((1, 2)), np.array([5.0, 0.0]))
     one_sided = Task(task.rows, -np.ones((30, 2)), np.ones(30))
-    with pytest.raises(ValueError, match="nothing to follow"):
+    with pytest.raises(ValueError, match="a small model cannot follow it"):
         wanted(one_sided, wrong)
     np.testing.assert_array_equal(wanted(one_sided, wrong, or_labels=True).high, -1.0)
 

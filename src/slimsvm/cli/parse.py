@@ -192,7 +192,7 @@ ModelFile = Annotated[
 ]
 Trust = Annotated[bool, Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
 Output = Annotated[Path, Option("--output", "-o", help="Where to write the model.")]
-Keep = Annotated[bool, Option("--keep", help="After Ctrl-C, write the best small model found so far.")]
+Keep = Annotated[bool, Option("--keep", help="After Ctrl-C, write the best model found so far.")]
 Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
 Budget = Annotated[
     Any,

@@ -14,7 +14,7 @@ from .tasks import PREDICTIONS, quality, task_of
 
 Report = Callable[[str, float], None]
 
-#: `info` quantises models to tell the costs of a C export if the points have at most so many numbers
+#: `info` quantises models to tell the costs of a C export if the points have at most this many numbers
 LARGEST_COST = 1 << 27
 
 

@@ -71,6 +71,8 @@ class DaskMachine(KernelMachine):
         local = self.to_local()
         if not hasattr(X, "dask"):
             return getattr(local, method)(X)
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimensions; give rows of {local.n_features_in_} features")
         sample = _answers(self._named(np.asarray(self.model_.points[:1])), local, method)
         if hasattr(X, "columns"):
             return X.map_partitions(_answers, local, method, meta=(None, sample.dtype))

@@ -148,6 +148,8 @@ class Partitions:
     def _check(self) -> None:
         if not self.known:
             raise ValueError("X has no rows: all its partitions are empty")
+        if not self.known[0].width:
+            raise ValueError("X has no features; give one column at least")
         for what, words in (("width", "their number of features"), ("dtype", "dtype")):
             found = sorted({str(getattr(each, what)) for each in self.known})
             if len(found) > 1:

@@ -78,8 +78,10 @@ def spread(part: Any, mean: float) -> float:
 
 
 def check_rows(part: Any, kernel: Kernel) -> None:
-    """Raise ValueError if the kernel is not defined for a row."""
-    kernel.check_rows(as_rows(part))
+    """Raise ValueError if the kernel is not defined for a row, or the squares of its features overflow."""
+    from ..estimators.validation import checked_range
+
+    kernel.check_rows(checked_range(as_rows(part)))
 
 
 def prepared(part: Any, dtype: str, centre: Array | None) -> Prepared:

@@ -23,9 +23,9 @@ from ..rows.protocol import Curvatures, Meter, Slopes
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles, tiled_matrix
 from . import parts
-from .partitions import Partitions
+from .partitions import Partitions, locate
 
-#: a subset of the rows of at most so many numbers is fetched to the client process; more: less traffic, more memory
+#: a subset of the rows of at most this many numbers is fetched to the client process; more: less traffic, more memory
 LOCAL_VALUES = 1 << 22
 
 
@@ -64,6 +64,7 @@ class DaskRows:
         self.dtype: np.dtype = np.dtype(np.float64)
         self.held = self._prepared()
         self.places = [np.arange(*ends) for ends in pairwise(X.offsets)]
+        self.in_order = index is None  # whether rows have the order of the parts
         self.near: tuple[Array, Array, Array] | None = None  # numbers, values and norms of the rows fetched last
         if index is not None:
             self.held, self.places = self._chosen(index)
@@ -109,6 +110,8 @@ class DaskRows:
 
     def joined(self, found: list[Array]) -> Array:
         """Return the answers of all parts, one line for each row, in the order of the rows."""
+        if self.in_order:
+            return np.concatenate(found)
         out = np.empty((self.n, *found[0].shape[1:]), found[0].dtype)
         for place, values in zip(self.places, found, strict=True):
             out[place] = values
@@ -172,6 +175,8 @@ class DaskRows:
 
     def _owners(self, index: Array) -> list[tuple[int, Array, Array]]:
         """Return the parts that have some rows, with the places of these rows in `index` and their numbers in the part."""
+        if self.in_order:
+            return locate(index, self.source.offsets)
         found = []
         for number, place in enumerate(self.places):
             where = np.flatnonzero(np.isin(index, place))
@@ -257,6 +262,7 @@ class DaskRows:
         part.__dict__ |= self.__dict__
         part.index, part.ids, part.near = self.index[index], self.ids[index], None
         part.held, part.places = self._chosen(index)
+        part.in_order = False
         return part
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:

@@ -16,7 +16,7 @@ from ..budgets import Budgets
 from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
-from ..model import Expansion, Fit, Status
+from ..model import Expansion, Fit, Status, Task
 from ..progress import History, silent
 from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
@@ -26,6 +26,7 @@ from ..rows.threads import blocks
 from ..scoring import Scoring
 from ..selection import CUT_SHORT, Selection
 from ..trainers import TRAINERS
+from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
@@ -167,7 +168,7 @@ def fit_reporting(
             _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
     fitted.history_ = history.entries
     estimator.__dict__ = fitted.__dict__
-    if was_interrupted(estimator.path_):
+    if estimator.status_ is Status.INTERRUPTED:
         raise Interrupted(estimator)
     finish()
     if checkpoint is not None and _complete(estimator):
@@ -207,14 +208,14 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         if fitted.tolerance is not None:
             baseline, found = training.baseline(trainer, error)
             start = found if start is None else start
-        fit = trainer.fit(training.training(trainer, error), start)
+        fit = _trained(fitted, trainer, training.training(trainer, error), start)
         keep_start(fitted, fit)
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
             when_trained(_holding(fitted, fit.model, selection))
         fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
-        if not fit.status.as_planned:
+        if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
             warnings.warn(words, ConvergenceWarning, stacklevel=4)
     fitted.goal_ = selection.goal
@@ -224,6 +225,16 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
     interrupted = was_interrupted(fitted.path_)
     fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
     keep_stream(fitted, trainer, selection.kernel, fit.state)
+
+
+def _trained(estimator: Any, trainer: Any, task: Task, start: Any) -> Fit:
+    """Return the full model; after Ctrl-C what there is of it, unless it was to be shrunk or calibrated."""
+    try:
+        return trainer.fit(task, start)
+    except TrainingInterrupted as stop:
+        if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
+            raise
+        return stop.found
 
 
 def _within_spread(trainer: Any, goal: Any) -> Any:

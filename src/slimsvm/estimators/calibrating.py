@@ -18,8 +18,8 @@ from ..path import Path, sizes_up_to
 from ..selection import Selection
 from .interrupted import was_interrupted
 
-#: with at most so many rows, scores come from models of FOLDS folds; with more, from the split into training and validation
-#: rows. The second number is for small models, which take longer than full ones
+#: with at most this many rows, scores come from models of FOLDS folds; with more, from the split into training and
+#: validation rows. The second number is for small models, which take longer than full ones
 FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 20_000, 400, 4
 
 

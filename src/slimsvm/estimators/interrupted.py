@@ -9,7 +9,7 @@ from ..path import Path
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended a call after small models had been found.
+    """Ctrl-C ended a call after a model had been found: small models, or an unfinished exact one of a single output.
 
     It is a KeyboardInterrupt, so loops around the call end too.
 

@@ -11,7 +11,7 @@ from ..model import Expansion
 #: the least number of points, and the points for each support vector; more: a closer fit and more time
 LEAST_ROWS = 4096
 ROWS_PER_POINT = 4
-#: each support vector is paired with so many nearest ones
+#: each support vector is paired with this many nearest ones
 NEIGHBOURS = 8
 #: the share of pairs that are neighbours, which lie where rows are dense; other pairs cover the space between
 NEIGHBOURING = 0.5

@@ -16,7 +16,7 @@ from ..rows.homes import open_rows
 from .methods import check_weights, finite_cost, make_trainer
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
-#: the estimator's settings that must not change while a stream goes on
+#: the estimator's settings that must not change during a stream
 KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer")
 
 

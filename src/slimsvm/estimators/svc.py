@@ -24,7 +24,7 @@ from .streams import learn_batch
 from .validation import check_classes, class_weights, prediction_rows, seed_of
 from .watched import watched
 
-#: with at least so many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
+#: with at least this many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
 LAZY_CLASSES = 26
 
 
@@ -176,7 +176,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Steps of training, of all outputs together; 0 after compress and with trainer=None.
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
-        Status.INTERRUPTED if Ctrl-C ended the search for a small model.
+        Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and the `gap` of training or the
         `size` and validation `error` of a small model. `pandas.DataFrame` takes them as they are. Not saved in files.
@@ -202,9 +202,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     docs/svc.md lists what differs from `SVC`, with the reasons. Settings of a trainer or reducer can be set and searched as
     parameters: `GridSearchCV(SlimSVC(16), {"reducer__steps": [20, 50]})`.
 
-    A call of `fit` or `partial_fit` that fails does not change the estimator. Nor does Ctrl-C, unless `fit` has found small
-    models by then: the estimator keeps the best of them, its `status_` is Status.INTERRUPTED, and the call ends with
-    `slimsvm.Interrupted`, a KeyboardInterrupt.
+    A call of `fit` or `partial_fit` that fails does not change the estimator. Nor does Ctrl-C, unless `fit` has found a
+    model by then: small ones, or what there is of an exact model of two classes. The estimator keeps the best of them, its
+    `status_` is Status.INTERRUPTED, and the call ends with `slimsvm.Interrupted`, a KeyboardInterrupt.
 
     Examples
     --------

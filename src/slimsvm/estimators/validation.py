@@ -64,11 +64,11 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     X = mapped_rows(X)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
-        X = _checked(validate_data(estimator, X, ensure_min_samples=least, **settings))
+        X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings))
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     _check_labels(kind, y)
-    return _checked(X), y
+    return checked_range(X), y
 
 
 def _check_labels(kind: str, y: Array) -> None:
@@ -138,10 +138,10 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     check_is_fitted(estimator)
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_rows(estimator, X, reset=False)
-    return _checked(validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES))
+    return checked_range(validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES))
 
 
-def _checked(X: Matrix) -> Matrix:
+def checked_range(X: Matrix) -> Matrix:
     """Return rows in the form that all methods take; raise ValueError if the squares of features can overflow."""
     if issparse(X):
         X = csr_array(X)
@@ -171,6 +171,7 @@ def _is_plainly_valid(estimator: Any, X: Any) -> bool:
         and "model_" in state
         and "feature_names_in_" not in state
         and X.shape[1] == state["n_features_in_"]
+        and not is_mapped(X)  # a file may have been cut short
         and (estimator.device != "cpu" or _in_range(X))  # a device checks the norms of rows, which takes it no time
     )
 

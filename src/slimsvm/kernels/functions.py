@@ -453,7 +453,7 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, weights: Array | None = None) -> float:
-    """Return the number that "scale" (1 / (d var X)) or "auto" (1 / d) stands for, as in scikit-learn.
+    """Return gamma as a number: "scale" is 1 / (d var X) and "auto" is 1 / d, as in scikit-learn.
 
     A weight counts a row as many times in the variance.
     """

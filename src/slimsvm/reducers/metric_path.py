@@ -1,4 +1,4 @@
-"""One path of slim with a learned metric: the searches, the models made so far, and the state to go on from."""
+"""One path of slim with a learned metric: the searches, the models made so far, and the state to continue from."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from ..solvers.point_search import Objective, objective_of
 if TYPE_CHECKING:
     from .slim import Slim
 
-#: with a time limit and a metric: the share of the time for initial points, which have the fixed metric, and the share
-#: after which the sizes before the one asked for are left out. More: better small models, less time for the largest
+#: with a time limit: the share of the time for initial points, which have the fixed metric, and the share after which
+#: sizes below the largest are skipped. More: better small models, less time for the largest
 FIRST_SECONDS, MOST_ON_THE_WAY = 0.15, 0.35
-#: the same share where the largest model begins from a fixed one, and the share of the time then left for that one.
-#: More: a better beginning
+#: the same share if the largest model starts from one with the fixed metric, and the share of the time then left for that
+#: start. More: a better start
 LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
-#: rows on which models of the fixed metric are found, since they are beginnings only
+#: the most rows for models of the fixed metric, which are only starts
 START_ROWS = 1 << 15
-#: passes over more rows than those that the time must allow for that: where it is short, mini-batches need all of it
+#: passes over the rows that the time must allow for a fixed start of the largest model. More: mini-batches alone for longer
 ENOUGH_PASSES = 300
 
 
 class MetricRun:
-    """A model grows with its metric.
+    """A run in which a model grows with its metric.
 
-    The smallest sizes begin with the fixed metric, which tries several initial points. So does the last one where the fixed
-    model of that size has the lower loss: its coefficients are the best ones at every step, and mini-batches are slow to
-    find these.
+    The smallest sizes start with the fixed metric, which tries several initial points. So does the last size if the fixed
+    model has the lower loss: its coefficients are the best ones at every step, which mini-batches are slow to find.
     """
 
     def __init__(
@@ -49,16 +48,25 @@ class MetricRun:
         some = task.part(task.sample(START_ROWS))
         self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
-        large, few_rows = sizes[-1] > schedule.several_starts_up_to, task.rows.n <= START_ROWS
-        enough_time = few_rows or self.search.passes_left(sizes[-1]) >= ENOUGH_PASSES
-        self.begins_fixed = large and enough_time  # whether the last size does
+        large = sizes[-1] > schedule.several_starts_up_to
+        self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
-        self.tried = 0  # sizes that were made or left out
+        self.tried = 0  # sizes that were made or skipped
         self.inside = Saved(None)  # the state of the descent of the last size
         saved = self.keeper.saved()
         if saved is not None:
             self._restore(Saved(saved))
+
+    def _has_time_to_begin_fixed(self) -> bool:
+        """Return whether the last size may begin with the fixed metric: where the time is short, mini-batches need it all.
+
+        With several outputs and few rows it always does, since mini-batches are slow to find many coefficients. So it does
+        with few rows on a device, whose time for a pass is not known.
+        """
+        passes = self.search.passes_left(self.sizes[-1])
+        few_rows = self.task.rows.n <= START_ROWS
+        return passes >= ENOUGH_PASSES or (few_rows and (self.task.goal.outputs > 1 or passes == 0))
 
     @property
     def ended(self) -> bool:
@@ -72,7 +80,7 @@ class MetricRun:
         return Status.CLAMPED if self.search.clamped else ended(self.search.model.size, self.sizes, self.deadline)
 
     def grow(self) -> tuple[Expansion, str]:
-        """Return the model of the next size; some sizes are left out where the time is short."""
+        """Return the model of the next size; some sizes are skipped if time is short."""
         most = LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY
         late = self.tried > 0 and self.deadline.used > most
         self.tried = len(self.sizes) if late else self.tried + 1
@@ -88,12 +96,12 @@ class MetricRun:
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
             self.search.learn(size, last=last, share=size / self.sizes[-1])
         self.made.append((self.search.model, self.search.name))
-        if not self.deadline.over:  # a search that was cut short is made again by a run with more time
+        if not self.deadline.over:  # a run with more time repeats a search that was cut short
             self.keeper.keep(self._state())
         return self.made[-1]
 
     def _grow_fixed(self, size: int) -> None:
-        """Find the model of the fixed metric where a size begins with it, or targets are to be compared."""
+        """Find the model of the fixed metric if a size starts with it, or to compare targets."""
         schedule, slim = self.slim.schedule, self.slim
         if size <= schedule.several_starts_up_to or self.compare_at:
             self.fixed.grow(size, slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
@@ -104,7 +112,7 @@ class MetricRun:
             self.search.adopt(self.fixed.model)
 
     def _begin_last(self) -> None:
-        """Let the last size begin from the fixed model, grown as far as there is time, where that has the lower loss."""
+        """Start the last size from the fixed model, grown as far as time allows, if that has the lower loss."""
         self.fixed.deadline = self.deadline.share(START_SECONDS)
         for size in self.sizes:
             if size > self.fixed.model.size and not self.fixed.deadline.over:
@@ -112,7 +120,7 @@ class MetricRun:
         self.search.adopt_if_better(self.fixed.model)
 
     def _keeper_of_last(self) -> PartKeeper:
-        """Return where the descent of the last size leaves its states: with what was before that size."""
+        """Return the keeper of the last size's descent, which also saves the state before that size."""
         before = self._state() | {"tried": len(self.sizes) - 1}
         return PartKeeper(self.keeper, lambda inside: before | {"inside": inside})
 
@@ -139,14 +147,14 @@ class MetricRun:
 
 
 def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
-    """Return how a path ended whose largest model has that size."""
+    """Return the status of a path whose largest model has that size."""
     if size >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
 
 
 def _written(model: Expansion) -> dict[str, Any]:
-    """Return a model as a keeper takes it; parts of the metric that it does not have are empty."""
+    """Return the state of a model for a keeper; missing parts of the metric are empty."""
     metric = model.metric or Metric()
     parts = {"factors": metric.factors, "widths": metric.widths}
     learned = {name: np.zeros(0) if part is None else part for name, part in parts.items()}
@@ -154,7 +162,7 @@ def _written(model: Expansion) -> dict[str, Any]:
 
 
 def _read(saved: Saved, kernel: Any, d: int, q: int) -> Expansion:
-    """Return the model that `_written` made a state of."""
+    """Return the model of a state that `_written` made."""
     points, coef, bias = saved.array("points", None, d), saved.array("coef", None, q), saved.array("bias", q)
     m = points.shape[0]
     if coef.shape[0] != m:
@@ -164,7 +172,7 @@ def _read(saved: Saved, kernel: Any, d: int, q: int) -> Expansion:
 
 
 def _positive(saved: Saved, name: str, size: int) -> Array | None:
-    """Return a part of a metric; None where the model does not have it."""
+    """Return a part of a metric; None if the model does not have it."""
     part = saved.array(name, None)
     if part.size not in (0, size) or (part <= 0).any():
         raise StateError(f"{part.size} {name}, not {size} positive ones")

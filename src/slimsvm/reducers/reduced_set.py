@@ -38,7 +38,7 @@ class ReducedSet(Reducer):
 
     Each new point is the best of `restarts` fixed-point iterations of up to `max_steps` steps that begin at random support
     vectors, followed by quasi-Newton steps to the maximum. Kernels other than rbf have the quasi-Newton steps only. All
-    coefficients are then computed again. With `polish` each size asked for is improved by up to `polish_steps` L-BFGS steps
+    coefficients are then computed again. With `polish` each size is improved by up to `polish_steps` L-BFGS steps
     on all points together, and the next points are added to these, so |w - w~| falls along the path. The papers move points
     and coefficients together in that phase. Here each step has the best coefficients for its points, which has the same
     minima and fewer unknowns.

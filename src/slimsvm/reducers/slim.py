@@ -1,4 +1,4 @@
-"""slim, the house method: points and coefficients that move together until rows reach their margin targets."""
+"""slim, slimsvm's own method: it moves points and coefficients together until rows reach their margin targets."""
 
 from __future__ import annotations
 
@@ -25,57 +25,56 @@ from .metric_path import MetricRun, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
-#: the first one is preferred
+#: the targets, the preferred one first
 TARGETS = ("label", "slant")
-#: the kernel's own metric, the parts that can be learned, and the choice between them
+#: the kernel's own metric, the parts that can be learned, and a choice between these by validation
 METRICS = ("fixed", *KINDS, "auto")
-#: what all instances share that have no settings of their own
+#: the default settings, which all instances share
 SCHEDULE, LEARNING = Schedule(), Learning()
 
 
 @dataclass(frozen=True)
 class Slim(Reducer):
-    """Small models whose points are found, not chosen.
+    """Small models whose points are moved freely, not chosen among the rows.
 
     For each size it minimises, over points and coefficients,
 
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |f|^2
 
-    which is one-sided: a row that reaches its margin target h costs nothing. With target "label" every row has h = 1, a
-    squared hinge loss, which needs no full model. With "slant" the margin targets are the full model's own margins,
-    h = min(1, y f), and rows that it gets wrong have none: the slant loss of Cotter et al. 2013, squared. Target "auto" is
-    "label" unless "slant" has a clearly lower validation error at 64 points, as where rows are few and the full model has
-    seen many. `decay` is the share of the SVM's own regularisation that is kept. None stands for 0.1 with the slant target
-    and with few points, which regularise by themselves, and for more with more points, up to 1 from 64 on, or up to 0.3
-    with several outputs, which share their points.
+    A row that reaches its margin target h has no loss. With target "label" every row has h = 1: this is the squared hinge
+    loss, which needs no full model. With "slant" the margin targets are the full model's margins, h = min(1, y f), and rows
+    that it gets wrong have none: this is the slant loss of Cotter et al. 2013, squared. Target "auto" is "label" unless
+    "slant" has a clearly lower validation error at 64 points, which happens if rows are few and the full model was trained
+    on many. `decay` is the share of the SVM's own regularisation. None means 0.1 with the slant target. With labels it
+    grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves.
 
-    In regression, "label" asks for outputs within epsilon of the labels, and "slant" for the outputs of the full model,
-    without decay. In novelty detection, where rows have no labels, the target is always the full model.
+    In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
+    decay. In novelty detection rows have no labels, and the target is always the full model.
 
-    Points of sparse rows with many features, such as text, move in the span of few directions, along which rows fall short
-    of their targets (`solvers.linear_span`); the gradients of the chosen model's points are then added to the span. With
-    `Schedule(wide=features)` they move in all features, which takes many times as long. `Schedule.most_features` keeps the
-    main features of such points alone, as CSR. Points of other rows with more than `Schedule.several_features` move in the
-    span of the rows' principal axes, where few of these hold `Schedule.span_share` of the variance.
+    Points of sparse rows with many features, such as text, move in the span of a few directions, found by linear models
+    (`solvers.linear_span`). The gradients of the chosen model's points are then added to the span. With
+    `Schedule(wide=features)` points move in all features, which takes many times as long. With `Schedule.most_features`
+    such points have only the main features, as CSR. Points of other rows with more than `Schedule.several_features`
+    features move in the span of the rows' principal axes, if few axes hold `Schedule.span_share` of the variance.
 
-    The coefficients are the best ones for the points at every step (`solvers.projection`), and the points follow L-BFGS.
-    Most rows reach their targets, so all rows are looked at only now and then. Larger models grow from smaller ones by
-    k-means centres of the rows that fall short; small models also begin from fresh initial points, and the better start is
-    kept. `steps` are those of L-BFGS for each size, on a subsample where rows are many. The largest model uses all rows.
-    The model that is chosen in the end takes as many steps again with the validation rows among the others.
+    L-BFGS moves the points, and at every step the coefficients are the best for the points (`solvers.projection`). Most
+    rows reach their targets, so only some steps use all rows. Larger models grow from smaller ones: k-means centres of the
+    rows that fall short are added. Small models are also started from new initial points, and the better model is kept.
+    `steps` is the number of L-BFGS steps for each size, on a subsample if rows are many. The largest model uses all rows.
+    The chosen model is then refined by as many steps on all rows, validation rows included.
 
-    `metric` says what is learned besides: "scales" is a factor for each feature, "widths" a factor of gamma for each point,
-    "both" is both, and "fixed" neither. Kernels without a width (linear, poly, sigmoid) have scales alone. Then the loss is
+    `metric` says what else is learned: "scales" is a factor for each feature, "widths" a factor of gamma for each point,
+    "both" is both, and "fixed" neither. Kernels without a width (linear, poly, sigmoid) have scales only. The loss is then
 
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
-    with a decay of 0.1 where it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all
-    rows (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and has learned ones only where they are
-    better on the validation rows, and clearly so on blocks of neighbouring rows that were left out: a metric follows rows
-    closely, and where later rows differ from earlier ones that does harm. With a time limit the blocks decide first, in a
-    quarter of the time, and the rest goes to the models that won.
+    with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
+    (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better
+    on the validation rows, and clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely
+    and does harm if later rows differ from earlier ones. With a time limit the blocks decide first, in a quarter of the
+    time, and the better kind of models gets the rest.
 
-    `schedule` holds what decides how long the search takes and on which rows (`Schedule`), `learning` the same for a metric
+    `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
     """
 
@@ -114,15 +113,15 @@ class Slim(Reducer):
 
     @property
     def requires_model(self) -> bool:
-        """Whether only the full model's margins are followed."""
+        """Whether the target is the full model only."""
         return self.target == "slant"
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ValueError where the kernel lacks what the metric needs."""
+        """Raise ValueError if the metric is not defined for the kernel."""
         scales, widths = KINDS.get(self.metric, (False, False))
         if scales and not takes_factors(kernel.name):
             raise ValueError(
-                f"metric={self.metric!r} scales features of an inner product or a distance, and the {kernel.name} kernel "
+                f"metric={self.metric!r} scales features of an inner product or a distance, but the {kernel.name} kernel "
                 "has neither; give metric='fixed'"
             )
         if widths and not takes_widths(kernel.name):
@@ -133,13 +132,13 @@ class Slim(Reducer):
             )
 
     def learned(self, kernel: Kernel) -> frozenset[str]:
-        """Return the parts of a metric that models may have; those of "auto" may have all that the kernel has."""
+        """Return the parts of a metric that models may learn; with "auto", all that the kernel allows."""
         scales, widths = KINDS.get(self.metric, (self.metric == "auto", self.metric == "auto"))
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
-        """Yield models with the metric asked for; "auto" yields fixed ones, and learned ones where these do no harm."""
+        """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         if self.metric == "fixed":
             return self._fixed_models(task, sizes, model, deadline)
@@ -154,7 +153,7 @@ class Slim(Reducer):
         return self._learned_models(task, sizes, model, deadline, self.metric)
 
     def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
-        """Yield models for one target; at one size the other target is tried too, and the better one goes on."""
+        """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
         run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
         yield from run.made
         while not run.ended:
@@ -163,7 +162,7 @@ class Slim(Reducer):
     def _learned_models(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
     ) -> EndedModels:
-        """Yield models with a learned metric; the smallest begin with the fixed one, which tries several initial points."""
+        """Yield models with a learned metric; the smallest start from the fixed one, which tries several initial points."""
         run = MetricRun(self, task, sizes, self._objectives(task, model), deadline, kind)
         yield from run.made
         while not run.ended:
@@ -173,9 +172,9 @@ class Slim(Reducer):
     def _models_of_either(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
     ) -> EndedModels:
-        """Yield models of the fixed metric, then learned ones unless these are worse on rows of other times.
+        """Yield models of the fixed metric, then learned ones unless blocks of neighbouring rows decide against them.
 
-        With a time limit that is decided first, and the models that won have the rest of the time.
+        With a time limit the blocks decide first, and the better kind of models gets the rest of the time.
         """
         kind, largest, name = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, ""
         limited = deadline.left is not None
@@ -201,7 +200,7 @@ class Slim(Reducer):
         return size * features <= self.learning.most_numbers
 
     def _possible_kind(self, kernel: Kernel, size: int, features: int) -> str | None:
-        """Return the most that can be learned with a kernel, for so many points and features."""
+        """Return the largest metric that can be learned with a kernel for this size and these features, or None."""
         if not takes_factors(kernel.name) or not self._has_memory_for(size, features):
             return None
         return "both" if takes_widths(kernel.name) else "scales"
@@ -252,7 +251,7 @@ class Slim(Reducer):
         return self._search(task, size, self._objective_of(task, step, model), deadline, _features(step.model, task))
 
     def _learning_from(self, task: Task, step: Step, model: Expansion | None, kind: str) -> MetricSearch:
-        """Return a search that goes on from a step of the path with a learned metric."""
+        """Return a search that continues from a step of the path with a learned metric."""
         deadline = task.deadline.within(self.time_limit)
         search = self._metric_search(task, self._objective_of(task, step, model), deadline, kind)
         search.adopt(step.model)
@@ -268,15 +267,15 @@ class Slim(Reducer):
         return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
 
     def _steps(self, size: int, outputs: int) -> int:
-        """Return the steps for a size on the way: half as many for one or two points, where there is little to find.
+        """Return the steps for a size below the largest: half as many for one or two points.
 
-        With several outputs there are fewer: a step takes long, and the last size is found as well without them.
+        With several outputs there are fewer: a step takes long, and the largest model is as good without them.
         """
         share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
         return -(-self.steps // share)
 
     def _last_steps(self, task: Task, size: int) -> int:
-        """Return the steps for the size asked for: up to three times as many with few numbers to find or many points.
+        """Return the steps for the largest size: up to three times as many with few numbers to find or many points.
 
         With several outputs many points settle within the steps of a few, and the number of rows decides.
         """
@@ -287,7 +286,7 @@ class Slim(Reducer):
         return int(np.ceil(self.steps * max(share, min(few, 3))))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
-        """Return what is tried, the preferred one first."""
+        """Return the objectives to try, the preferred one first."""
         if model is not None and not task.goal.labelled:
             wanted = ["slant"]
         else:
@@ -302,19 +301,19 @@ def objective_name(step: Step) -> str:
 
 
 def learned_kind(step: Step) -> str | None:
-    """Return what was learned of a step's metric; None with the fixed one."""
+    """Return the kind of a step's learned metric; None with the fixed one."""
     return step.settings.partition(", metric=")[2] or None
 
 
 def _features(model: Expansion, task: Task) -> Array | None:
-    """Return the features that the points of a small model have, if they are few of those of sparse rows."""
+    """Return the features of a small model's points, if they have only some of the features of sparse rows."""
     if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
         return None
     return np.unique(model.points.indices)
 
 
 class _PathRun:
-    """One path: the search, the models made so far, and the state from which another run can go on."""
+    """One path: the search, the models made so far, and the state from which another run can continue."""
 
     def __init__(
         self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline
@@ -338,7 +337,7 @@ class _PathRun:
         return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
 
     def grow(self) -> tuple[Expansion, str]:
-        """Return the model of the next size; at one size the other target is tried too, and the better one goes on."""
+        """Return the model of the next size; at one size the other target is tried too, and the better one is kept."""
         size, task, slim = self.sizes[len(self.made)], self.task, self.slim
         compare, last = size >= self.compare_at, size == self.sizes[-1]
         all_rows, last_steps = last and not compare, slim._last_steps(task, size)
@@ -355,14 +354,16 @@ class _PathRun:
         if compare and last:
             self._keep_rounds()
             self.search.refine(self.search.model, last_steps)
-        self.search.keeper = Keeper()  # the one of `_keep_rounds` refers to this run, so that neither would be freed
+        self.search.keeper = (
+            Keeper()
+        )  # that of `_keep_rounds` refers to this run: a cycle, which would not be freed at once
         self.made.append((self.search.model, self.search.objective.name))
-        if not self.deadline.over:  # a search that was cut short is made again by a run with more time
+        if not self.deadline.over:  # a run with more time repeats a search that was cut short
             self.keeper.keep(self._state())
         return self.made[-1]
 
     def _keep_rounds(self) -> None:
-        """Let the search keep the state of its rounds on all rows."""
+        """Let the search save the state of its rounds on all rows."""
         self.search.keeper = PartKeeper(self.keeper, lambda rounds: self._state() | {"inside": rounds})
 
     def _state(self) -> dict[str, Any]:

@@ -298,7 +298,7 @@ class Backend:
 
 
 def _sent_blocks(given: Given, most: int) -> Iterator[tuple[slice, Matrix]]:
-    """Yield blocks of rows of at most so many numbers."""
+    """Yield blocks of rows of at most this many numbers."""
     for some in blocks(given.n, max(most // (given.d + 1), 1)):
         yield some, given.X[some] if given.index is None else given.X[given.index[some]]
 

@@ -17,7 +17,7 @@ from .threads import one_blas_thread, one_openmp_thread
 
 #: kernel rows are cached if one kernel value takes more multiply-adds than this
 EXPENSIVE = 256
-#: sparse rows of at most so many entries, zeros included, are dense for k-means
+#: sparse rows of at most this many entries, zeros included, are dense for k-means
 WRITTEN_OUT = 2**25
 
 

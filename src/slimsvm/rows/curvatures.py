@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: with fewer rows that fall short, a curvature is summed again; with more, only changed rows are added or subtracted
 FEW_ROWS = 512
-#: the sums of all outputs are kept for the next call if they have at most so many numbers; more: more memory
+#: the sums of all outputs are kept for the next call if they have at most this many numbers; more: more memory
 KEPT_VALUES = 1 << 25
 #: numbers in the lines of one BLAS product: they fit in the second-level cache
 LINE_VALUES = 1 << 17

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
 #: rows of a strip where kernel values are only read
 READ_STRIP = 1 << 14
-#: sparse rows of at most so many numbers are made dense for gradients: sparse products with many points are slow
+#: sparse rows of at most this many numbers are made dense for gradients: sparse products with many points are slow
 DENSE_VALUES = 1 << 25
-#: with at most so many points, gradients leave sparse rows sparse
+#: with at most this many points, gradients leave sparse rows sparse
 FEW_POINTS = 16
 #: numbers in rows and kernel values that are multiplied at a time, and the parts of the rows that are summed separately
 BLOCK_VALUES, PARTS = 1 << 18, 8

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..kernels import Array, Matrix
 
-#: copies of mapped rows of at least so many bytes are files; less: more small files
+#: copies of mapped rows of at least this many bytes are files; less: more small files
 LARGE = 1 << 24
 
 
@@ -70,11 +70,14 @@ def gathered(X: Array, index: Array) -> Array:
 
 def check_mapped(X: Array) -> None:
     """Raise ValueError if a mapped file has become shorter than its array: reading it would kill the process."""
-    if not isinstance(X, np.memmap) or not isinstance(X.filename, str | os.PathLike) or isinstance(X.base, np.ndarray):
-        return  # a view of an array that was checked, or a file without a name
-    have, need = os.path.getsize(X.filename), X.offset + X.nbytes
+    whole = X
+    while isinstance(whole, np.ndarray) and isinstance(whole.base, np.ndarray):
+        whole = whole.base  # X is a view
+    if not isinstance(whole, np.memmap) or not isinstance(whole.base, mmap.mmap):
+        return
+    have, need = whole.base.size(), whole.offset + whole.nbytes
     if have < need:
         raise ValueError(
-            f"the file {os.fspath(X.filename)!r} has {have:,} bytes, but an array of shape {X.shape} and type {X.dtype} in "
-            f"it takes {need:,}; it was cut short. Copy or write it again"
+            f"the file {os.fspath(whole.filename or 'of X')!r} has {have:,} bytes, but an array of shape {whole.shape} and "
+            f"type {whole.dtype} in it takes {need:,}; it was cut short. Copy or write it again"
         )

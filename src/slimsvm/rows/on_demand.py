@@ -10,7 +10,7 @@ from .precision import Prepared
 from .protocol import Meter
 from .tails import CompiledRBF
 
-#: kernel rows are evaluated one at a time if the rows have at most so many bytes, which fit in the processor's cache
+#: kernel rows are evaluated one at a time if the rows have at most this many bytes, which fit in the processor's cache
 IN_CACHE = 1 << 22
 
 

@@ -31,7 +31,7 @@ class Responses:
             self.values += self.rows.product_of(index, coef, keep=keep)
 
 
-#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of at most so many
+#: with more scores, a sample gives a threshold for the largest ones; and the sample takes one score of at most this many
 MANY, SAMPLED = 1 << 14, 64
 
 

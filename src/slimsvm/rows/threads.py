@@ -124,7 +124,7 @@ class Crew:
 
     @cached_property
     def count(self) -> int:
-        """The number of threads; the system is asked for it when there is work to share out."""
+        """The number of threads; read from the system when there is work for threads."""
         return self.given or thread_count()
 
     def __reduce__(self) -> tuple[type[Crew], tuple[int]]:

@@ -16,7 +16,7 @@ from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_poin
 from .tails import tail_of
 from .threads import Crew, blocks
 
-#: sparse points of at most so many features are made dense; those of all tiles at once if they have at most so many numbers
+#: sparse points of at most this many features are made dense, all tiles at once if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
 #: features that more than this share of the points has are dense; for rarer ones, a list of these points is faster
 FREQUENT = 1 / 40

@@ -26,7 +26,7 @@ HEADROOM = {8: 1.0, 16: 4.0}
 FINEST = 32
 #: how far from 0 the middle of a scaled feature may be, in units of the range, to be an integer of 16 bits
 FAR = 128.0
-#: coefficients are fitted to the rounded points in models of at most so many points, on at most so many rows
+#: coefficients are fitted to the rounded points in models of at most this many points, on at most this many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
 
 
@@ -49,11 +49,11 @@ class Grid:
         return _integers(X - self.middle, self.bits, self.step)
 
     def rounded_points(self, X: Array) -> Array:
-        """Return the points that the integers stand for."""
+        """Return the points of the integers."""
         return self.points(X) * self.step + self.middle
 
     def rounded_rows(self, X: Array) -> Array:
-        """Return the rows that the integers stand for."""
+        """Return the rows of the integers."""
         end, step = self.largest * self.fine, self.step / self.fine
         return np.clip(np.rint((X - self.middle) / step), -end, end) * step + self.middle
 

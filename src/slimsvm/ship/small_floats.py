@@ -18,7 +18,7 @@ DECODER = "return (float)(((1u << bits) + (code & ((1u << bits) - 1))) << (code 
 class SmallFloats:
     """Numbers whose code w has a mantissa in its lower bits and an exponent of 2 in its upper ones.
 
-    It stands for (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
+    Its value is (M + w mod M) 2^(w / M) steps, M = 2^mantissa.
     """
 
     codes: Array  # unsigned integers
@@ -27,7 +27,7 @@ class SmallFloats:
 
     @property
     def values(self) -> Array:
-        """The numbers that the codes stand for."""
+        """The numbers of the codes."""
         codes, one = self.codes.astype(np.int64), 1 << self.mantissa
         return self.step * ((one + codes % one) << (codes >> self.mantissa))
 

@@ -21,7 +21,7 @@ from .basis import EXACT, squared_loss
 from .cholesky import GrowingCholesky
 from .newton import Line, NewtonSettings
 
-#: curvatures are kept from one fit to the next if all outputs have at most so many numbers
+#: curvatures are kept from one fit to the next if all outputs have at most this many numbers
 KEPT_CURVATURES = 1 << 25
 
 

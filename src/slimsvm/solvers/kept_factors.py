@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..rows.protocol import Factor
 
-#: factors of at least so many coefficients are kept
+#: factors of at least this many coefficients are kept
 MANY = 96
 #: a kept factor serves one step for each `PER_STEP` coefficients, and at most `KEPT_STEPS` steps
 PER_STEP, KEPT_STEPS = 96, 3

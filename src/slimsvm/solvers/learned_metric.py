@@ -1,10 +1,10 @@
-"""The loss of a model whose points, coefficients and metric are all found together.
+"""The loss of a model whose points, coefficients and metric are learned together.
 
     1/n sum_ic w_i dist(f_c(x_i), [low_ic, high_ic])^2 + decay / n |coef|^2 + pull / n (|log f|^2 + |log w|^2)
 
 with n the sum of the weights, factors f of the features and widths w of the points (`metric.Metric`). With widths the
-matrix among points is no Gram matrix, and there is no |f|^2 in a feature space to regularise: coefficients are kept small
-instead. `pull` keeps factors and widths near 1 where rows do not say otherwise.
+kernel matrix among points is not a Gram matrix, and |f|^2 in a feature space is not defined, so coefficients are
+regularised instead. `pull` regularises factors and widths towards 1.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ..rows.precision import is_large_work
 from ..rows.protocol import Rows
 from .whitening import Whitening
 
-#: what is learned besides points and coefficients: whether factors, whether widths
+#: for each kind of metric, whether factors and whether widths are learned
 KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
-#: rows on which float32 is compared with their own precision, and the share of the loss by which it may differ
+#: rows on which float32 is compared with the rows' own precision, and the share of the loss by which it may differ
 COMPARED, HARDLY = 8192, 1e-4
-#: rows at least and at most by which curvature is estimated: four for each point. More: better directions, more time
+#: least and most rows for the estimate of curvature, which uses four for each point. More: better directions, more time
 CURVATURE_ROWS = 4096, 16384
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a model consists of: points in the home's coordinates, biases above coefficients, and logarithms."""
+    """The parameters of a model: points in the home's coordinates, biases above coefficients, and logarithms."""
 
     points: Array  # (m, d)
     theta: Array  # (m + 1, q)
@@ -47,12 +47,12 @@ class Parameters:
         return self.points, self.theta, self.log_factors, self.log_widths
 
     def state(self) -> dict[str, Array]:
-        """Return the parts as a keeper takes them."""
+        """Return the state for a keeper."""
         return {field.name: getattr(self, field.name).copy() for field in fields(self)}
 
     @classmethod
     def restored(cls, saved: Saved, d: int, q: int) -> Parameters:
-        """Return a model from a state, for so many features and outputs."""
+        """Return the parameters of a saved state, for d features and q outputs."""
         points = saved.array("points", None, d)
         m = points.shape[0]
         return cls(points, saved.array("theta", m + 1, q), saved.array("log_factors", d), saved.array("log_widths", m))
@@ -60,7 +60,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Units:
-    """What a step of 1 means for each part, so that one rate is right for all of them.
+    """The unit of each part, so that one rate suits all of them.
 
     Points move in standard deviations of each feature, coefficients in those of the outputs.
     """
@@ -68,11 +68,11 @@ class Units:
     spread: Array  # (d,), 0 for features that are constant
     outputs: float
     learned: tuple[bool, bool]
-    #: a step for a logarithm; more: the metric moves faster than points do
+    #: the unit of a logarithm; more: the metric moves faster than points do
     logarithm: float = 0.5
 
     def of(self, like: Parameters) -> Array:
-        """Return the unit of each number of a vector; 0 for those that stay: parts not learned, constant features."""
+        """Return the unit of each number of a vector; 0 for parts that are not learned and for constant features."""
         scales, widths = self.learned
         varying = self.spread > 0
         parts = Parameters(
@@ -85,9 +85,9 @@ class Units:
 
 
 class MetricLoss:
-    """The loss and its gradient as functions of a vector, which counts in units from a starting model.
+    """The loss and its gradient as functions of a vector: the difference to an initial model, in units.
 
-    `decay` and `pull` are already divided by the sum of all weights, so that the loss on some rows estimates that on all.
+    `decay` and `pull` are already divided by the sum of all weights, so the loss on some rows estimates that on all.
     """
 
     least_batch = 1
@@ -117,11 +117,11 @@ class MetricLoss:
 
     @property
     def at_home(self) -> MetricLosses:
-        """The same loss where the rows are, if their home computes it; otherwise this one."""
+        """The loss in the home of the rows, if the home computes it; otherwise this one."""
         return self if self._there is None else self._there
 
     def _sent_home(self) -> MetricLosses | None:
-        """Return the same loss where the rows are; None where their home does not compute it."""
+        """Return the loss in the home of the rows; None if the home does not compute it."""
         (m, d), q = self.start.points.shape, self.start.theta.shape[1]
         if not isinstance(self.rows, HasMetricLosses):
             return None
@@ -141,7 +141,7 @@ class MetricLoss:
         return self.rows.metric_losses(problem)
 
     def sent(self, x: Array) -> Array:
-        """Return a vector of the host in the home of this loss, the host."""
+        """Return the vector: this loss is on the host."""
         return x
 
     def shuffled(self, rng: np.random.Generator) -> Array:
@@ -161,7 +161,7 @@ class MetricLoss:
         return Parameters(points, theta, *(np.clip(part, -self.limit, self.limit) for part in parts[2:]))
 
     def keep_within(self, x: Array) -> None:
-        """Bring the logarithms of a vector back into their bounds, in place."""
+        """Clip the logarithms in a vector to their bounds, in place."""
         logs, units = slice(self.ends[1], None), self.units[self.ends[1] :]
         moves = units > 0
         values = np.clip(self.origin[logs] + units * x[logs], -self.limit, self.limit)
@@ -183,7 +183,7 @@ class MetricLoss:
         return self._on(x, self.rows, self.demands, self.weights, self.total)
 
     def on_batch(self, x: Array, batch: Array) -> Array:
-        """Return the gradient on some of the rows, which estimates that on all of them."""
+        """Return an estimate of the gradient from some of the rows."""
         return self._on_some(x, self.coarse, batch)[1]
 
     def on_coarse_rows(self, x: Array) -> tuple[float, Array]:
@@ -191,7 +191,7 @@ class MetricLoss:
         return self._on(x, self.coarse, self.demands, self.weights, self.total)
 
     def cheapest_near(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
-        """Return the loss on all rows in float32 where that hardly differs at x, otherwise in their own precision."""
+        """Return the loss on all rows: in float32 if that hardly differs at x, else in the rows' own precision."""
         if self.at_home is not self or self.coarse is self.rows:
             return self
         some = np.arange(0, self.rows.n, -(-self.rows.n // COMPARED))
@@ -199,7 +199,7 @@ class MetricLoss:
         return self.on_coarse_rows if abs(coarse - exact) <= HARDLY * exact else self
 
     def whitened(self, x: Array) -> Whitening:
-        """Return variables for a descent from x in which the curvature by coefficients is about 1, by a sample of rows."""
+        """Return variables for a descent from x in which the curvature of coefficients is about 1, by a sample of rows."""
         model = self.at(x)
         count = int(np.clip(4 * model.points.shape[0], *CURVATURE_ROWS))
         some = np.arange(0, self.rows.n, -(-self.rows.n // count))
@@ -231,7 +231,7 @@ class MetricLoss:
         return self.decay * float(np.square(model.theta[1:]).sum()) / self.outputs**2 + self.pull * logs
 
     def _gradient(self, x: Array, model: Parameters, found: MetricGradient, bias: Array) -> Array:
-        """Return the gradient by the vector: 0 where a logarithm would leave its bounds."""
+        """Return the gradient with respect to the vector; 0 for logarithms that would leave their bounds."""
         coef = found.coef + 2 * self.decay / self.outputs**2 * model.theta[1:]
         parts = Parameters(
             found.points,
@@ -248,7 +248,7 @@ class MetricLoss:
 
 
 def _without_unlearned(model: Parameters, learned: tuple[bool, bool]) -> Parameters:
-    """Return a model whose metric has ones in the parts that are not learned, as `metric_of` has."""
+    """Return a model whose metric is 1 in the parts that are not learned, as in `metric_of`."""
     scales, widths = learned
     return replace(model, log_factors=scales * model.log_factors, log_widths=widths * model.log_widths)
 
@@ -268,7 +268,7 @@ def at_points(model: Parameters, points: Array) -> Parameters:
 
 
 def grown(model: Parameters, points: Array) -> Parameters:
-    """Return a model with more points, without coefficients, and of the mean width of those there are."""
+    """Return a model with more points, without coefficients, and with the mean width of the others."""
     count, width = points.shape[0], float(model.log_widths.mean()) if model.log_widths.size else 0.0
     return replace(
         model,

@@ -22,48 +22,48 @@ from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, Units, at_points, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
 
-#: the share of the time left that a model on the way would get if it had the size asked for, and the least share of that.
-#: More: better models on the way, less time for the last one
+#: the share of the time left for a model below the largest size, times its size as a share of the largest, and the least
+#: such share. More: better small models, less time for the largest
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
-#: steps of L-BFGS below which it is left out. More: L-BFGS only where there is time for many steps
+#: L-BFGS is skipped if there is no time for this many steps
 FEWEST_STEPS = 20
-#: points up to which L-BFGS has whitened coefficients; with more, the curvature of all of them takes too long
+#: L-BFGS has whitened coefficients with at most this many points; the curvature of more takes too long
 MOST_WHITENED = 1024
-#: L-BFGS ends where so many steps together gain less than this share of the loss. More steps, or less gain: a later end
+#: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
-#: the state of a descent that has not begun
+#: the state before a descent
 NOTHING = Saved(None)
 
 
 @dataclass(frozen=True)
 class Learning:
-    """How a metric is learned, and for how long.
+    """Settings for learning a metric.
 
     Parameters
     ----------
     passes : int
-        Passes over the rows by mini-batches, for the size asked for. More: better models, in proportion more time.
+        Passes over the rows by mini-batches, for the largest size. More: better models, in proportion more time.
     batches : int
         Mini-batches of a pass. More: noisier and cheaper steps.
     smallest_batch, largest_batch : int
-        Rows of a mini-batch at least and at most.
+        Least and most rows of a mini-batch.
     rate : float
         The first rate of Adam, in standard deviations of each feature. It falls to 0 as half a cosine.
     steps : int
-        Steps of L-BFGS on all rows after the mini-batches, at most.
+        The most steps of L-BFGS on all rows after the mini-batches.
     time_for_batches, time_for_steps : float
         With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
-        Mini-batches and steps of L-BFGS for sizes on the way to the one asked for, on a subsample of the rows.
+        Mini-batches and steps of L-BFGS for smaller sizes, on a subsample of the rows.
     finish : float
-        Share of the passes and of the rate with which the chosen model goes on with the validation rows among the others.
+        Share of the passes and of the rate for the refinement of the chosen model on all rows.
     pull : float
-        How strongly logarithms of factors and widths are drawn towards 0, in units of the squared error of one row.
+        The regularisation of the logarithms of factors and widths, in units of the squared error of one row.
     bound : float
         Factors and widths are kept between 1 / bound and bound.
     most_numbers : int
-        Numbers in points (size times features) that may move together with a metric. More: more memory, about 250 bytes a
-        number.
+        The most numbers in points (size times features) that may move together with a metric. More: more memory, about 250
+        bytes for each number.
     """
 
     passes: int = 100
@@ -129,18 +129,18 @@ class MetricSearch(PointSearch):
 
     @property
     def name(self) -> str:
-        """The settings in words."""
+        """The settings as text."""
         return f"{self.objective.name}, metric={self.kind}"
 
     @property
     def model(self) -> Expansion:
-        """The model as it stands."""
+        """The present model."""
         found, rows = self.parameters, self.task.rows
         metric = metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next size depends on, as a keeper takes it."""
+        """Return the state that the next size depends on, for a keeper."""
         return {
             "objective": self.objective.name,
             "model": self.parameters.state(),
@@ -151,7 +151,7 @@ class MetricSearch(PointSearch):
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state that a keeper has."""
+        """Continue from a saved state."""
         self.parameters = self._read_parameters(saved.part("model"))
         self.clamped = saved.value("clamped", bool)
         self.subsample = saved.places("subsample", self.task.rows.n)
@@ -163,14 +163,14 @@ class MetricSearch(PointSearch):
         return Parameters.restored(saved, self.task.rows.d, self.demands.shape[1])
 
     def adopt(self, model: Expansion) -> None:
-        """Go on from a model, with the metric that it has."""
+        """Continue from a model, with its metric."""
         points = self.task.rows.inward(model.points)
         limit = np.log(self.learning.bound)
         logs = (np.clip(np.log(part), -limit, limit) for part in (model.factors, model.widths))
         self.parameters = Parameters(points, np.vstack([model.bias, model.coef]), *logs)
 
     def adopt_if_better(self, model: Expansion) -> None:
-        """Go on from a model where its loss on a subsample is lower than that of the model so far."""
+        """Continue from a model if its loss on a subsample is lower than that of the present one."""
         before, loss = self.parameters, self._metric_loss(self.subsample)
         lowest = loss(np.zeros(loss.origin.size))[0]
         self.adopt(model)
@@ -179,9 +179,9 @@ class MetricSearch(PointSearch):
             self.parameters = before
 
     def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
-        """Go on to a model of that size: on all rows where it is the last one, on a subsample on the way.
+        """Grow to a model of that size: on all rows if it is the last one, else on a subsample.
 
-        `share` is the size as a share of the last one. Models on the way get time in proportion.
+        `share` is the size as a share of the last one. Smaller models get time in proportion.
         """
         missing = size - self.parameters.points.shape[0]
         if missing > 0:
@@ -190,15 +190,15 @@ class MetricSearch(PointSearch):
         self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share))
 
     def resume_last(self, saved: Saved) -> None:
-        """Go on with the last size from the state of its descent that a keeper has."""
+        """Continue the last size from a saved state of its descent."""
         self._resume(saved, self._last_effort(self.task.rows.n))
 
     def finish(self) -> None:
-        """Go on with all rows for some passes at a lower rate."""
+        """Refine the model on all rows for some passes at a lower rate."""
         self._descend_in_metric(np.arange(self.task.rows.n), self._finish_effort())
 
     def resume_finish(self, saved: Saved) -> None:
-        """Go on with the finish from the state of its descent that a keeper has."""
+        """Continue the refinement from a saved state of its descent."""
         self._resume(saved, self._finish_effort())
 
     def _resume(self, saved: Saved, effort: Effort) -> None:
@@ -230,7 +230,7 @@ class MetricSearch(PointSearch):
     def _descend_in_metric(self, rows: Array, effort: Effort, saved: Saved = NOTHING) -> None:
         """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
 
-        `saved` is the state of a descent from the same start that goes on here.
+        `saved` is the state of a descent from the same start, which continues.
         """
         loss = self._metric_loss(rows)
         effort = self._affordable(loss, effort)
@@ -241,7 +241,7 @@ class MetricSearch(PointSearch):
         self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
 
     def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
-        """Return the loss on some of the rows, from the model as it stands or from another."""
+        """Return the loss on some of the rows, relative to the present model or another one."""
         part, learning = self.task.part(rows), self.learning
         total = max(float(self.task.weights.sum()), 1e-300)
         decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
@@ -259,7 +259,7 @@ class MetricSearch(PointSearch):
     def passes_left(self, size: int) -> float:
         """Return how many gradients on all rows the time left allows for a model of that size; infinity without a deadline.
 
-        The time of one is that on a subsample. A device answers before it has computed anything, so it is not asked: 0.
+        One gradient is timed on a subsample. A device returns before it has computed, so it is not timed: 0.
         """
         left = self.deadline.left
         if left is None:
@@ -274,7 +274,7 @@ class MetricSearch(PointSearch):
         return left / max(seconds, 1e-9)
 
     def _affordable(self, loss: MetricLoss, effort: Effort) -> Effort:
-        """Return the effort, without L-BFGS where its time allows a few steps only: mini-batches then have that time."""
+        """Return the effort; without L-BFGS if there is time for a few steps only, which mini-batches then use."""
         for_batches, for_steps = effort.shares
         share = (1 - for_batches) * for_steps
         if loss.at_home is not loss or not effort.steps:
@@ -284,7 +284,7 @@ class MetricSearch(PointSearch):
         return replace(effort, steps=0, shares=(for_batches + share, 0.0))
 
     def _by_batches(self, loss: MetricLoss, effort: Effort, saved: Saved) -> Array:
-        """Return where mini-batches lead, with the vector in the home of the rows."""
+        """Return the vector after a descent by mini-batches, which keeps it in the home of the rows."""
         if "batches_ended" in saved.state:
             return saved.array("batches_ended", loss.origin.size)
         there, settings = loss.at_home, AdamSettings(effort.batches, effort.rate, self._seconds(effort.shares[0]))
@@ -311,7 +311,7 @@ class MetricSearch(PointSearch):
         return there.fetched(x)
 
     def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: Effort) -> None:
-        """Follow L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
+        """Run L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
         deadline = self.deadline if seconds is None else Deadline(seconds)
@@ -343,7 +343,7 @@ class MetricSearch(PointSearch):
 
 
 class MiniBatches:
-    """The numbers of rows for mini-batches, each row at most once in a pass; `shuffled` orders all rows anew."""
+    """The numbers of rows for mini-batches, each row at most once in a pass; `shuffled` returns all rows in a new order."""
 
     def __init__(
         self, shuffled: Callable[[np.random.Generator], Any], rows: int, size: int, rng: np.random.Generator
@@ -364,11 +364,11 @@ class MiniBatches:
         return self.order[self.place - self.size : self.place]
 
     def state(self) -> dict[str, Any]:
-        """Return what the next batches depend on."""
+        """Return the state that the next batches depend on."""
         return {"rng": self.before, "place": self.place}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state."""
+        """Continue from a saved state."""
         restore_rng(self.rng, saved.part("rng"))
         self._begin(saved.count("place"))
 
@@ -404,7 +404,7 @@ def spread(X: Matrix) -> Array:
 
 
 def with_objective(search: MetricSearch, objective: Objective) -> MetricSearch:
-    """Return a search under another objective that goes on from the model of this one."""
+    """Return a search under another objective that continues from the model of this one."""
     if objective.name == search.objective.name:
         return search
     other = MetricSearch(

@@ -4,8 +4,8 @@ For each output, with K the kernel between rows and points, [low, high] the dema
 
     minimise  sum_i w_i dist(b + K_i beta, [low_i, high_i])^2 + theta' R theta        over theta = (b, beta)
 
-A row whose output lies in its interval costs nothing. It is a least-squares problem on the rows that fall short, so
-Newton's method solves it in a few steps. With the demands of labels it is the squared hinge loss of an SVM in the primal
+A row whose output lies in its interval costs nothing. The others are a least-squares problem, so Newton's
+method needs few steps. With the demands of labels it is the squared hinge loss of an SVM in the primal
 (Keerthi & DeCoste 2005; Chapelle 2007), or the squared epsilon-insensitive loss of regression.
 """
 
@@ -25,15 +25,15 @@ from ..rows.protocol import Against, Curvatures, Factor
 from ..rows.threads import blocks, one_blas_thread
 from .kept_factors import MANY, KeptFactors
 
-#: ridge over the sum of weights times the largest squared kernel value: it settles ties and no more
+#: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
 RIDGE = 1e-7
-#: steps of a line search
+#: the most steps of a line search
 LINE_STEPS = 30
-#: outputs from which on their gradients are one product with all rows; more: products of few rows for each output
+#: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
-#: work of all outputs, as so many numbers to read, from which on it is shared out to threads; more: one thread for longer
+#: numbers to read for all outputs above which threads share the work
 WORTH_THREADS = 1 << 19
-#: what rounding may leave to gain after a step to the minimum of a quadratic, as a share of what that step gained
+#: the gain that rounding may leave after a step to the minimum of a quadratic, as a share of that step's gain
 SOLVER_REST = 1e-4
 
 
@@ -41,9 +41,9 @@ SOLVER_REST = 1e-4
 class NewtonSettings:
     """When Newton's method ends: after `steps`, or at a step that gains less than `precision` as a share of the loss.
 
-    The share is that of each output's own loss, or with `shared` that of the mean loss of those fitted together.
-    `line_precision` is the relative precision of the step lengths. With many points, a call's first steps use curvatures of
-    the call before where these are given (`KeptFactors`).
+    The share is of each output's own loss, or with `shared` of the mean loss of the outputs fitted together.
+    `line_precision` is the relative precision of the step lengths. With many points, a call's first steps use the
+    curvatures of the call before if they are given (`KeptFactors`).
     """
 
     steps: int = 30
@@ -61,13 +61,13 @@ class Fitted:
     loss: float
 
     def state(self) -> dict[str, Any]:
-        """Return the fit as a keeper takes it."""
+        """Return the state for a keeper."""
         fortran = bool(np.isfortran(self.outputs))
         return {"theta": self.theta.copy(), "outputs": self.outputs.copy(), "fortran": fortran, "loss": self.loss}
 
     @classmethod
     def restored(cls, saved: Saved, n: int, q: int) -> Fitted:
-        """Return the fit of n rows that a keeper has; sums over outputs depend on their order in memory."""
+        """Return a saved fit of n rows, with the same order in memory, on which sums over outputs depend."""
         outputs = saved.array("outputs", n, q)
         outputs = np.asfortranarray(outputs) if saved.value("fortran", bool) else outputs
         return cls(saved.array("theta", None, q), outputs, saved.number("loss"))
@@ -84,7 +84,7 @@ class Fitted:
 
 
 class IntervalSquares:
-    """The problem of all outputs on the same rows. Its data stay; points and regulariser come with each call."""
+    """The problem of all outputs on the same rows. Points and regulariser are arguments of each call."""
 
     def __init__(self, demands: Demands, weights: Array) -> None:
         self.demands = demands
@@ -104,9 +104,9 @@ class IntervalSquares:
     ) -> Fitted:
         """Return the best coefficients from `start` on (0 by default), whose outputs are K @ coef + bias.
 
-        `curvatures` of all outputs carry their sums from one call to the next where points only grow in number.
-        `factors` carry the factors of curvatures to the next call, whose points have moved a little.
-        Outputs are fitted a few at a time, side by side in threads, and the same few for any number of threads.
+        `curvatures` keep the sums of all outputs for the next call, if points are only added. `factors` keep the factors
+        of curvatures for the next call, if points move a little. Threads fit groups of outputs, which do not depend on the
+        number of threads.
         """
         q = self.low.shape[0]
         theta = np.zeros((R.shape[0], q)) if start is None else start.copy()
@@ -117,7 +117,7 @@ class IntervalSquares:
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
-                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # as even as can be
+                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # groups of equal size
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
             _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
@@ -125,7 +125,7 @@ class IntervalSquares:
 
     def slopes(self, outputs: Array) -> Array:
         """Return the derivative of the loss by each row's outputs, (n, q)."""
-        lines = outputs.T  # as low and high lie in memory
+        lines = outputs.T  # the memory order of low and high
         slopes = np.clip(lines, self.low, self.high)
         slopes -= lines
         slopes *= -2 * self.weights
@@ -133,7 +133,7 @@ class IntervalSquares:
 
 
 class _Run:
-    """Some of the outputs on their way down. Arrays by rows have a line for each output, (q, n)."""
+    """A descent of some of the outputs. Arrays by rows have a line for each output, (q, n)."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _Run:
                 break
 
     def _steps(self, going: Array, number: int) -> Array:
-        """Return the Newton step of each of some outputs, (m + 1, k); `number` have gone before."""
+        """Return the Newton step of each of some outputs, (m + 1, k), after `number` steps."""
         residual = self.residual if going.size == self.losses.size else self.residual[going]
         factors = self._factors_for(going, residual, number)
         missing = self.weights * residual
@@ -184,16 +184,16 @@ class _Run:
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
-        if missing.shape[0] >= MANY_OUTPUTS:  # then one product with all rows is faster than one with a few for each
+        if missing.shape[0] >= MANY_OUTPUTS:  # one product with all rows is faster than one for each output
             return self.against.back(missing.T)
         short = [np.flatnonzero(each) for each in missing]
         return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
 
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
-        """Take each output's step as far as the loss falls; return about how much the next step can gain.
+        """Take each output's step to the lowest loss along it; return an estimate of the next step's gain.
 
-        That is no more than this step gained. Where no row went into its interval or came out of it, the step has led to
-        the least value, and what is left to gain is rounding, unless the curvature was a kept one.
+        The estimate is this step's gain. If no row entered or left its interval and the curvature was not a kept one, the
+        step has reached the minimum, and the remaining gain is rounding.
         """
         change = np.ascontiguousarray(self.against.times(steps[1:]).T)
         change += steps[0][:, None]
@@ -227,7 +227,7 @@ class _Run:
 
 
 def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
-    """Call work(k) for each k in range(count), each about as long a work as reading `cost` numbers; in threads if long."""
+    """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
     if count > 1 and count * cost >= WORTH_THREADS:
         against.rows.share_out(work, count)
     else:
@@ -236,7 +236,7 @@ def _each(against: Against, work: Callable[[int], None], count: int, cost: int) 
 
 
 def tie_ridge(against: Against, weights: Array) -> Array:
-    """Return a regulariser that settles ties and no more, for the points of a handle and the bias."""
+    """Return a regulariser that only makes the solution unique, for the points of a handle and the bias."""
     return RIDGE * float(weights.sum()) * max(against.largest_square(), 1e-300) * np.eye(against.size + 1)
 
 
@@ -268,7 +268,7 @@ class Line:
         )
 
     def gain(self, t: float) -> float:
-        """Return by how much the value at t is below that at 0."""
+        """Return the value at 0 minus that at t."""
         moved = self.outputs + t * self.change
         before, after = (np.square(np.clip(at, self.low, self.high) - at) for at in (self.outputs, moved))
         return float(self.weights @ (before - after) - t * (self.quadratic * t + 2 * self.linear))

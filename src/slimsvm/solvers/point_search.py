@@ -26,7 +26,7 @@ from .wanted import wanted
 
 @dataclass(frozen=True)
 class Schedule:
-    """What decides how long slim searches, on which rows and from which initial points.
+    """Settings that decide how long slim searches, on which rows and from which initial points.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Schedule:
     least_decay, full_decay_at, several_decay : float, int, float
         With labels, decay grows from `least_decay` to 1 at `full_decay_at` points; few points regularise by themselves.
         With several outputs, which share their points, it grows to `several_decay`.
-        The slant target keeps `least_decay` at every size, and has no decay where targets are real: the full model's
+        The slant target keeps `least_decay` at every size, and has no decay if targets are real: the full model's
         outputs are smooth already.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
@@ -46,44 +46,43 @@ class Schedule:
         Initial points are also drawn among the rows and moved towards the mean of all rows. Each number is the share of
         the distance that is left, and one more trial.
     trial_steps, early_trial_steps : int
-        Descent steps after which the best initial points are known: for the size asked for, and for sizes before it.
+        Descent steps after which the best initial points are chosen: for the largest size, and for smaller sizes.
     few_numbers : int
-        Numbers in points (size times features) up to which the size asked for gets up to three times the steps.
+        With at most this many numbers in points (size times features), the largest size gets up to three times the steps.
     round_steps : int
-        Descent steps between two passes over all rows. More: cheaper steps on a staler choice of rows.
+        Descent steps between two passes over all rows. More: cheaper steps, on a less current choice of rows.
     memory, memory_values : int
-        Past steps that L-BFGS learns curvature from, and the numbers that these may hold.
+        Past steps that L-BFGS learns curvature from, and the most numbers in them.
     window, least_gain : int, float
-        A descent ends where `window` steps together gain less than `least_gain` of the loss.
+        A descent ends when `window` steps together gain less than `least_gain` times the loss.
     rows_per_number, least_rows : int
-        Size of the subsample for models on the way to the largest: rows for each number to be found, and rows at least.
+        Size of the subsample for models below the largest size: rows for each number to be found, and the least rows.
     nearby, beside : int
-        Rows that a round looks at: `nearby` for each row that falls short of its margin target, nearest to it first, and
+        Rows that a round uses: `nearby` for each row that falls short of its margin target, nearest to it first, and
         `beside` more.
     subsample_share : float
-        Share of the rows above which a subsample is not worth its bookkeeping, and all rows are used.
+        All rows are used if a subsample would have more than this share of them.
     kmeans_rounds, kmeans_rows : int
-        Rounds of k-means for initial points, which move on from there anyway, and the rows it sees. Initial points are
-        compared on as many rows.
+        Rounds of k-means for initial points, and the most rows that it uses. Initial points are compared on as many rows.
     most_values : int
-        Kernel values between rows and points that may be held. Where all rows need more, a subsample is used.
+        The most kernel values between rows and points in memory. A subsample is used if all rows need more.
     most_features : int
-        Features that points may have where rows are sparse and have more: those with most of the squared length of all
-        rows. Fewer: faster steps and smaller models, but less accurate ones where rare features tell the classes apart.
+        The most features of points if rows are sparse and have more: those with most of the squared length of all
+        rows. Fewer: faster steps and smaller models, but less accurate ones if rare features separate the classes.
     wide : int
-        Features above which points of sparse rows move in the span of few directions (`solvers.linear_span`), not in all
-        features. At least the number of features: the plain form, whose steps take as long as all features need.
+        With more features, points of sparse rows move in the span of a few directions (`solvers.linear_span`). With a value
+        of at least the number of features they move in all features, which is slow.
     several_features, span_share : int, float
-        Features above which points of other rows move in the span of the principal axes that hold this share of the rows'
-        variance, where that saves most of the work. 1 keeps all axes, so that points move in all features.
+        With more features, points of other rows move in the span of the principal axes that hold this share of the rows'
+        variance, if that saves most of the work. With a share of 1 they move in all features.
     span_rounds, span_directions : int
-        Rounds that find the first directions of the span, and the directions that a round or a widening adds at most.
+        Rounds that find the first directions of the span, and the most directions that a round or a widening adds.
     widenings, widened_steps : int
         How often the gradients of the chosen model's points are added to a span of directions of sparse rows, and the
         descent steps after each time. More: a lower loss, nearer to that of the plain form, in more time. The span of
         principal axes is left as it is: models in a wider one have a lower loss, but no lower error on held-out rows.
     usual_rows : int
-        Rows for which the size asked for takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
+        Rows for which the largest size takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
         twice as many, since they show more of what points can learn; fewer rows take fewer, half of them at least.
     """
 
@@ -127,11 +126,11 @@ class Schedule:
                 check_at_least_zero(setting.name, number)
 
     def in_all_features(self) -> Schedule:
-        """Return the same for points that move in all features, whatever their number."""
+        """Return the schedule for points that move in all features."""
         return replace(self, wide=sys.maxsize, several_features=sys.maxsize)
 
     def memory_for(self, numbers: int) -> int:
-        """Return the past steps that L-BFGS may hold in a search for so many numbers."""
+        """Return the past steps of L-BFGS in a search for this many numbers."""
         return int(np.clip(self.memory_values // numbers, 10, self.memory))
 
     def affordable(self, task: Task, size: int) -> Task:
@@ -141,7 +140,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss: the demands, from the labels or from the full model, and how much |f|^2 weighs."""
+    """A loss: the demands, from the labels or from the full model, and the weight of |f|^2."""
 
     target: str
     decay: float | None
@@ -149,7 +148,7 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """Its settings in words."""
+        """The settings as text."""
         return f"target={self.target}"
 
     def decay_at(self, size: int, schedule: Schedule, outputs: int, real: bool) -> float:
@@ -172,9 +171,9 @@ def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
 
 
 class PointSearch:
-    """A model that grows under one objective. `unit` is what decay counts in: 1 / C for all rows.
+    """A model that grows under one objective. `unit` is the unit of decay: 1 / C for all rows.
 
-    `features` are those that points may have; None for the schedule's choice.
+    `features` are the features of points; None for the schedule's choice.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class PointSearch:
             schedule.wide, schedule.several_features, schedule.span_share
         )  # None: in all features
         self.widens = self.span is not None and self.span.d == 0  # directions are found on the way
-        self.widened = schedule.widenings  # times that the span was widened; `refine` begins anew
+        self.widened = schedule.widenings  # times that the span was widened; `refine` starts at 0
         self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
@@ -203,10 +202,10 @@ class PointSearch:
         self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
-        self.keeper = Keeper()  # of the rounds on all rows
+        self.keeper = Keeper()  # saves the rounds on all rows
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next size depends on, as a keeper takes it."""
+        """Return the state that the next size depends on, for a keeper."""
         return {
             "objective": self.objective.name,
             "points": self.points.copy(),
@@ -217,7 +216,7 @@ class PointSearch:
         } | self._span_state()
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state that a keeper has."""
+        """Continue from a saved state."""
         self._restore_span(saved)
         self.points, self.found = self._restored_fit(saved)
         self.subsample = saved.places("subsample", self.demands.shape[0])
@@ -226,15 +225,15 @@ class PointSearch:
         restore_rng(self.task.rng, saved.part("task_rng"))
 
     def written(self, points: Matrix) -> Array:
-        """Return the points of a model as an array to keep; of those with some of the features, these alone."""
+        """Return the points of a model as an array for a state; if they have only some features, without the others."""
         return points if self.features is None else self.home.inward(points)
 
     def read(self, written: Array) -> Matrix:
-        """Return the points of a model that `written` made an array of."""
+        """Return the points of a model from the array of `written`."""
         return written if self.features is None else self.home.outward(written)
 
     def resume_rounds(self, saved: Saved) -> None:
-        """Go on with rounds on all rows from the state of one that a keeper has."""
+        """Continue rounds on all rows from a saved state."""
         self._restore_span(saved)
         points, found = self._restored_fit(saved)
         self._set_decay(points.shape[0])
@@ -250,12 +249,12 @@ class PointSearch:
 
     @property
     def model(self) -> Expansion:
-        """The model as it stands."""
+        """The present model."""
         points = self.rows.outward(self.points)
         return Expansion(self.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
 
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
-        """Go on to a model of that size; a small one is also tried from fresh initial points."""
+        """Grow to a model of that size; a small one is also tried from new initial points."""
         self._set_decay(size)
         self._begin_span()
         start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
@@ -267,7 +266,7 @@ class PointSearch:
         self._descend(start, theta, steps, all_rows)
 
     def refine(self, model: Expansion, steps: int) -> None:
-        """Go on from a model for some steps on all rows, and in a wider span."""
+        """Refine a model by some steps on all rows, and in a wider span."""
         self._set_decay(model.size)
         self.widened = 0 if steps and self.widens else self.schedule.widenings
         if self.span is not None:
@@ -296,7 +295,7 @@ class PointSearch:
         return search
 
     def under(self, objective: Objective) -> PointSearch:
-        """Return this search, or a new one on the same rows where the objective is another one."""
+        """Return this search, or a new one on the same rows for another objective."""
         if objective.name == self.objective.name:
             return self
         return PointSearch(self.task, objective, self.unit, self.schedule, self.deadline, self.features)
@@ -310,12 +309,12 @@ class PointSearch:
         self.subsample_loss.decay = self.loss.decay * self._weight_share(self.subsample)
 
     def _weight_share(self, rows: Array) -> float:
-        """Return the rows' share of all weights; 1 where there is no weight."""
+        """Return the rows' share of all weights; 1 if all weights are 0."""
         total = self.task.weights.sum()
         return float(self.task.weights[rows].sum() / total) if total else 1.0
 
     def _enough_rows(self, numbers: int) -> Array:
-        """Return a subsample that is enough to find so many numbers; all rows, where there are not many more."""
+        """Return a subsample that is large enough to find this many numbers, or all rows if these are not many more."""
         most = max(self.schedule.rows_per_number * numbers, self.schedule.least_rows)
         return self.task.sample(most if most < self.schedule.subsample_share * self.rows.n else self.rows.n)
 
@@ -323,7 +322,7 @@ class PointSearch:
         return ProjectedLoss(self.rows.subset(rows), self.demands[rows], self.task.weights[rows], self.loss.decay)
 
     def _loss_on_subsample(self, rows: Array) -> ProjectedLoss:
-        """Return the loss on a random subsample, on which |f|^2 weighs as much as on all rows."""
+        """Return the loss on a random subsample, with the same relative weight of |f|^2 as on all rows."""
         if rows.size == self.rows.n:
             return self.loss
         loss = self._loss_on(rows)
@@ -331,7 +330,7 @@ class PointSearch:
         return loss
 
     def _loss_on_relevant(self, outputs: Array) -> ProjectedLoss:
-        """Return the loss on the rows that matter next: those that fall short of their demands or nearly do."""
+        """Return the loss on the relevant rows: those that fall short of their demands or nearly do."""
         nearness = self.demands.shortfall(outputs).max(axis=1)
         count = self.schedule.nearby * int((nearness > 0).sum()) + self.schedule.beside
         if count > self.schedule.subsample_share * nearness.size:
@@ -341,7 +340,7 @@ class PointSearch:
     # Descent.
 
     def _descend(self, points: Array, theta: Array, steps: int, all_rows: bool) -> None:
-        """Move the points for so many steps, then find the best coefficients and the outputs of all rows."""
+        """Move the points by `steps` steps, then find the best coefficients and the outputs of all rows."""
         rows = self._enough_rows(points.size)
         if all_rows or rows.size == self.rows.n:
             self.points, self.found = self._descend_on_all(points, theta, steps)
@@ -353,7 +352,7 @@ class PointSearch:
         self.found = self.loss.settle(self.points)
 
     def _descend_on_all(self, points: Array, theta: Array, steps: int) -> tuple[Array, Fitted]:
-        """Return points and coefficients after so many steps; most rows are looked at only between rounds."""
+        """Return points and coefficients after `steps` steps; most rows are used only between rounds."""
         self.loss.theta = theta
         return self._rounds(points, self.loss.settle(points), steps)
 
@@ -374,14 +373,14 @@ class PointSearch:
         return points, found
 
     def _after_trial(self, points: Array, steps: int) -> tuple[float, Array, Array]:
-        """Return the loss on the subsample after a few steps from the points, and points and coefficients then."""
+        """Return the loss on the subsample after a few steps from the points, and the points and coefficients then."""
         self.subsample_loss.theta = self.found.theta
         points, _ = self._quasi_newton(self.subsample_loss, points, steps)
         found = self.subsample_loss.settle(points)
         return found.loss, points, found.theta
 
     def _quasi_newton(self, loss: ProjectedLoss, points: Array, steps: int) -> tuple[Array, int]:
-        """Return points after some steps of L-BFGS, and how many there were."""
+        """Return points after some steps of L-BFGS, and the number of steps."""
         scale = 1 / max(loss.total_weight, 1e-300)
         loss.forget()
 
@@ -406,7 +405,7 @@ class PointSearch:
         self._move_in(discriminating_span(self.span, self.demands, self.task.weights, self.unit, *limits))
 
     def _widen(self) -> None:
-        """Add the gradients of all points to the span and go on, as often as the schedule says."""
+        """Add the gradients of all points to the span and continue, as often as the schedule says."""
         while self.span is not None and self.widened < self.schedule.widenings and not self.deadline.over:
             slopes = self.loss.problem.slopes(self.found.outputs)
             most = self.schedule.span_directions
@@ -415,7 +414,7 @@ class PointSearch:
             self.points, self.found = self._rounds(self.points, self.found, self.schedule.widened_steps)
 
     def _move_in(self, span: SpannedRows) -> None:
-        """Go on in a span that has the directions so far, and others after them."""
+        """Continue in a span that has further directions after the present ones."""
         more = np.zeros((self.points.shape[0], span.d - self.points.shape[1]))
         self.rows = self.span = span
         self.points = np.hstack([self.points, more])
@@ -435,8 +434,8 @@ class PointSearch:
     # Initial points.
 
     def _fresh_starts(self, size: int) -> Iterator[Array]:
-        """Yield initial points that owe nothing to the model so far: k-means, and random rows moved towards the mean."""
-        nothing = np.zeros(self.demands.shape)  # the outputs of no model at all
+        """Yield initial points that do not depend on the present model: k-means, and random rows moved towards the mean."""
+        nothing = np.zeros(self.demands.shape)  # the outputs without a model
         yield self._new_points(size, nothing)
         mean = self.rows.inward(self.rows.mean(self.subsample))
         for share in self.schedule.towards_mean:

@@ -24,7 +24,7 @@ from ..progress import GapProgress, no_progress, not_recorded
 from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
 
-#: tolerance below which pair steps run in float64, whatever the precision of kernel values; a larger one is slower
+#: pair steps run in float64 for smaller tolerances, for any precision of kernel values; larger: slower
 FLOAT_TOL = 1e-4
 #: most pair steps of a round; with more of them, Ctrl-C takes longer to have an effect
 STEPS_A_ROUND = 100_000
@@ -40,7 +40,7 @@ MOST_STEPS, MOST_STEPS_A_ROW = 10_000_000, 1_000
 
 
 class Rounds(Protocol):
-    """The settings that an SmoState reads."""
+    """The settings of an SmoState."""
 
     @property
     def tol(self) -> float:
@@ -48,7 +48,7 @@ class Rounds(Protocol):
 
     @property
     def working_set(self) -> int | None:
-        """The number of rows in a working set; None for what suits the home of the rows."""
+        """The number of rows in a working set; None for the home's own size."""
 
 
 @dataclass
@@ -64,13 +64,13 @@ class RoundCount:
     inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
 
     def state(self) -> dict[str, Any]:
-        """Return the count as a keeper takes it."""
+        """Return the state for a keeper."""
         progress = {"largest": self.progress.largest, "rounds": self.progress.rounds}
         return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **progress}
 
     @classmethod
     def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
-        """Return the count that a keeper has, of a problem of n rows."""
+        """Return a saved count, of a problem of n rows."""
         progress = GapProgress(tol, saved.number("largest", finite=True), saved.count("rounds"))
         counts = saved.count("idle", -1, PATIENCE), saved.value("fresh", bool)
         inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
@@ -92,12 +92,12 @@ class SmoState:
         max  sum_i linear_i c_i - 1/2 c'K c     c_i = y_i (alpha_i - shift_i),  0 <= alpha <= cap,  sum_i c_i constant
 
     `linear` is y for classification (the default), the targets minus or plus epsilon for regression, and 0 for one-class
-    problems. These problems differ in their data alone. `shift` moves the box of a row's coefficient.
+    problems. These problems differ in their data only. `shift` moves the box of a row's coefficient.
     """
 
-    #: whether a round may solve for the active rows alone
+    #: whether a round may solve for the active rows only
     shrinks: bool = True
-    #: whether the steps need no more than kernel values, which may then come a kernel row at a time
+    #: whether the steps need only kernel values, which may then be evaluated a kernel row at a time
     by_rows: bool = True
 
     def __init__(
@@ -202,12 +202,12 @@ class SmoState:
                     self.step_whole(self.on_demand, rounds.limit, v)
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
-        """Return all that the next round depends on, as a keeper takes it."""
+        """Return the state that the next round depends on, for a keeper."""
         vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
         return vectors | {"steps": self.steps, "spent": self.rows.spent} | rounds.state()
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a state that a keeper has; `solve` then takes the same steps as the run that left it."""
+        """Continue from a saved state; `solve` then takes the same steps as the run that saved it."""
         n = self.rows.n
         self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
         if not ((self.alpha >= 0) & (self.alpha <= self.cap)).all():
@@ -236,7 +236,7 @@ class SmoState:
     ) -> None:
         """Solve for the active rows with the others fixed, then update the responses of all rows.
 
-        The inner problem ends at the deadline too, and has then kept the state of both.
+        The inner problem ends at the deadline too, and has then saved the state of both.
         """
         rounds = rounds or RoundCount(limit, 0.0, GapProgress(self.tol))
         part = self.part(active)
@@ -247,7 +247,12 @@ class SmoState:
         if rounds.active is not None:
             part.restore(rounds.inner)
             rounds.active = None
-        part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
+        try:
+            part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
+        except KeyboardInterrupt:  # the bias depends on the responses of active rows alone
+            self.alpha[active], self.responses.values[active] = part.alpha, part.responses.values
+            self.steps += part.steps
+            raise
         change = (part.alpha - self.alpha[active]) * self.y[active]
         self.alpha[active] = part.alpha
         self.steps += part.steps
@@ -335,12 +340,12 @@ class SmoState:
             self.pair_steps(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
-        self.alpha[index] = alpha
-        self.steps += steps
         if whole:
             self.responses.values[index] += block[:, moved] @ change[moved, None]
         else:
             self.responses.add_rows(index[moved], change[moved, None])
+        self.alpha[index] = alpha  # last, so that Ctrl-C in a product leaves coefficients and responses of one round
+        self.steps += steps
 
     def pair_steps(
         self, block: Array, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int

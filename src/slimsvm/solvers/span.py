@@ -21,7 +21,7 @@ INDEPENDENT = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
 class SpanCoordinates:
-    """Coordinates of rows in the span of points; coordinate 0 is the same constant for all rows and stands for the bias.
+    """Coordinates of rows in the span of points; coordinate 0 is a constant, for the bias.
 
     The constant is `bias` times the root mean square |Phi(x)|. `newest` is the coordinate that was added last, (n,).
     """

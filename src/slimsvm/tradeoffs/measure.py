@@ -14,7 +14,7 @@ from ..kernels import Array, Matrix
 from ..ship.c import CExporter
 from ..ship.source import artefact_of
 
-#: the tables of a C export are made, to count their bytes, if the points have at most so many numbers
+#: the tables of a C export are made, to count their bytes, if the points have at most this many numbers
 LARGEST_TABLES = 1 << 27
 
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from ..kernels import Array, Matrix
 
 SCALES = ("auto", "none", "standard", "minmax", "maxabs")
-#: "auto" standardises features if the largest standard deviation is more than so many times the median one
+#: "auto" standardises features if the largest standard deviation is more than this many times the median one
 UNEVEN = 10.0
 
 
@@ -39,7 +39,7 @@ def split_rows(X: Matrix, y: Array, test: tuple[Matrix, Array] | None, test_size
 
 
 def resolve_scale(scale: str, X: Matrix) -> str:
-    """Return the scaling that "auto" stands for: standard for dense features whose deviations differ widely, else none."""
+    """Return the scaling; "auto" is standard for dense features whose deviations differ widely, else none."""
     if scale != "auto":
         return scale
     if issparse(X):

@@ -16,15 +16,15 @@ from ..solvers.batch_perceptron import BatchPerceptron, Iterate
 from .frames.per_output import Binary, BinaryTrainer, Solution
 
 STEPS = ("mean", "root")
-#: rows drawn between two checks of the objective: this share of the rows under water, and at least so many full batches;
+#: rows drawn between two checks of the objective: this share of the rows under water, and at least this many full batches;
 #: more: fewer checks and a later end
 CHECK_EVERY, FEWEST_BATCHES = 1 / 4, 32
 #: checks before a run may end; more: a later and safer end
 FEWEST_CHECKS = 16
 #: the gain of the second half of the rounds may be `tol` times this; a larger factor ends earlier
 GAIN = 5.0
-#: the most rounds of a run without a limit, or the rounds that draw each row so many times, whichever is more. With a large
-#: C and overlapping classes the objective falls slowly for very long; more: such a run ends later
+#: the most rounds of a run without a limit, or the rounds that draw each row this many times, whichever is more. With a
+#: large C and overlapping classes the objective falls slowly for very long; more: such a run ends later
 MOST_ROUNDS, MOST_DRAWS_A_ROW = 5_000, 100
 
 
@@ -111,7 +111,7 @@ class SBP(BinaryTrainer):
 
 
 class Monitor:
-    """Checks the objective of a run now and then, and decides when the run ends."""
+    """Checks the objective of a run at intervals, and decides when the run ends."""
 
     def __init__(self, settings: SBP, problem: Binary, run: BatchPerceptron, validation: Array) -> None:
         self.settings, self.problem, self.run, self.validation = settings, problem, run, validation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,13 +11,15 @@ import numpy as np
 
 from ..clock import check_time_limit
 from ..goals import Novelty, Regression
+from ..kernels import Array
 from ..limits import Limits
+from ..model import Status
 from ..rows.base import GivenRows
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
 from ..solvers.tube import Tube
-from .frames.per_output import Binary, BinaryTrainer, Pairs, Solution
+from .frames.per_output import Binary, BinaryTrainer, Pairs, Solution, TrainingInterrupted
 
 
 @dataclass(frozen=True)
@@ -73,26 +77,41 @@ class SMO(BinaryTrainer):
         run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
         if not self._restored(run, problem) and problem.start is not None:
             run.begin_from(problem.start)
-        run.solve(limit, problem.report)
+        with _handed_over(run, lambda: run.signed):
+            run.solve(limit, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
     def _solve_regression(self, problem: Binary, epsilon: float, limit: float) -> Solution:
         run = Tube(problem.rows, problem.y, self.C * problem.weights, self)
         if not self._restored(run.state, problem) and problem.start is not None:
             run.begin_from(problem.start)
-        status = run.solve(epsilon, limit, problem.report)
+        with _handed_over(run.state, lambda: run.coef):
+            status = run.solve(epsilon, limit, problem.report)
         return Solution(run.coef, run.bias, run.state.steps, run.state.gap, status)
 
     def _solve_one_class(self, problem: Binary, nu: float, limit: float) -> Solution:
         run = OneClassState(problem.rows, problem.weights, nu, self)
         if not self._restored(run, problem):
             run.begin_from(np.zeros(problem.rows.n) if problem.start is None else problem.start)
-        run.solve(limit, problem.report)
+        with _handed_over(run, lambda: run.signed):
+            run.solve(limit, problem.report)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
     def _restored(self, run: SmoState, problem: Binary) -> bool:
-        """Connect a run with the clock and the keeper of a problem, and return whether it goes on from a saved state."""
+        """Connect a run with the clock and the keeper of a problem, and return whether it continues from a saved state."""
         run.deadline, run.keeper, run.record = problem.deadline.within(self.time_limit), problem.keeper, problem.record
         if problem.saved is not None:
             run.restore(problem.saved)
         return problem.saved is not None
+
+
+@contextmanager
+def _handed_over(run: SmoState, dual: Callable[[], Array]) -> Iterator[None]:
+    """Let Ctrl-C in a `with` block end the training with what the run has found, if it has made a step."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not run.steps:
+            raise
+        found = Solution(dual(), run.bias(), run.steps, run.gap, Status.INTERRUPTED)
+        raise TrainingInterrupted(found) from None

@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..kernels import Array, Matrix
 
-#: with at most so many rows there are three folds; with more rows, one fold is enough
+#: with at most this many rows there are three folds; with more rows, one fold is enough
 SMALL = 8000
 FOLDS = 3
 #: the most validation rows

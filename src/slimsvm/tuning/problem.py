@@ -23,7 +23,7 @@ from .trials import table_bytes
 LEAST_ROWS = 10
 #: the most support vectors if only the error is limited
 LARGEST = 256
-#: a metric is learned with at most so many features, which take time, and at least so many rows, which it needs
+#: a metric is learned with at most this many features, which take time, and at least this many rows, which it needs
 MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "

@@ -10,7 +10,7 @@ from .stages import Halving
 from .trials import Effort, Trial
 
 STAGE = "size"
-#: sizes are bisected until they differ by at most one part in so many
+#: sizes are bisected until they differ by at most one part in this many
 RESOLUTION = 8
 
 

@@ -1,4 +1,4 @@
-"""The settings that are tried: the ranges, the first guesses, a spread over the ranges, and neighbours of good settings."""
+"""The settings to try: ranges, first guesses, points spread over the ranges, and neighbours of good settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
 
 #: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
 WIDTHS = (1 / 16, 16.0)
-#: the multiple that is tried first; a small model wants wider kernels than a full one
+#: the multiple that is tried first; a small model needs wider kernels than a full one
 FIRST_WIDTH = 1.0
 COSTS = (0.1, 1e4)
 FIRST_COST = 10.0
@@ -33,8 +33,8 @@ PAIRS = 4096
 class Space:
     """Ranges of the settings: a unit of gamma for each scaling, the radii of the tube for a regression, and metrics.
 
-    The first metric is that of the first stage. The others join with the neighbours: they take longer, and a good width and
-    C for the one are good for the others.
+    The first metric is that of the first stage. The others are added with the neighbours: they take longer, and a width and
+    C that suit one metric suit the others.
     """
 
     units: dict[str, float]
@@ -86,7 +86,7 @@ def make_space(
 
 
 def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]:
-    """Return scalers by name, fitted, without those that make no difference to a kernel: shifts, one common factor."""
+    """Return fitted scalers by name; only one of those that give the same kernel values up to gamma."""
     found: dict[str, Any] = {}
     stretches: list[Array] = []
     for name in SPARSE_SCALERS if sparse else DENSE_SCALERS:
@@ -107,7 +107,7 @@ def _ignores_shifts(kernel: Any) -> bool:
 
 
 def _stretch(scaler: Any, n_features: int) -> Array:
-    """Return how much the scaler stretches each feature, compared with the mean of all."""
+    """Return the factor of each feature in a scaler, relative to the mean of all."""
     if scaler is None:
         return np.ones(n_features)
     stretch = scaler.scale_ if isinstance(scaler, MinMaxScaler) else 1 / scaler.scale_

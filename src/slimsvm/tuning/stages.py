@@ -1,7 +1,7 @@
 """Successive halving: many settings on few rows, then the best third of them on twice as many, and so on.
 
-Settings next to the best ones join on the way, and trials continue from the points of earlier ones. Time limits shorten
-each stage; they do not change what a stage that was finished has found.
+Neighbours of the best settings are added in between, and trials continue from the points of earlier ones. Time limits
+shorten stages; they do not change the results of finished stages.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from .trials import Effort, Trial, Trials
 
 #: training rows of the first stage
 FIRST_ROWS = 1500
-#: training rows of the last stage at most
+#: the most training rows of the last stage
 MOST_ROWS = 12_000
-#: support vectors in trials of the first stage at most
+#: the most support vectors in trials of the first stage
 FIRST_SIZE = 64
 #: L-BFGS steps of the stages; those of the last one are the reducer's own
 STEPS = (15, 20, 30, 50)
 #: settings that are kept from one stage to the next: a third, and at least these
 KEEP = 3
 LEAST_KEPT = 3
-#: the stage in which neighbours of the best settings join, counted from 0, and how many of the best have neighbours
+#: the stage in which neighbours of the best settings are added, counted from 0, and how many of the best have neighbours
 WIDEN_AT = 1
 CENTRES = 3
-#: the same for the last stage, where rows and steps are as many as in the last fit: a metric needs them to show its worth
+#: the same for the last stage, which has as many rows and steps as the last fit; a metric needs them to show its value
 LAST_CENTRES = 1
-#: the share of the time for the search that is over at the end of each stage
+#: the share of the search time that has passed at the end of each stage
 SHARES = (0.35, 0.65, 0.85, 1.0)
-#: the time of the last fit, in trials with its steps on as many rows: smaller models come first, validation rows last
+#: the time of the last fit, as a multiple of a trial with as many steps and rows: it also makes smaller models, and refines
 LAST_FIT_TRIALS = 5.0
-#: the share of the time limit that is kept for the last fit at most
+#: the most of the time limit that is reserved for the last fit
 MOST_RESERVED = 0.6
 
 
@@ -78,16 +78,16 @@ class Clock:
         return None if self.left is None else max(self.left - self.reserved(last_fit), 1e-3)
 
     def add(self, trial: Trial) -> None:
-        """Learn from a trial how long work takes; the last ones count most, since rows and models grow."""
+        """Update the estimate of how long work takes; later trials count more, because rows and models grow."""
         self.work = 0.8 * self.work + trial.effort.work
         self.seconds = 0.8 * self.seconds + trial.seconds
 
     def seconds_for(self, work: float) -> float:
-        """Return how long some work will take."""
+        """Return the estimated seconds of some work."""
         return work * self.seconds / self.work if self.work else 0.0
 
     def reserved(self, last_fit: float) -> float:
-        """Return the seconds that are kept for the last fit."""
+        """Return the seconds that are reserved for the last fit."""
         seconds = self.seconds_for(last_fit)
         return seconds if self.limit is None else min(seconds, MOST_RESERVED * self.limit)
 
@@ -105,7 +105,7 @@ class Halving:
     trials: Trials
     space: Space
     clock: Clock
-    size: int  # support vectors at most
+    size: int  # the most support vectors
     last_fit: float  # work of the last fit
     callback: Callable[[TuningProgress], None]
     store: Any
@@ -113,7 +113,7 @@ class Halving:
     planned: float = 0.0  # work of the stages that follow
 
     def search(self, settings: Sequence[Settings], planned: Sequence[Effort]) -> list[Trial]:
-        """Return the trials of the last stage that had time for any, the best first."""
+        """Return the trials of the last stage for which there was time, the best first."""
         best: list[Trial] = []
         entrants = list(settings)
         starts: dict[Settings, Trial] = {}
@@ -145,7 +145,7 @@ class Halving:
         share: float,
         starts: dict[Settings, Trial],
     ) -> list[Trial]:
-        """Return the trials of a stage that there was time for, the best first."""
+        """Return the trials of a stage for which there was time, the best first."""
         found: list[Trial] = []
         entrants = list(entrants)
         for settings in entrants:
@@ -165,7 +165,7 @@ class Halving:
         return _ranked(found)
 
     def _check_time(self, trial: Trial) -> None:
-        """Raise TimeoutError where the first trial has used up all the time."""
+        """Raise TimeoutError if the first trial has used up all the time."""
         if self.table or self.clock.limit is None or self.clock.gone < self.clock.limit:
             return
         needed = self.clock.gone + self.clock.seconds_for(self.last_fit)

@@ -23,7 +23,7 @@ from .settings import Settings
 
 #: few steps for the choice of initial points, and no more steps for small models than for large ones
 SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
-#: share of a trial's rows on which SlimSVC compares models; a trial has one model only, so this is as small as may be
+#: validation_fraction of SlimSVC in a trial; small, because a trial has only one model
 VALIDATION = 0.02
 #: passes over the rows by which a metric is learned, for each L-BFGS step of an effort; the reducer's own are 2
 PASSES_PER_STEP = 2
@@ -31,7 +31,7 @@ PASSES_PER_STEP = 2
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work a trial may do: training rows, L-BFGS steps, folds, and support vectors."""
+    """The work of a trial: training rows, L-BFGS steps, folds, and support vectors."""
 
     rows: int
     steps: int
@@ -40,7 +40,7 @@ class Effort:
 
     @property
     def work(self) -> float:
-        """Its cost in no particular unit, for the prediction of times."""
+        """The cost in arbitrary units, to estimate times."""
         return float(self.folds * self.rows * (self.steps + SETUP_STEPS))
 
 
@@ -50,7 +50,7 @@ SETUP_STEPS = 10
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial found. `points` are the models' points, one array for each fold, from which others may start."""
+    """The result of a trial. `points` are the models' points, one array for each fold, from which others may start."""
 
     settings: Settings
     effort: Effort
@@ -66,7 +66,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class OneSize(Slim):
-    """Slim for a single size, without the smaller models on the way and without further steps on the validation rows.
+    """Slim for a single size, without smaller models and without a refinement on all rows.
 
     With `start`, points of a model with similar settings, the search continues from there.
     """
@@ -100,7 +100,7 @@ class Trials:
     def run(
         self, settings: Settings, effort: Effort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
     ) -> Trial:
-        """Return the trial of some settings within so many seconds; `start` has points for each fold, or nothing."""
+        """Return the trial of some settings within this many seconds; `start` has points for each fold, or nothing."""
         began, losses, weights, points, ends = perf_counter(), [], [], [], []
         deadline = Deadline(seconds)
         model = None
@@ -136,7 +136,7 @@ class Trials:
             steps=effort.steps,
             schedule=SCHEDULE,
             time_limit=deadline.left,
-            start=start if settings.metric == "fixed" else None,  # points alone are no start with another metric
+            start=start if settings.metric == "fixed" else None,  # points without their metric are no start
             metric=settings.metric,
             learning=learning,
         )
@@ -154,7 +154,7 @@ class Trials:
 
 
 def bytes_of(model: Expansion, settings: Settings) -> int:
-    """Return what a model takes as float32 tables, with two numbers for each feature that is scaled."""
+    """Return the bytes of a model as float32 tables, with two numbers for each scaled feature."""
     metric = 4 * model.metric.size if model.metric else 0
     return table_bytes(model.size, model.points.shape[1], model.bias.size, settings.scaling) + metric
 

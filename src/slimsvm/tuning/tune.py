@@ -45,9 +45,9 @@ def tune(
 ) -> TuningResult:
     """Choose kernel width, C, scaling and metric of a small model, and fit it to all rows.
 
-    Small models with many settings are fitted to a few rows; the best third goes on with twice as many rows, and so on
-    (successive halving). Settings next to the best ones join on the way. The last few are compared with all rows, and the
-    best is fitted again. All settings are judged on the same validation rows: three folds for up to 8,000 rows, a third
+    Small models with many settings are fitted to a few rows; the best third is fitted to twice as many rows, and so on
+    (successive halving). Neighbours of the best settings are added in between. The last few are compared with all rows, and
+    the best is fitted again. All settings are judged on the same validation rows: three folds for up to 8,000 rows, a third
     of the rows for more.
 
     Parameters
@@ -57,17 +57,17 @@ def tune(
     y : array-like of shape (n_samples,)
         Their labels, or their values for a regression.
     budget : int, default=None
-        Support vectors at most.
+        The most support vectors.
     budget_bytes : int, default=None
-        Bytes at most of points, coefficients, bias and scaling as float32 tables.
+        The most bytes of points, coefficients, bias and scaling as float32 tables.
     max_error : float, default=None
         Return the smallest model whose validation error is within this: the share of wrong labels, or 1 - R^2 for a
         regression. Without `budget` and `budget_bytes`, models have at most 256 support vectors. Without `max_error`, the
         model of the lowest error within the other limits is returned.
     time_limit : float, default=None
-        Seconds at most, the last fit included. Without one, the result is the same for the same `random_state`.
+        The most seconds, the last fit included. Without one, the result depends only on the data and `random_state`.
     n_trials : int, default=36
-        Settings that are tried in the first stage.
+        The number of settings in the first stage.
     estimator : SlimSVC or SlimSVR, default=None
         Its other settings (kernel, class_weight, device and so on) are kept, and so is the metric of a Slim(...) as its
         reducer. None is a SlimSVC for labels and a SlimSVR for
@@ -93,7 +93,7 @@ def tune(
     Raises
     ------
     TimeoutError
-        Where the time limit is over before one trial and a last fit are done.
+        If the time limit is too short for one trial and a last fit.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
 
 
 def _best_trial(search: Halving, store: Any, n_trials: int, max_error: float | None) -> Trial:
-    """Return the trial whose settings are chosen; the store learns which ones came to the end, also after Ctrl-C."""
+    """Return the trial with the chosen settings; the store gets the finalists, also after Ctrl-C."""
     finalists: list[Trial] = []
     try:
         planned = efforts(search.trials.rows, search.size)

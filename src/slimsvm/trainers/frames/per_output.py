@@ -62,6 +62,14 @@ class Solution:
         return cls(saved.array("dual", n), saved.number("bias", finite=True), *numbers)
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a training after steps were made; `found` is what there is by then, a Solution or a Fit."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__(Status.INTERRUPTED.value)
+        self.found = found
+
+
 class BinaryTrainer:
     """Base of trainers that solve one output at a time: frozen dataclasses that implement `solve`."""
 
@@ -121,7 +129,13 @@ class BinaryTrainer:
                 partial(task.record, phase="train"),
             )
             outputs.begun += 1
-            solution = self.solve(problem)
+            try:
+                solution = self.solve(problem)
+            except TrainingInterrupted as stop:
+                if q > 1:
+                    raise KeyboardInterrupt from None  # other outputs have nothing yet
+                outputs.store(column, stop.found)
+                raise TrainingInterrupted(outputs.fit()) from None
             if solution.status is not Status.TIME_LIMIT:  # a later run with more time continues
                 keeper.keep(solution.state())
             outputs.store(column, solution)
