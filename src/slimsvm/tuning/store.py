@@ -203,7 +203,7 @@ def _values_of(trial: Trial) -> dict[str, Any]:
 
 
 def _trial_from(values: Saved) -> Trial:
-    """Return a trial that was kept; raise StateError where it has what no trial leaves."""
+    """Return a trial that was kept; raise StateError for entries of a wrong type or range."""
     return Trial(
         settings=_settings_from(values.part("settings")),
         effort=TrialEffort(*(values.part("effort").count(field.name) for field in fields(TrialEffort))),
