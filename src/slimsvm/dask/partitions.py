@@ -38,11 +38,12 @@ class Partitions:
     def __init__(self, client: Any, held: Sequence[Any]) -> None:
         self.client = client
         self._all: Array | None = None
-        self._at_once: int | None = None  # parts of a group at most
+        self.at_once = 1  # parts of a group at most; their sizes are not known yet
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
         kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
         self.held, self.known = [held[number] for number in kept], [known[number] for number in kept]
         self._check()
+        self.at_once = self._parts_at_once()
 
     @classmethod
     def of(cls, X: Any) -> Partitions:
@@ -135,7 +136,7 @@ class Partitions:
         The parts of a group are in memory together. So there are more groups if they would take too much of a worker's
         memory. A part that is being computed or was lost is a group of its own.
         """
-        holders, threads, bound = self.client.who_has(held), self.client.nthreads(), self._parts_at_once()
+        holders, threads = self.client.who_has(held), self.client.nthreads()
         on: dict[str, list[int]] = {}
         alone = []
         for number, part in enumerate(held):
@@ -144,20 +145,16 @@ class Partitions:
                 alone.append([number])
             else:
                 on.setdefault(worker, []).append(number)
-        counts = {worker: max(threads[worker], -(-len(numbers) // bound)) for worker, numbers in on.items()}
+        counts = {worker: max(threads[worker], -(-len(numbers) // self.at_once)) for worker, numbers in on.items()}
         shared = [numbers[k :: counts[worker]] for worker, numbers in on.items() for k in range(counts[worker])]
         return [group for group in shared if group] + alone
 
     def _parts_at_once(self) -> int:
-        """Return how many parts a worker may have in memory for one task; they are the largest part's size at most."""
-        if self._at_once is None:
-            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-            limits = [each["memory_limit"] for each in workers if each["memory_limit"]]
-            largest = max((8 * each.count * each.width for each in getattr(self, "known", ())), default=0)
-            if not largest:
-                return 1  # before the sizes are known
-            self._at_once = max(int(MEMORY_SHARE * min(limits, default=np.inf) // largest), 1) if limits else len(self.known)
-        return self._at_once
+        """Return the number of parts, all as large as the largest, for which a worker has memory in one task."""
+        limits = [each["memory_limit"] for each in self.client.scheduler_info()["workers"].values()]
+        largest = 8 * max(each.count * each.width for each in self.known)
+        allowed = [MEMORY_SHARE * limit / largest for limit in limits if limit]
+        return int(np.clip(min(allowed, default=np.inf), 1, len(self.held)))
 
     def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
         """Return work(part, rows) for each of the places of some rows."""
