@@ -87,6 +87,28 @@ def compressed_problems() -> Iterator[tuple[str, Problem, int]]:
     yield "made", Problem("made", A, a, B, b, gamma=1 / 16, C=10.0), 128
 
 
+def thousand_classes(wanted: Wanted) -> None:
+    """A full model of 1,000 classes, five rows each, against SVC: seconds to fit it and to predict 200 rows."""
+    if not wanted("made"):
+        return
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(1000), 5)
+    X = rng.normal(size=(1000, 16))[y] + 0.3 * rng.normal(size=(y.size, 16))
+    X_test = X[rng.choice(y.size, 200)] + 0.1 * rng.normal(size=(200, 16))
+    models = {"slimsvm": SlimSVC(C=10.0), "svc": SVC(C=10.0, cache_size=2000)}
+    fits, fitted = interleaved({key: partial(model.fit, X, y) for key, model in models.items()}, dict.fromkeys(models, 1))
+    predictions, labels = interleaved(
+        {key: partial(model.predict, X_test) for key, model in fitted.items()}, dict.fromkeys(models, 3)
+    )
+    line(
+        benchmark="thousand classes",
+        fit_seconds=fits["slimsvm"],
+        fit_seconds_svc=fits["svc"],
+        predict_seconds=predictions["slimsvm"],
+        predict_seconds_svc=predictions["svc"],
+        different_labels=int((labels["slimsvm"] != labels["svc"]).sum()),
+    )
+
+
 def small_data(wanted: Wanted) -> None:
     """Seconds of SlimSVC(128).fit where rows are few."""
     digits = train_test_split(*load_digits(return_X_y=True), random_state=0)
@@ -220,6 +242,7 @@ def tuning(wanted: Wanted) -> None:
 
 PARTS = {
     "many-classes": many_classes,
+    "thousand-classes": thousand_classes,
     "small-data": small_data,
     "regression": regression,
     "novelty": novelty,

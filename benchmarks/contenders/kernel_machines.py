@@ -108,12 +108,12 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, widths of the kernel, shares of the points that fit, costs of errors, and precisions."""
+        """Return widths of the kernel, metrics, costs of errors, shares of the points that fit, and precisions."""
         return {
-            "metric": self.metrics,
             "gamma": (1.0, 4.0, 0.25),
-            "share": SHARES,
+            "metric": self.metrics,
             "C": (10.0, 1.0, 100.0),
+            "share": SHARES,
             "precision": PRECISIONS,
         }
 

@@ -160,9 +160,9 @@ class Judgement:
     def of(cls, losses: Array, weights: Array, class_errors: Array | None = None) -> Judgement:
         """Return the weighted mean of the rows' losses, with its standard error."""
         total = weights.sum()
-        error = float(weights @ losses / total)
+        error = float((weights * losses).sum() / total)
         deviations = weights * (losses - error) / total
-        return cls(error, float(np.linalg.norm(deviations)), deviations.astype(np.float32), class_errors)
+        return cls(error, _length(deviations), deviations.astype(np.float32), class_errors)
 
     def worse_than(self, other: Judgement, standard_errors: float) -> bool:
         """Return whether the error is higher than another's by more than `standard_errors` of the difference."""
@@ -174,7 +174,7 @@ class Judgement:
         For judgements on other or unknown rows, the other's own standard error is used.
         """
         if self.deviations is not None and other.deviations is not None and self.deviations.size == other.deviations.size:
-            return float(np.linalg.norm(self.deviations - other.deviations))
+            return _length(self.deviations - other.deviations)
         return other.standard_error
 
     @classmethod
@@ -185,8 +185,13 @@ class Judgement:
         deviations = None
         if all(part is not None for part in parts):
             deviations = np.concatenate([share * part for share, part in zip(shares, parts, strict=True)])
-        norm = float(np.linalg.norm(shares * [each.standard_error for each in judgements]))
-        return cls(error, norm, deviations, _mean_of_classes([each.class_errors for each in judgements]))
+        length = _length(shares * [each.standard_error for each in judgements])
+        return cls(error, length, deviations, _mean_of_classes([each.class_errors for each in judgements]))
+
+
+def _length(vector: Array) -> float:
+    """Return the Euclidean length, without BLAS: its threads would be woken for long vectors, and then wait actively."""
+    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
 
 
 def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 
 from slimsvm.cli import commands as cli
 from slimsvm.cli import seeing
+from slimsvm.tradeoffs import read_tradeoff
 from slimsvm.tradeoffs.rows import read_rows
 
 QUICK = ["-m", "nystroem", "-b", "2,4"]
@@ -98,3 +99,14 @@ def test_a_page_that_exists_is_left_alone(here, capsys):
     assert "--force" in capsys.readouterr().err
     assert (here / "report.html").read_text() == "mine"
     assert cli.run(["report", "--force"]) == 0
+
+
+def test_names_of_methods_are_shown_as_they_are(here, capsys):
+    cli.run(["tradeoff", "iris", *QUICK])
+    text = (here / "tradeoff.csv").read_text()
+    (here / "tradeoff.csv").write_text(text.replace(",nystroem,", ",[/a]\x1b[2J,"))
+    capsys.readouterr()
+    seeing.show_tradeoff("iris", read_tradeoff(here / "tradeoff.csv"))
+    shown = capsys.readouterr().out
+    assert "The smallest [/a][2J model" in shown
+    assert "\x1b" not in shown

@@ -92,5 +92,5 @@ def test_compressed_models_have_probabilities_too(reducer, budget):
 
 def test_probabilities_of_values_are_refused():
     X, _ = many_classes()
-    with pytest.raises(ValueError, match="SVR has none"):
+    with pytest.raises(ValueError, match="SVR has no classes"):
         compress(SVR().fit(X, X[:, 0]), X, X[:, 0], budget=4, calibration="sigmoid")

@@ -134,6 +134,6 @@ def test_impossible_warm_starts():
     with pytest.raises(ValueError, match=r"Pegasos cannot; the trainers that can are \['any-norm'.*'smo'\]"):
         SlimSVC(trainer="pegasos", warm_start=True).fit(X, y)
     svc = SlimSVC(warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="400 rows and 1 outputs, and this one has 399 rows and 1 outputs"):
+    with pytest.raises(ValueError, match="400 rows and 1 outputs, but this one has 399 rows and 1 outputs"):
         svc.fit(X[1:], y[1:])
     assert not hasattr(SlimSVC().fit(X, y), "_start")

@@ -417,7 +417,7 @@ def test_weights_count(name, moons):
 def test_a_small_model_needs_no_full_one_or_the_error_says_who_can(name, moons, excused):
     X, y = moons
     if name not in ALONE:
-        with pytest.raises(ValueError, match="from the labels alone") as caught:
+        with pytest.raises(ValueError, match="from the labels only") as caught:
             fitted(name, X, y, trainer=None)
         assert str(sorted(ALONE)) in str(caught.value)
         excused("it shrinks a full model")

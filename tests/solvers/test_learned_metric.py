@@ -12,7 +12,7 @@ from slimsvm.kernels import make_kernel
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, Units, grown, metric_of
+from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
 
 
 class Problem:
@@ -33,7 +33,7 @@ class Problem:
 
     def loss(self, kind="both", rows=None, spread=(0.5, 1.0, 2.0), outputs=1.5, bound=50.0):
         rows = HostRows(self.kernel, self.X) if rows is None else rows
-        units = Units(np.array(spread), outputs, KINDS[kind])
+        units = ParameterUnits(np.array(spread), outputs, KINDS[kind])
         placed = replace(self.start, points=rows.inward(self.start.points))
         return MetricLoss(rows, self.demands, self.weights, placed, units, 0.02, 0.01, bound)
 

@@ -11,7 +11,7 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.rows.homes import open_rows
-from slimsvm.solvers.metric_search import Effort, Learning, MetricSearch, MiniBatches, spread, with_objective
+from slimsvm.solvers.metric_search import Learning, LearningEffort, MetricSearch, MiniBatches, spread, with_objective
 from slimsvm.solvers.point_search import Objective, Schedule
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
@@ -68,7 +68,7 @@ def test_the_loss_never_ends_above_its_start():
     search = search_on(X, y)
     search.learn(4, last=True)
     before = search.parameters
-    search._descend_in_metric(np.arange(200), Effort(5, 1e6, 0, (1.0, 1.0)))  # a rate that leads astray
+    search._descend_in_metric(np.arange(200), LearningEffort(5, 1e6, 0, (1.0, 1.0)))  # a rate that leads astray
     np.testing.assert_array_equal(search.parameters.points, before.points)
 
 
@@ -263,11 +263,11 @@ def test_a_time_too_short_for_l_bfgs_goes_to_mini_batches():
     X, y = two_rings(300)
     search = search_on(X, y)
     search.learn(4, last=False)
-    loss, effort = search._metric_loss(np.arange(300)), Effort(5, 0.05, 100, (0.5, 0.5))
+    loss, effort = search._metric_loss(np.arange(300)), LearningEffort(5, 0.05, 100, (0.5, 0.5))
     assert search.passes_left(4) == np.inf
     assert search._affordable(loss, effort) == effort
     search.deadline = Deadline(1e3)
     assert 0 < search.passes_left(4) < np.inf
     assert search._affordable(loss, effort) == effort
     search.deadline = Deadline(1e-9)
-    assert search._affordable(loss, effort) == Effort(5, 0.05, 0, (0.75, 0.0))
+    assert search._affordable(loss, effort) == LearningEffort(5, 0.05, 0, (0.75, 0.0))

@@ -10,9 +10,9 @@ from slimsvm.tuning.folds import SMALL, make_rows
 from slimsvm.tuning.settings import Settings
 from slimsvm.tuning.space import COSTS, WIDTHS, Space, different_scalers, make_space
 from slimsvm.tuning.stages import MOST_ROWS, Clock, _ranked, efforts
-from slimsvm.tuning.trials import Effort, Trial, Trials
+from slimsvm.tuning.trials import Trial, TrialEffort, Trials
 
-EFFORT = Effort(100, 10, 1, 4)
+EFFORT = TrialEffort(100, 10, 1, 4)
 
 
 def rows_of(n, classes=3, seed=0):
@@ -129,7 +129,7 @@ def test_a_trial_that_starts_from_another_one_is_as_good():
     X, y = load_iris(return_X_y=True)
     rows = make_rows(X, y, np.ones(y.size), 0, real=False)
     trials = Trials(SlimSVC(), rows, {"none": None}, seed=0)
-    effort = Effort(100, 20, 3, 5)
+    effort = TrialEffort(100, 20, 3, 5)
     first = trials.run(Settings(0.5, 10.0, "none"), effort, "1", None)
     second = trials.run(Settings(0.6, 10.0, "none"), effort, "2", None, first.points)
     assert len(first.points) == 3
@@ -152,7 +152,7 @@ def test_a_trial_with_a_metric_counts_its_bytes():
     rows = rows_of(60, classes=2)
     trials = Trials(SlimSVC(), rows, {"none": None}, 0)
     fixed, learned = (
-        trials.run(Settings(1.0, 1.0, "none", None, metric), Effort(40, 2, 1, 3), "1 of 1", None)
+        trials.run(Settings(1.0, 1.0, "none", None, metric), TrialEffort(40, 2, 1, 3), "1 of 1", None)
         for metric in ("fixed", "both")
     )
     features = rows.X.shape[1]

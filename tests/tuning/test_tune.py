@@ -12,6 +12,7 @@ import slimsvm.tuning.last_fit
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.reducers import Slim
 from slimsvm.solvers.metric_search import Learning
+from slimsvm.tuning.last_fit import _learning
 from slimsvm.tuning.problem import constraint_of, make_problem
 from slimsvm.tuning.progress import print_tuning
 
@@ -236,3 +237,10 @@ def test_wrong_input_is_refused_before_any_trial(case):
     X, y = moons()
     with pytest.raises(kind, match=words):
         tune(**{"X": X, "y": y, "budget": 4, "random_state": 0, **changed})
+
+
+def test_a_metric_is_learned_for_the_time_that_is_left():
+    own = Learning(passes=3, way_batches=5)
+    assert _learning(own, limited=True) == own
+    assert _learning(Learning(), limited=False) == Learning(way_batches=200)
+    assert _learning(Learning(), limited=True) == Learning(passes=500, steps=3000, way_batches=200)

@@ -78,7 +78,7 @@ def show(title: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ("
     # Text, because rich would read a label such as "[/a]" as markup
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=box, show_header=any(head))
     for number, name in enumerate(head):
-        table.add_column(name, justify="left" if number == 0 or len(head) == 2 else "right")
+        table.add_column(Text(plain(name)), justify="left" if number == 0 or len(head) == 2 else "right")
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     Console(soft_wrap=True).print(table)

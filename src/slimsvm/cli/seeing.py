@@ -193,7 +193,7 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
     if best is not None:
         small = points[methods[0], best]
         print(
-            f"\nThe smallest {methods[0]} model whose validation error is within a standard error of the lowest: "
+            f"\nThe smallest {plain(methods[0])} model whose validation error is within a standard error of the lowest: "
             f"{small.size:,.0f} support vectors, {small.bytes:,.0f} bytes, {100 * (1 - small.error):.1f} % of the test "
             "rows right."
         )

@@ -16,7 +16,7 @@ from ..budgets import Budgets
 from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
-from ..model import Expansion, Fit, Status, Task
+from ..model import Expansion, Fit, Status
 from ..progress import History, silent
 from ..reducers import REDUCERS
 from ..rows.homes import open_rows, resolve_device
@@ -208,7 +208,10 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         if fitted.tolerance is not None:
             baseline, found = training.baseline(trainer, error)
             start = found if start is None else start
-        fit = _trained(fitted, trainer, training.training(trainer, error), start)
+        try:
+            fit = trainer.fit(training.training(trainer, error), start)
+        except TrainingInterrupted as stop:
+            fit = _found(fitted, trainer, stop)
         keep_start(fitted, fit)
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
@@ -227,14 +230,11 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
     keep_stream(fitted, trainer, selection.kernel, fit.state)
 
 
-def _trained(estimator: Any, trainer: Any, task: Task, start: Any) -> Fit:
-    """Return the full model; after Ctrl-C what there is of it, unless it was to be shrunk or calibrated."""
-    try:
-        return trainer.fit(task, start)
-    except TrainingInterrupted as stop:
-        if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
-            raise
-        return stop.found
+def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
+    """Return the model that Ctrl-C left; raise the interrupt again if a full model was to be shrunk or calibrated."""
+    if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
+        raise stop
+    return stop.found
 
 
 def _within_spread(trainer: Any, goal: Any) -> Any:

@@ -59,7 +59,7 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Units:
+class ParameterUnits:
     """The unit of each part, so that one rate suits all of them.
 
     Points move in standard deviations of each feature, coefficients in those of the outputs.
@@ -98,7 +98,7 @@ class MetricLoss:
         demands: Demands,
         weights: Array,
         start: Parameters,
-        units: Units,
+        units: ParameterUnits,
         decay: float,
         pull: float,
         bound: float,

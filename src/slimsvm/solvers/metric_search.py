@@ -19,7 +19,7 @@ from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
 from .adam import AdamSettings, Moments, adam
 from .descent import DescentSettings, descend
-from .learned_metric import KINDS, MetricLoss, Parameters, Units, at_points, grown, metric_of
+from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
 
 #: the share of the time left for a model below the largest size, times its size as a share of the largest, and the least
@@ -99,7 +99,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Effort:
+class LearningEffort:
     """The work on one model: mini-batches with a first rate, L-BFGS steps, and the shares of the time left for both."""
 
     batches: int
@@ -124,7 +124,7 @@ class MetricSearch(PointSearch):
         super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
         self.learning, self.kind, self.clamped = learning, kind, False
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
-        self.units = Units(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
+        self.units = ParameterUnits(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
         self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
 
     @property
@@ -201,7 +201,7 @@ class MetricSearch(PointSearch):
         """Continue the refinement from a saved state of its descent."""
         self._resume(saved, self._finish_effort())
 
-    def _resume(self, saved: Saved, effort: Effort) -> None:
+    def _resume(self, saved: Saved, effort: LearningEffort) -> None:
         self.parameters = self._read_parameters(saved.part("model"))
         self._descend_in_metric(np.arange(self.task.rows.n), effort, saved)
 
@@ -210,24 +210,24 @@ class MetricSearch(PointSearch):
         learning = self.learning
         return int(np.clip(-(-rows // learning.batches), learning.smallest_batch, learning.largest_batch))
 
-    def _last_effort(self, rows: int) -> Effort:
+    def _last_effort(self, rows: int) -> LearningEffort:
         batches = -(-self.learning.passes * rows // min(self._batch_rows(rows), rows))
         shares = self.learning.time_for_batches, self.learning.time_for_steps
-        return Effort(batches, self.learning.rate, self.learning.steps, shares)
+        return LearningEffort(batches, self.learning.rate, self.learning.steps, shares)
 
-    def _finish_effort(self) -> Effort:
+    def _finish_effort(self) -> LearningEffort:
         whole, share = self._last_effort(self.task.rows.n), self.learning.finish
-        return Effort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
+        return LearningEffort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
 
-    def _way_effort(self, share: float) -> Effort:
+    def _way_effort(self, share: float) -> LearningEffort:
         seconds = WAY_SECONDS * max(share, LEAST_SHARE)
-        return Effort(
+        return LearningEffort(
             self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.6 * seconds, 0.4 * seconds)
         )
 
     # Descent.
 
-    def _descend_in_metric(self, rows: Array, effort: Effort, saved: Saved = NOTHING) -> None:
+    def _descend_in_metric(self, rows: Array, effort: LearningEffort, saved: Saved = NOTHING) -> None:
         """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
 
         `saved` is the state of a descent from the same start, which continues.
@@ -273,7 +273,7 @@ class MetricSearch(PointSearch):
         seconds = (perf_counter() - begun) * (self.task.rows.n / self.subsample.size) * max(size / points.shape[0], 1.0)
         return left / max(seconds, 1e-9)
 
-    def _affordable(self, loss: MetricLoss, effort: Effort) -> Effort:
+    def _affordable(self, loss: MetricLoss, effort: LearningEffort) -> LearningEffort:
         """Return the effort; without L-BFGS if there is time for a few steps only, which mini-batches then use."""
         for_batches, for_steps = effort.shares
         share = (1 - for_batches) * for_steps
@@ -283,7 +283,7 @@ class MetricSearch(PointSearch):
             return effort
         return replace(effort, steps=0, shares=(for_batches + share, 0.0))
 
-    def _by_batches(self, loss: MetricLoss, effort: Effort, saved: Saved) -> Array:
+    def _by_batches(self, loss: MetricLoss, effort: LearningEffort, saved: Saved) -> Array:
         """Return the vector after a descent by mini-batches, which keeps it in the home of the rows."""
         if "batches_ended" in saved.state:
             return saved.array("batches_ended", loss.origin.size)
@@ -310,7 +310,7 @@ class MetricSearch(PointSearch):
             )
         return there.fetched(x)
 
-    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: Effort) -> None:
+    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: LearningEffort) -> None:
         """Run L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])

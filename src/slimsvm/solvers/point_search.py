@@ -16,6 +16,7 @@ from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
+from ..rows.threads import one_blas_thread
 from ..text import short
 from .descent import DescentSettings, descend
 from .linear_span import discriminating_span
@@ -253,6 +254,7 @@ class PointSearch:
         points = self.rows.outward(self.points)
         return Expansion(self.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
 
+    @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
         """Grow to a model of that size; a small one is also tried from new initial points."""
         self._set_decay(size)
@@ -265,6 +267,7 @@ class PointSearch:
             _, start, theta = min(trials, key=lambda trial: trial[0])
         self._descend(start, theta, steps, all_rows)
 
+    @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def refine(self, model: Expansion, steps: int) -> None:
         """Refine a model by some steps on all rows, and in a wider span."""
         self._set_decay(model.size)

@@ -175,8 +175,7 @@ def _surface(basins: list[Basin], amount: Amount) -> WaterSurface:
     here = Covered(float(covered.mass[at]), float(covered.heights[at]))
     # of rows exactly at a level only a part of the weight may count, which changes neither level nor volume
     extra = len(basins) * amount.level(here) - float(least[:, at].sum())
-    levels = least[:, at] + _shares(max(extra, 0.0), greatest[:, at] - least[:, at])
-    return WaterSurface(tuple(levels.tolist()), here)
+    return WaterSurface(_raised(least[:, at].tolist(), greatest[:, at].tolist(), max(extra, 0.0)), here)
 
 
 def _flood(basins: list[Basin], most: float) -> WaterSurface:
@@ -185,9 +184,16 @@ def _flood(basins: list[Basin], most: float) -> WaterSurface:
     return WaterSurface(tuple(levels), Covered(len(basins) * most, sum(float(basin.heights_at(most)) for basin in basins)))
 
 
-def _shares(extra: float, room: Array) -> Array:
-    """Return the rise of one or two levels whose sum rises by `extra`: equal rises if both have room for them."""
-    if room.size == 1:
-        return np.array([extra])
-    first = min(max(extra / 2, extra - room[1]), room[0])
-    return np.array([first, extra - first])
+def _raised(least: list[float], greatest: list[float], extra: float) -> tuple[float, ...]:
+    """Return one or two levels whose sum is raised by `extra`: equally, unless one of them reaches its greatest level.
+
+    That level is then the height of a row to the last bit, so that rounding does not decide whether the row is under water.
+    """
+    if len(least) == 1:
+        return (least[0] + extra,)
+    for one, other in ((0, 1), (1, 0)):
+        room = greatest[one] - least[one]
+        if extra / 2 > room:
+            levels = {one: greatest[one], other: least[other] + extra - room}
+            return levels[0], levels[1]
+    return least[0] + extra / 2, least[1] + extra / 2

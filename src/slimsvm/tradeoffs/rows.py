@@ -191,9 +191,8 @@ class RowsFile:
     def start(self, *, force: bool) -> list[Row]:
         """Return the rows that are there already, or begin a new file."""
         header = _line(list(COLUMNS))
-        if (
-            force or not self.path.exists() or header.startswith(self.path.read_bytes())
-        ):  # new, or cut off in its first line
+        old = b"" if force or not self.path.exists() else self.path.read_bytes()
+        if header.startswith(old):  # new, or cut off in its first line
             self.path.write_bytes(header)
             return []
         whole = _complete_lines(self.path)
@@ -201,7 +200,7 @@ class RowsFile:
             rows = read_rows(self.path) if whole != header else []
             if not whole.startswith(header):
                 raise ValueError(f"the columns of {str(self.path)!r} have another order or other line ends")
-        except ValueError as error:  # somebody else's file, which stays as it is
+        except ValueError as error:  # a file of something else is left as it is
             raise ValueError(f"{error}. Give another file, or force=True (--force) to replace this one") from error
         os.truncate(self.path, len(whole))
         return rows

@@ -25,7 +25,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FoldedRows:
     """Rows, labels and weights, and their folds."""
 
     X: Matrix
@@ -56,7 +56,7 @@ class Rows:
         return (predicted != self.y[rows]).astype(np.float64)
 
 
-def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> Rows:
+def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> FoldedRows:
     """Return the rows with folds that are stratified by class, in an order that starts with rows of every class."""
     rng = np.random.default_rng(seed)
     splits = StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(np.zeros((y.size, 1)), _strata(y, real))
@@ -66,7 +66,7 @@ def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> 
     ]
     if y.size > SMALL:
         folds = folds[:1]
-    return Rows(X, y, weights, real, tuple(folds))
+    return FoldedRows(X, y, weights, real, tuple(folds))
 
 
 def _strata(y: Array, real: bool) -> Array:

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from ..estimators import Interrupted
 from ..reducers import Slim
+from ..solvers.metric_search import Learning
 from .problem import Problem
 from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
@@ -19,6 +20,8 @@ from .trials import Trial, bytes_of
 #: mini-batches for the sizes before the largest one, with a learned metric; more: better small models, which nobody asked
 #: for, and less time for the largest one
 WAY_BATCHES = 200
+#: passes of mini-batches and steps of L-BFGS for a metric within a time limit, which ends them before where it is short
+LONG_PASSES, LONG_STEPS = 500, 3000
 
 
 def fit_best(
@@ -27,7 +30,7 @@ def fit_best(
     """Return the result with the best settings fitted to all rows; after Ctrl-C, `Interrupted` has it as its `best`."""
     template, began = problem.template, perf_counter()
     given = Slim() if isinstance(template.reducer, str) else template.reducer
-    learning = replace(given.learning, way_batches=min(given.learning.way_batches, WAY_BATCHES))
+    learning = _learning(given.learning, limited=search.clock.limit is not None)
     reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric, learning=learning)
     estimator = best.settings.estimator(template, best.effort.size, reducer, search.trials.seed)
     pipeline = best.settings.pipeline(estimator, sparse=problem.sparse)
@@ -49,6 +52,12 @@ def fit_best(
     if interrupted:
         raise Interrupted(result)
     return result
+
+
+def _learning(given: Learning, *, limited: bool) -> Learning:
+    """Return how long a metric is learned: as the reducer says, and by default for the time that is left."""
+    short = replace(given, way_batches=min(given.way_batches, WAY_BATCHES))
+    return replace(short, passes=LONG_PASSES, steps=LONG_STEPS) if limited and given == Learning() else short
 
 
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .settings import Settings
 from .stages import Halving
-from .trials import Effort, Trial
+from .trials import Trial, TrialEffort
 
 STAGE = "size"
 #: sizes are bisected until they differ by at most one part in this many
@@ -38,6 +38,6 @@ def smallest(search: Halving, finalists: Sequence[Trial], allowed: float) -> Tri
     return best
 
 
-def _within(search: Halving, settings: Sequence[Settings], effort: Effort, allowed: float) -> list[Trial]:
+def _within(search: Halving, settings: Sequence[Settings], effort: TrialEffort, allowed: float) -> list[Trial]:
     """Return the trials of a size that are within the error, the best first."""
     return [trial for trial in search.stage(settings, effort, STAGE, 1.0, {}) if trial.error <= allowed]

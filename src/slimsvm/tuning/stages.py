@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from .folds import Rows
+from .folds import FoldedRows
 from .progress import TuningProgress
 from .settings import Settings
 from .space import Space
-from .trials import Effort, Trial, Trials
+from .trials import Trial, TrialEffort, Trials
 
 #: training rows of the first stage
 FIRST_ROWS = 1500
@@ -41,7 +41,7 @@ LAST_FIT_TRIALS = 5.0
 MOST_RESERVED = 0.6
 
 
-def efforts(rows: Rows, budget: int) -> list[Effort]:
+def efforts(rows: FoldedRows, budget: int) -> list[TrialEffort]:
     """Return the effort of a trial in each stage; of stages with the same rows and sizes, the one with most steps."""
     most, stages = min(rows.n_train, MOST_ROWS), len(STEPS)
     planned = {}
@@ -50,7 +50,7 @@ def efforts(rows: Rows, budget: int) -> list[Effort]:
         n = most if last else min(FIRST_ROWS * 2**stage, most)
         size = budget if last else min(budget, FIRST_SIZE * 2**stage)
         folds = 1 if stage == 0 else len(rows.folds)
-        planned[n, size, folds] = Effort(n, steps, folds, size)
+        planned[n, size, folds] = TrialEffort(n, steps, folds, size)
     return list(planned.values())
 
 
@@ -112,7 +112,7 @@ class Halving:
     table: list[Trial] = field(default_factory=list)
     planned: float = 0.0  # work of the stages that follow
 
-    def search(self, settings: Sequence[Settings], planned: Sequence[Effort]) -> list[Trial]:
+    def search(self, settings: Sequence[Settings], planned: Sequence[TrialEffort]) -> list[Trial]:
         """Return the trials of the last stage for which there was time, the best first."""
         best: list[Trial] = []
         entrants = list(settings)
@@ -140,7 +140,7 @@ class Halving:
     def stage(
         self,
         entrants: Iterable[Settings],
-        effort: Effort,
+        effort: TrialEffort,
         stage: str,
         share: float,
         starts: dict[Settings, Trial],
@@ -174,7 +174,7 @@ class Halving:
             f"{trial.effort.rows:,} rows, and the last fit; give {needed:.2g} seconds at least, better ten times as many"
         )
 
-    def _tell(self, stage: str, done: int, of: int, effort: Effort, found: Sequence[Trial]) -> None:
+    def _tell(self, stage: str, done: int, of: int, effort: TrialEffort, found: Sequence[Trial]) -> None:
         left = self.clock.seconds_for((of - done) * effort.work + self.planned + self.last_fit)
         if self.clock.left is not None:
             left = min(left, self.clock.left)

@@ -21,7 +21,7 @@ from ..reducers.slim import METRICS
 from ..text import short
 from .problem import Problem
 from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
-from .trials import Effort, Trial
+from .trials import Trial, TrialEffort
 
 #: user attributes of a study and of its trials
 DATA, SEARCH, SEED, EVALUATIONS = "slimsvm_data", "slimsvm_search", "slimsvm_seed", "slimsvm_evaluations"
@@ -88,7 +88,7 @@ def open_store(study: Any, problem: Problem, seed: int) -> NoStore | StudyStore:
 class NoStore:
     """Keeps nothing."""
 
-    def recall(self, settings: Settings, effort: Effort) -> None:
+    def recall(self, settings: Settings, effort: TrialEffort) -> None:
         """Return None: nothing was kept."""
 
     def keep(self, trial: Trial) -> None:
@@ -103,7 +103,7 @@ class StudyStore:
 
     def __init__(self, study: Any) -> None:
         self.study = study
-        self.known: dict[tuple[Settings, Effort], Trial] = {}
+        self.known: dict[tuple[Settings, TrialEffort], Trial] = {}
         self.open: dict[Settings, Any] = {}
         for trial in study.get_trials(deepcopy=False):
             try:
@@ -146,7 +146,7 @@ class StudyStore:
         for name, value in ((DATA, data), (SEARCH, search), (SEED, seed)):
             self.study.set_user_attr(name, value)
 
-    def recall(self, settings: Settings, effort: Effort) -> Trial | None:
+    def recall(self, settings: Settings, effort: TrialEffort) -> Trial | None:
         """Return the trial that was kept, or None."""
         return self.known.get((settings, effort))
 
@@ -203,10 +203,10 @@ def _values_of(trial: Trial) -> dict[str, Any]:
 
 
 def _trial_from(values: Saved) -> Trial:
-    """Return a trial that was kept; raise StateError where it has what no trial leaves."""
+    """Return a trial that was kept; raise StateError for entries of a wrong type or range."""
     return Trial(
         settings=_settings_from(values.part("settings")),
-        effort=Effort(*(values.part("effort").count(field.name) for field in fields(Effort))),
+        effort=TrialEffort(*(values.part("effort").count(field.name) for field in fields(TrialEffort))),
         error=values.number("error"),
         standard_error=values.number("standard_error"),
         size=values.count("size"),

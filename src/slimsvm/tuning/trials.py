@@ -18,7 +18,7 @@ from ..path import Step
 from ..reducers import Slim
 from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
-from .folds import Rows
+from .folds import FoldedRows
 from .settings import Settings
 
 #: few steps for the choice of initial points, and no more steps for small models than for large ones
@@ -30,7 +30,7 @@ PASSES_PER_STEP = 2
 
 
 @dataclass(frozen=True)
-class Effort:
+class TrialEffort:
     """The work of a trial: training rows, L-BFGS steps, folds, and support vectors."""
 
     rows: int
@@ -53,7 +53,7 @@ class Trial:
     """The result of a trial. `points` are the models' points, one array for each fold, from which others may start."""
 
     settings: Settings
-    effort: Effort
+    effort: TrialEffort
     error: float
     standard_error: float
     size: int
@@ -93,12 +93,12 @@ class Trials:
     """Runs trials on the same rows."""
 
     template: Any
-    rows: Rows
+    rows: FoldedRows
     scalers: dict[str, Any]  # fitted to all rows, by name; None for no scaling
     seed: int
 
     def run(
-        self, settings: Settings, effort: Effort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
+        self, settings: Settings, effort: TrialEffort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
     ) -> Trial:
         """Return the trial of some settings within this many seconds; `start` has points for each fold, or nothing."""
         began, losses, weights, points, ends = perf_counter(), [], [], [], []
@@ -128,7 +128,7 @@ class Trials:
             tuple(points),
         )
 
-    def _fitted(self, settings: Settings, effort: Effort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
+    def _fitted(self, settings: Settings, effort: TrialEffort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
         """Return the estimator with these settings, fitted to some rows."""
         rows = np.sort(rows)
         learning = Learning(passes=PASSES_PER_STEP * effort.steps, steps=effort.steps)

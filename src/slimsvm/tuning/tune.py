@@ -20,7 +20,7 @@ from .sizes import smallest
 from .space import different_scalers, make_space
 from .stages import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts
 from .store import open_store, open_study, seed_in
-from .trials import Effort, Trial, Trials
+from .trials import Trial, TrialEffort, Trials
 
 #: settings of the first stage
 N_TRIALS = 36
@@ -136,7 +136,7 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
     scalers = different_scalers(kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
     space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed), problem.metrics)
-    last_fit = LAST_FIT_TRIALS * Effort(rows.n, STEPS[-1], 1, problem.size).work
+    last_fit = LAST_FIT_TRIALS * TrialEffort(rows.n, STEPS[-1], 1, problem.size).work
     trials = Trials(problem.template, rows, scalers, seed)
     return Halving(trials, space, clock, problem.size, last_fit, tell, store)
 
