@@ -5,7 +5,8 @@ python -m benchmarks.cost_model rounds.jsonl        the model, its error, and 10
 
 A round of `smo` with n rows of d features in p parts on k workers, of which m rows of the working set moved, takes
 
-    seconds   start + send p + evaluate n m / k + bring n + block w^2         each factor at least 0
+    seconds   start + send p + evaluate n m / k + bring n + block w^2         each factor at least 0; if the workers share
+                                                                              a machine, k is its number of cores at most
     bytes     8 n q to the process that leads, and the working set: (1 + p) w (4 d + 8)
     memory    of a worker: its share of the rows, twice; of the process that leads: VECTORS numbers for each row
 
@@ -41,11 +42,12 @@ class Round:
     working_set: int
     features: int = 50
     outputs: int = 1
+    cores: int | None = None  # of the machine that all processes share; None if each worker has its own
 
     @property
     def terms(self) -> np.ndarray:
         """The amount of each kind of work, in the order of TERMS."""
-        work = self.rows * self.moved / self.workers
+        work = self.rows * self.moved / min(self.workers, self.cores or self.workers)
         return np.array([1.0, self.parts, work, self.rows, self.working_set**2], dtype=float)
 
     @property
@@ -87,10 +89,8 @@ def measured(path: Path) -> tuple[list[Round], np.ndarray]:
     """Return the rounds in lines of `benchmarks.scaling --workers`, and the seconds of each."""
     lines = [json.loads(each) for each in path.read_text().splitlines() if each.startswith("{")]
     lines = [each for each in lines if each.get("part") == "cluster" and each.get("rounds")]
-    rounds = [
-        Round(each["rows"], each["workers"], each["parts"], each["moved"], each["working_set"], each["features"])
-        for each in lines
-    ]
+    names = ("rows", "workers", "parts", "moved", "working_set", "features", "cores")
+    rounds = [Round(**{name: each[name] for name in names if name in each}) for each in lines]
     return rounds, np.array([each["seconds"] / each["rounds"] for each in lines])
 
 

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.svm import SVC
 
 from benchmarks.memory import made_rows, peak
@@ -154,7 +155,7 @@ def workers() -> None:
     traffic, seconds = Traffic(), dict[tuple[int, int], float]()
     traffic.watch(Partitions)
     common = {"benchmark": "scaling", "part": "cluster"}
-    setting = {"parts": PARTS, "features": FEATURES, "working_set": WORKING_SET}
+    setting = {"parts": PARTS, "features": FEATURES, "working_set": WORKING_SET, "cores": cpu_count()}
     for count in WORKERS:
         made = LocalCluster(n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
         with made as cluster, Client(cluster) as client:

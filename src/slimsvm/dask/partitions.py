@@ -24,6 +24,10 @@ def require_dask() -> Any:
     return distributed
 
 
+#: share of a worker's memory for the parts of one group; with more, workers that also hold copies run out of memory
+MEMORY_SHARE = 0.1
+
+
 class Partitions:
     """Rows of numbers in parts on the workers of a cluster: where each part is, how many rows it has, and no rows.
 
@@ -34,6 +38,7 @@ class Partitions:
     def __init__(self, client: Any, held: Sequence[Any]) -> None:
         self.client = client
         self._all: Array | None = None
+        self._at_once: int | None = None  # parts of a group at most
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
         kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
         self.held, self.known = [held[number] for number in kept], [known[number] for number in kept]
@@ -127,9 +132,10 @@ class Partitions:
     def grouped(self, held: Sequence[Any]) -> list[list[int]]:
         """Return groups of parts, by number, that one thread works on: as many groups on a worker as it has threads.
 
-        A part that is being computed or was lost is a group of its own.
+        The parts of a group are in memory together. So there are more groups if they would take too much of a worker's
+        memory. A part that is being computed or was lost is a group of its own.
         """
-        holders, threads = self.client.who_has(held), self.client.nthreads()
+        holders, threads, bound = self.client.who_has(held), self.client.nthreads(), self._parts_at_once()
         on: dict[str, list[int]] = {}
         alone = []
         for number, part in enumerate(held):
@@ -138,8 +144,20 @@ class Partitions:
                 alone.append([number])
             else:
                 on.setdefault(worker, []).append(number)
-        shared = [numbers[k :: threads[worker]] for worker, numbers in on.items() for k in range(threads[worker])]
+        counts = {worker: max(threads[worker], -(-len(numbers) // bound)) for worker, numbers in on.items()}
+        shared = [numbers[k :: counts[worker]] for worker, numbers in on.items() for k in range(counts[worker])]
         return [group for group in shared if group] + alone
+
+    def _parts_at_once(self) -> int:
+        """Return how many parts a worker may have in memory for one task; they are the largest part's size at most."""
+        if self._at_once is None:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            limits = [each["memory_limit"] for each in workers if each["memory_limit"]]
+            largest = max((8 * each.count * each.width for each in getattr(self, "known", ())), default=0)
+            if not largest:
+                return 1  # before the sizes are known
+            self._at_once = max(int(MEMORY_SHARE * min(limits, default=np.inf) // largest), 1) if limits else len(self.known)
+        return self._at_once
 
     def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
         """Return work(part, rows) for each of the places of some rows."""

@@ -24,6 +24,7 @@ from ..kernels import Kernel, Precomputed
 from ..limits import Deadline, check_time_limit
 from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge
+from ..rows.threads import one_blas_thread
 
 Item = TypeVar("Item")
 #: small models, each with the settings that made it, in words
@@ -128,7 +129,8 @@ class Reducer:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))
 
         try:
-            status = _exhaust(self.models(task, sizes, model, deadline), collect) or _status(found, sizes, deadline)
+            with one_blas_thread():  # products are small or share threads by rows, and woken threads of BLAS wait actively
+                status = _exhaust(self.models(task, sizes, model, deadline), collect) or _status(found, sizes, deadline)
         except KeyboardInterrupt:
             if not found:
                 raise
