@@ -156,7 +156,7 @@ class Partitions:
             largest = max((8 * each.count * each.width for each in getattr(self, "known", ())), default=0)
             if not largest:
                 return 1  # before the sizes are known
-            self._at_once = max(int(MEMORY_SHARE * min(limits, default=np.inf) // largest), 1) if limits else len(self.known)
+            self._at_once = max(int(MEMORY_SHARE * min(limits) // largest), 1) if limits else len(self.known)
         return self._at_once
 
     def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
