@@ -108,11 +108,11 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return widths of the kernel, metrics, costs of errors, shares of the points that fit, and precisions."""
+        """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
         return {
-            "gamma": (1.0, 4.0, 0.25),
             "metric": self.metrics,
-            "C": (10.0, 1.0, 100.0),
+            "gamma": (1.0, 4.0, 0.25),
+            "C": (1.0, 10.0, 100.0),
             "share": SHARES,
             "precision": PRECISIONS,
         }

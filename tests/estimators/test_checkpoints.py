@@ -371,6 +371,7 @@ HOSTILE = {
         entry("search", "found", "theta", to=np.zeros((9, 3))),
         "points and coeff",
     ),
+    "an infinite weight under water": ("sbp", entry("run", "covered", to=np.inf), "numbers in 'covered'"),
     "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
     "more models than sizes": ("slim, no full model", lambda part, _: part.update(made=part["made"] * 99), "models of"),
     "an objective of the file's own": (

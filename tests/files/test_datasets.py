@@ -474,3 +474,11 @@ def test_one_column_more_than_features_has_the_labels(tmp_path, text, labels):
     X, y = read_data(tmp_path / "rows.csv", labels=False, n_features=2)
     assert X.tolist() == [[1, 2], [3, 4]]
     assert (y if y is None else y.tolist()) == labels
+
+
+def test_labels_with_letters_beyond_unicode_are_refused(tmp_path):
+    y = np.array(["a", "b"])
+    y.view(np.uint32)[1] = 0x110000
+    np.savez(tmp_path / "rows.npz", X=np.eye(2), y=y)
+    with pytest.raises(ValueError, match=r"rows\.npz.*its y has letters beyond Unicode"):
+        read_data(tmp_path / "rows.npz")

@@ -825,3 +825,12 @@ def test_of_two_files_both_are_replaced_or_none(old, error, links, tmp_path, mon
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == ({"m.c": b"old", "m.h": b"old"} if old else {})
     container.write_together({path: [b"new"] for path in paths})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"m.c": b"new", "m.h": b"new"}
+
+
+def test_words_with_letters_beyond_unicode_are_refused(tmp_path):
+    words = np.array(["a", "b"])
+    words.view(np.uint32)[1] = 0x110000  # NumPy holds it, and ends with a SystemError where it becomes a word of Python's
+    path = tmp_path / "words.slim"
+    path.write_bytes(b"".join(container.pack_file({"slimsvm": "0", "model": {}}, {"classes": words})))
+    with pytest.raises(ValueError, match="array 'classes' has letters beyond Unicode"):
+        container.unpack_file(path.read_bytes())

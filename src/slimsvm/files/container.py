@@ -21,6 +21,7 @@ import secrets
 import shutil
 import stat
 import struct
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -108,9 +109,18 @@ def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:
             raise ValueError(f"its array {name!r} is not where the sizes of the arrays put it")
         array = np.ndarray(shape, dtype, data, start + offset)
         arrays[name] = array.astype(dtype.newbyteorder("="))
+        check_letters(arrays[name], f"array {name!r}")
     if table and start + end != len(data):
         raise ValueError("it has bytes after its last array")
     return arrays
+
+
+def check_letters(array: np.ndarray, name: str) -> None:
+    """Raise ValueError if words of an array have letters beyond Unicode, which NumPy reads and Python cannot hold."""
+    if array.dtype.kind == "U" and array.dtype.itemsize and array.size:
+        codes = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
+        if codes.max() > sys.maxunicode:
+            raise ValueError(f"its {name} has letters beyond Unicode")
 
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from .container import check_letters
 from .expansion import check_expansion
 from .numbers import is_plain, strict_number
 
@@ -352,6 +353,7 @@ def _npz_labels(y: Array, rows: int) -> Array:
         raise ValueError(f"its y is an array of {y.dtype} of shape {y.shape}; give one label for each of the {rows} rows")
     if y.dtype.kind == "f":
         _check_finite(y, "y")
+    check_letters(y, "y")
     return _as_labels(y.astype(str) if y.dtype.kind == "S" else y).ravel()
 
 

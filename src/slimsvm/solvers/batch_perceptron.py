@@ -257,7 +257,7 @@ class BatchPerceptron:
         levels = tuple(saved.array("levels", len(sizes), finite=False).tolist())
         if self.root and not all((h <= level).any() for h, level in zip(heights, levels, strict=True)):
             raise StateError("a group of rows none of which is under water")
-        surface = WaterSurface(levels, Covered(*saved.array("covered", 2, finite=False).tolist()))
+        surface = WaterSurface(levels, Covered(*saved.array("covered", 2).tolist()))
         self.last = Iterate(saved.array("coef", n), self.values, heights, surface)
 
     @property
