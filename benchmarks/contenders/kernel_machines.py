@@ -108,12 +108,12 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, widths of the kernel, costs of errors, shares of the points that fit, and precisions."""
+        """Return metrics, widths of the kernel, shares of the points that fit, costs of errors, and precisions."""
         return {
             "metric": self.metrics,
             "gamma": (1.0, 4.0, 0.25),
-            "C": (1.0, 10.0, 100.0),
             "share": SHARES,
+            "C": (10.0, 1.0, 100.0),
             "precision": PRECISIONS,
         }
 

@@ -401,7 +401,7 @@ class Selection:
             return
         shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
         share = float(shares[shares > 0].min())
-        if share <= 2 * tolerance and share < 0.5 / self.goal.n_classes:
+        if share <= 4 * tolerance and share < 0.5 / self.goal.n_classes:
             warnings.warn(
                 f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
                 f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
