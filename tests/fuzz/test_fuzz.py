@@ -11,7 +11,7 @@ from tools.fuzz.mutations import hostile_value, mutate_array, mutate_tree, mutat
 from tools.fuzz.reader import mutant
 from tools.fuzz.readers import READERS
 
-SECONDS = float(os.environ.get("SLIMSVM_FUZZ_SECONDS", "5"))
+SECONDS = float(os.environ.get("SLIMSVM_FUZZ_SECONDS", "30"))
 
 
 @pytest.mark.parametrize("name", READERS)
