@@ -354,9 +354,8 @@ class _PathRun:
         if compare and last:
             self._keep_rounds()
             self.search.refine(self.search.model, last_steps)
-        self.search.keeper = (
-            Keeper()
-        )  # that of `_keep_rounds` refers to this run: a cycle, which would not be freed at once
+        # the keeper of `_keep_rounds` refers to this run: without another one, a cycle would keep both in memory
+        self.search.keeper = Keeper()
         self.made.append((self.search.model, self.search.objective.name))
         if not self.deadline.over:  # a run with more time repeats a search that was cut short
             self.keeper.keep(self._state())
