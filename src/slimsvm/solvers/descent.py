@@ -59,11 +59,10 @@ def descend(
     value_and_gradient: Callable[[Array], tuple[float, Array]], start: Array, settings: DescentSettings, deadline: Deadline
 ) -> Descent:
     """Return the end of a descent from `start`, an array of any shape; the gradient has that shape too."""
-
-    unit = _unit(start)
+    unit, held = _unit(start), [value_and_gradient]
 
     def flat(x: Array) -> tuple[float, Array]:
-        value, gradient = value_and_gradient(unit * x.reshape(start.shape))
+        value, gradient = held[0](unit * x.reshape(start.shape))
         gradient = unit * gradient.ravel()
         return value, gradient if np.abs(gradient).max(initial=0.0) > FLAT else np.zeros_like(gradient)
 
@@ -75,8 +74,11 @@ def descend(
             raise StopIteration
 
     method, options = METHODS[settings.method], settings.options()
-    with one_blas_thread():  # the products are small
-        found = minimize(flat, np.ravel(start) / unit, jac=True, method=method, callback=watch, options=options)
+    try:
+        with one_blas_thread():  # the products are small
+            found = minimize(flat, np.ravel(start) / unit, jac=True, method=method, callback=watch, options=options)
+    finally:
+        held.clear()  # older SciPy holds `flat` in a cycle of references, which would keep rows in memory
     return Descent(unit * found.x.reshape(start.shape), float(found.fun), int(found.nit))
 
 
