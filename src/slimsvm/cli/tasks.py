@@ -14,7 +14,6 @@ from .arguments import ParameterError
 #: labels with more distinct values than this, and fewer rows for each than that, are probably values and not classes
 MANY_CLASSES, FEW_ROWS = 20, 10
 
-TASKS = ("classify", "regress", "novelty")
 #: predictions of models without classes
 PREDICTIONS = {"regress": "values", "novelty": "1 for rows like the training rows, -1 for novel ones"}
 #: settings that only some tasks have: option and tasks
