@@ -7,21 +7,12 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-#: makers of the scalers by name, for dense rows; "none" does not change rows
-DENSE_SCALERS: dict[str, Any] = {
-    "none": None,
-    "standard": StandardScaler,
-    "minmax": MinMaxScaler,
-    "robust": RobustScaler,
-}
-#: the same for sparse rows, whose zeros stay zero
-SPARSE_SCALERS: dict[str, Any] = {
-    "none": None,
-    "standard": lambda: StandardScaler(with_mean=False),
-    "maxabs": MaxAbsScaler,
-}
+from ..importers.scalers import make_scaler
+
+#: the scalings to try for dense rows, and for sparse rows, whose zeros stay zero
+DENSE_SCALERS = ("none", "standard", "minmax", "robust")
+SPARSE_SCALERS = ("none", "standard", "maxabs")
 
 
 @dataclass(frozen=True, order=True)
@@ -49,11 +40,5 @@ class Settings:
 
     def pipeline(self, estimator: Any, *, sparse: bool) -> Pipeline:
         """Return the estimator after its scaler, neither fitted."""
-        scaler = scaler_of(self.scaling, sparse=sparse)
+        scaler = make_scaler(self.scaling, sparse)
         return make_pipeline(estimator) if scaler is None else make_pipeline(scaler, estimator)
-
-
-def scaler_of(name: str, *, sparse: bool) -> Any:
-    """Return a scaler that is not fitted; None for no scaling."""
-    make = (SPARSE_SCALERS if sparse else DENSE_SCALERS)[name]
-    return None if make is None else make()

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.stats import qmc
 from sklearn.preprocessing import MinMaxScaler
 
+from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix, resolve_gamma, squared_norms
 from ..kernels.spec import SPECS
-from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
+from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
 
 #: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
 WIDTHS = (1 / 16, 16.0)
@@ -90,7 +91,7 @@ def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]
     found: dict[str, Any] = {}
     stretches: list[Array] = []
     for name in SPARSE_SCALERS if sparse else DENSE_SCALERS:
-        scaler = scaler_of(name, sparse=sparse)
+        scaler = make_scaler(name, sparse)
         if scaler is not None:
             scaler.fit(X)
         stretch = _stretch(scaler, X.shape[1])
