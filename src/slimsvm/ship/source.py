@@ -18,7 +18,7 @@ from ..importers.models import is_known
 from ..kernels import Custom, Kernel
 from ..model import Expansion
 from ..text import short
-from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 
 #: the most numbers in the dense points of an artefact: 8 GiB
 LARGEST = 1 << 30
@@ -39,18 +39,10 @@ def artefact_of(model: Any) -> Artefact:
         )
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
     written, scaling, metric = in_front(steps, function.kernel.name, written, function.metric)
-    artefact = artefact_with(
-        metric,
-        kernel=function.kernel.name,
-        parameters=_parameters(function.kernel),
-        points=written,
-        coef=np.asarray(function.coef),
-        bias=function.bias,
-        goal=goal,
-        classes=classes,
-        scaling=scaling,
-        calibration=getattr(svm, "calibration_", None),
-    )
+    coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
+    kernel, parameters = function.kernel.name, _parameters(function.kernel)
+    calibration = getattr(svm, "calibration_", None)
+    artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration).with_metric(metric)
     try:
         artefact.check()
     except ValueError as error:
