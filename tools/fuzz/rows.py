@@ -20,7 +20,7 @@ from slimsvm import report, tradeoff
 from slimsvm.cli.seeing import show_tradeoff
 from slimsvm.reports.page import asset
 from slimsvm.tradeoffs import read_tradeoff
-from slimsvm.tradeoffs.value import models_folder
+from slimsvm.tradeoffs.result import models_folder
 
 from .mutations import FLOATS, NUMBERS, TEXTS, Rng, mutate_tree, mutate_words, pick, spoiled
 from .reader import Reader, answer

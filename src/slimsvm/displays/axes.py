@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, last_study, read_rows
-from ..tradeoffs.value import Tradeoff
 
 #: the columns for the x axis, and their labels
 ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import SlimSVC
 from ..kernels import Array, Matrix
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row
-from ..tradeoffs.value import Tradeoff
 from .axes import check_column, new_axes, table_of
 
 ACROSS = {"kernel_evals": "kernel evaluations", "seconds": "seconds"}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Array
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row
-from ..tradeoffs.value import Tradeoff
 from .axes import ACROSS, check_column, new_axes, table_of
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..tradeoffs.measure import error_rate, microseconds, svc_of, table_cost
+from ..tradeoffs.measure import error_rate, microseconds_per_row, svc_of, table_cost
 from ..tradeoffs.methods import FULL
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row
 from ..tradeoffs.summary import Point, summarise
-from ..tradeoffs.value import Tradeoff
 from .axes import ACROSS, new_axes, table_of
 
 
@@ -140,4 +140,4 @@ def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
     error, se = error_rate(model, X, np.asarray(y))
     size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
     nan = float("nan")
-    return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)
+    return Point(name, None, size, nbytes, microseconds_per_row(model, X), error, se, nan, nan, None, 1)

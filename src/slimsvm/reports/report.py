@@ -15,9 +15,9 @@ from ..kernels import Matrix
 from ..text import short
 from ..tradeoffs.arguments import checked_rows
 from ..tradeoffs.methods import FULL
+from ..tradeoffs.result import Tradeoff, read_tradeoff
 from ..tradeoffs.rows import Row, finished, last_study, settings_of
 from ..tradeoffs.split import fingerprint, split_rows
-from ..tradeoffs.value import Tradeoff, read_tradeoff
 from .card import card
 from .content import Study, content, key_of
 from .embed import DOWNLOADS, LIVE, Hold
