@@ -42,7 +42,6 @@ from .parse import (
     Tolerance,
     Trust,
     at_least_zero,
-    check_methods,
     check_output,
     check_predictions,
     export_target,
@@ -75,7 +74,7 @@ from .render import (
 )
 from .seeing import report, tradeoff
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
-from .tasks import make_estimator, own_settings, quality, task_of
+from .tasks import check_methods, make_estimator, own_settings, quality, task_of
 from .tuning import tune
 
 
@@ -211,16 +210,6 @@ def train(
         calibration=calibration,
         multiclass=multiclass,
     )
-    check_methods(task, trainer, reducer, kernel, budget, tolerance)
-    method = make_reducer(reducer, None, metric)  # the time limit is that of the whole fit
-    from scipy.sparse import issparse
-    from sklearn.pipeline import make_pipeline
-
-    from ..estimators import fit_reporting
-    from ..files.native import save
-
-    X, y = read_training_rows(data, task, label, split)
-    tests = read_test_rows(test, task, label, X.shape[1])
     svm = make_estimator(
         task,
         budget=budget,
@@ -230,7 +219,7 @@ def train(
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
-        reducer=method,
+        reducer=make_reducer(reducer, None, metric),  # the time limit is that of the whole fit
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,
@@ -241,6 +230,15 @@ def train(
         device=device,
         **own,
     )
+    check_methods(task, svm)
+    from scipy.sparse import issparse
+    from sklearn.pipeline import make_pipeline
+
+    from ..estimators import fit_reporting
+    from ..files.native import save
+
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
     scaler = make_scaler(scale, issparse(X))
     model = svm if scaler is None else make_pipeline(scaler, svm)
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from ..files.numbers import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Value
-from .tasks import check_able, check_classes, labels_of, task_of
+from .tasks import check_classes, labels_of, task_of
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: the largest number of steps or of support vectors, which compiled code can hold on every platform
@@ -188,55 +188,6 @@ TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the mod
 # Combinations of options
 
 
-def check_methods(
-    task: str, trainer: str, reducer: str, kernel: str, budget: int | float | None, tolerance: float | None
-) -> None:
-    """Refuse a task, a trainer, a reducer, a kernel and a budget that do not go together, before any data is read."""
-    from ..kernels import make_kernel
-    from ..reducers import REDUCERS
-    from ..trainers import TRAINERS
-
-    check_able(task, trainer, reducer, budget is not None or tolerance is not None)
-    if trainer == "none":
-        _check_no_trainer(reducer, budget, tolerance)
-    budgeted = trainer != "none" and "budget" in {field.name for field in fields(TRAINERS[trainer])}
-    if budgeted and (not isinstance(budget, int) or budget < 2):
-        raise ParameterError(
-            f"--trainer {trainer} keeps to a budget while it learns; give a number of support vectors from 2 on, such as "
-            "--budget 100",
-            param_hint="--trainer",
-        )
-    values = make_kernel(kernel, gamma=1.0, degree=3, coef0=0.0)
-    shrinks = tolerance is not None or (budget is not None and not budgeted)
-    if shrinks and not REDUCERS[reducer].takes(values):
-        able = ", ".join(name for name, kind in REDUCERS.items() if kind.takes(values))
-        raise ParameterError(
-            f"{reducer} does not work with --kernel {kernel}; the reducers that do are {able}", param_hint="--reducer"
-        )
-
-
-def _check_no_trainer(reducer: str, budget: int | float | None, tolerance: float | None) -> None:
-    """Refuse settings that need a full model, which `--trainer none` does not train."""
-    from ..reducers import REDUCERS
-
-    if REDUCERS[reducer].needs_model:
-        able = ", ".join(name for name, kind in REDUCERS.items() if not kind.needs_model)
-        raise ParameterError(
-            f"--trainer none trains no full model for {reducer} to shrink; the reducers that need none are {able}",
-            param_hint="--reducer",
-        )
-    if tolerance is not None:
-        raise ParameterError(
-            "--trainer none trains no full model to compare the error with; give --budget alone", param_hint="--tolerance"
-        )
-    if not isinstance(budget, int):
-        raise ParameterError(
-            "--trainer none trains no full model to take a fraction of; give a number of support vectors, such as "
-            "--budget 16",
-            param_hint="--trainer",
-        )
-
-
 def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
     """Refuse scores or probabilities of a model that has none."""
     if scores and proba:
@@ -398,5 +349,6 @@ _LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error
 
 def in_options(message: str) -> str:
     """Return a message of the library with options of the command line: budget=16 becomes --budget 16."""
+    message = message.replace("trainer=None", "trainer=none")
     message = _SETTING.sub(r"--\1 ", _COLUMN.sub("--label ", message.replace("force=True (--force)", "--force")))
     return _LONG_NAME.sub(lambda name: f"--{name[1].replace('_', '-')}", message)

@@ -37,32 +37,28 @@ def own_settings(task: str, **settings: Any) -> dict[str, Any]:
     return given
 
 
-def check_able(task: str, trainer: str, reducer: str, shrinks: bool) -> None:
-    """Refuse a trainer or a reducer that is not for the task."""
-    from ..reducers import REDUCERS
-    from ..trainers import TRAINERS
-
-    if task == "classify":
-        return
-    if task == "novelty" and trainer == "none":
-        raise ParameterError(
-            "--trainer none fits a small model to labels, and novelty detection has none; leave it out",
-            param_hint="--trainer",
-        )
-    chosen = {"--trainer": (trainer, TRAINERS)} if trainer != "none" else {}
-    chosen |= {"--reducer": (reducer, REDUCERS)} if shrinks else {}
-    for option, (name, table) in chosen.items():
-        if not getattr(table[name], "real_valued", False):
-            able = ", ".join(key for key, kind in table.items() if getattr(kind, "real_valued", False))
-            raise ParameterError(f"{name} is a method for classes; for --task {task} there are {able}", param_hint=option)
-
-
 def make_estimator(task: str, **settings: Any) -> Any:
     """Return the estimator of a task."""
     from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 
     kinds = {"classify": SlimSVC, "regress": SlimSVR, "novelty": SlimOneClassSVM}
     return kinds[task](**settings)
+
+
+def check_methods(task: str, svm: Any) -> None:
+    """Refuse a task, trainer, reducer, kernel and budget that do not go together, before any data is read."""
+    import numpy as np
+
+    from ..estimators.methods import check_methods, make_reducer, make_trainer
+    from ..goals import Novelty, OneVsRest, Regression
+    from ..kernels import make_kernel
+
+    goals: dict[str, Any] = {"classify": OneVsRest(2), "regress": Regression(), "novelty": Novelty()}
+    kernel = make_kernel(svm.kernel, gamma=1.0, degree=svm.degree, coef0=svm.coef0)
+    try:
+        check_methods(svm, make_trainer(svm), make_reducer(svm), kernel, goals[task], np.ones(1))
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
 
 
 def task_of(model: Any) -> str:
