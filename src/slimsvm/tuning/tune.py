@@ -13,14 +13,13 @@ from ..estimators.validation import seed_of
 from ..limits import check_time_limit
 from ..progress import silent
 from .folds import make_rows
+from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, smallest
 from .last_fit import fit_best
 from .problem import Problem, constraint_of, make_problem
 from .progress import LAST_FIT, TuningProgress, print_tuning
 from .result import TuningResult
-from .sizes import smallest
 from .space import different_scalers, make_space
-from .stages import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts
-from .store import open_store, open_study, seed_in
+from .study import open_store, open_study, seed_in
 from .trials import Trial, TrialEffort, Trials
 
 #: settings of the first stage
