@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,9 @@ from ..tradeoffs.measure import svc_of
 Files = dict[str, bytes]
 
 
-def javascript(model: Any, stem: str) -> Files:
-    """Return the ES module, which the page also runs."""
-    return JavaScriptExporter().render(artefact_of(model), stem)
-
-
-def c_source(model: Any, stem: str) -> Files:
-    """Return the C source and its header, float32."""
-    return CExporter().render(artefact_of(model), stem)
-
-
-def json_text(model: Any, stem: str) -> Files:
-    """Return the JSON file."""
-    return JSONExporter().render(artefact_of(model), stem)
+def exported(exporter: Any, model: Any, stem: str) -> Files:
+    """Return the files of an exporter."""
+    return exporter.render(artefact_of(model), stem)
 
 
 def slim_file(model: Any, stem: str) -> Files:
@@ -46,9 +37,9 @@ def slim_file(model: Any, stem: str) -> Files:
 
 
 #: what the page runs
-LIVE = (javascript,)
+LIVE = (partial(exported, JavaScriptExporter()),)
 #: what the page only hands out
-DOWNLOADS = (c_source, json_text, slim_file)
+DOWNLOADS = (partial(exported, CExporter()), partial(exported, JSONExporter()), slim_file)
 
 
 @dataclass
