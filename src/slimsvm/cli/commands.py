@@ -1,6 +1,6 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+"""The commands: slimsvm demo | train | compress | predict | info | export.
 
-Each imports what it needs when it runs.
+`tradeoffs` has tradeoff and report, `tuning` has tune. Each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ from .render import (
     show_result,
     show_warning,
 )
-from .seeing import report, tradeoff
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import check_methods, make_estimator, own_settings, quality, task_of
+from .tradeoffs import report, tradeoff
 from .tuning import tune
 
 

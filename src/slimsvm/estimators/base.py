@@ -23,11 +23,11 @@ from ..rows.homes import open_rows, resolve_device
 from ..rows.memory import is_mapped
 from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
-from ..scoring import Scoring
 from ..selection import CUT_SHORT, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
+from .callbacks import CallbackSupportMixin, watched
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
@@ -36,7 +36,6 @@ from .nested import NestedSettings
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
 from .warm import keep_start, warm_start
-from .watched import CallbackSupportMixin, watched
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
@@ -292,20 +291,5 @@ def _selection(
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    return Selection(
-        X,
-        labelled.labels,
-        labelled.weights,
-        kernel,
-        labelled.goal,
-        reducer,
-        seed_of(estimator.random_state),
-        kept,
-        estimator.validation_fraction,
-        estimator._home or estimator.device,
-        estimator.cache_mb,
-        report=report,
-        budgets=budgets,
-        scoring=Scoring.of(estimator.scoring),
-        estimator=estimator,
-    )
+    seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, report=report, **settings)

@@ -11,20 +11,18 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..budgets import Budgets
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
-from ..scoring import Scoring
 from ..selection import Baseline, Selection, itself, names_where
 from .base import KernelMachine, Report
 from .calibrating import keep_calibration
 from .machines import imported, unfitted
 from .methods import check_goal, finite_cost, make_reducer
-from .stand_ins import stand_in_rows
+from .synthetic import synthetic_rows
 from .validation import (
     check_classes,
     check_costs,
@@ -95,7 +93,7 @@ class Shrinking:
         seed, reducer = seed_of(small.random_state), make_reducer(small)
         check_goal(reducer, REDUCERS, source.goal)
         if X is None:
-            X = stand_in_rows(source.model, np.random.default_rng(seed))
+            X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
         else:
@@ -111,22 +109,17 @@ class Shrinking:
         elif goal.labelled:
             goal = _regression(goal, labels, weights, followed=y is None)
         check_costs(finite_cost(small.C), weights)
-        return Selection(
+        return Selection.of(
+            small,
+            seed,
             X,
             labels,
             weights,
-            source.model.kernel,
-            goal,
-            reducer,
-            seed,
-            kept,
-            small.validation_fraction,
-            small.device,
-            small.cache_mb,
+            kernel=source.model.kernel,
+            goal=goal,
+            reducer=reducer,
+            ids=kept,
             report=self.around.report,
-            budgets=Budgets.of(small),
-            scoring=Scoring.of(small.scoring),
-            estimator=small,
             deployed=self.around.deployed,
             raw=self.around.raw,
             scaler_bytes=self.around.scaler_bytes,

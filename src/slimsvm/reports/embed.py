@@ -43,10 +43,10 @@ DOWNLOADS = (partial(exported, CExporter()), partial(exported, JSONExporter()), 
 
 
 @dataclass
-class Hold:
-    """Compressed files by model, up to a limit in bytes of HTML."""
+class EmbeddedModels:
+    """The compressed files of each model in the page, up to a limit of bytes."""
 
-    room: int
+    room: int  # bytes of HTML that are left
     files: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def fits(self, model: Any) -> bool:
@@ -54,7 +54,7 @@ class Hold:
         svc = svc_of(model)
         return svc.model_.size * svc.n_features_in_ <= 2 * self.room
 
-    def load(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
+    def add(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
         """Add what these functions make of a model; what does not fit, or cannot be exported, is left out."""
         for make in makers if self.fits(model) else ():
             try:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
-from ..importers.fronts import in_front
 from ..importers.models import is_known
+from ..importers.preprocessing import fold_transformers
 from ..kernels import Custom, Kernel
 from ..model import Expansion
 from ..text import short
@@ -38,7 +38,7 @@ def artefact_of(model: Any) -> Artefact:
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
-    written, scaling, metric = in_front(steps, function.kernel.name, written, function.metric)
+    written, scaling, metric = fold_transformers(steps, function.kernel.name, written, function.metric)
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)

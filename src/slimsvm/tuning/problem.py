@@ -21,9 +21,10 @@ from .trials import table_bytes
 
 #: the least number of rows: every fold needs some for training and some for validation
 LEAST_ROWS = 10
-#: the most support vectors if only the error is limited
+#: the most support vectors if only the error is limited; more: lower errors can be met, in longer trials
 LARGEST = 256
-#: a metric is learned with at most this many features, which take time, and at least this many rows, which it needs
+#: metrics are tried with at most MOST_FEATURES features, since each takes time, and at least LEAST_FOR_METRIC rows, since
+#: a metric learned from fewer fits them too closely
 MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "

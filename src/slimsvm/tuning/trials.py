@@ -21,11 +21,11 @@ from ..solvers.point_search import Schedule
 from .folds import FoldedRows
 from .space import Settings
 
-#: few steps for the choice of initial points, and no more steps for small models than for large ones
+#: slim's schedule in trials: few steps for the choice of initial points, and no more for small models than for large ones
 SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
-#: validation_fraction of SlimSVC in a trial; small, because a trial has only one model
+#: the validation_fraction of the estimator in a trial, which has one model and nothing to choose; more: fewer training rows
 VALIDATION = 0.02
-#: passes over the rows by which a metric is learned, for each L-BFGS step of an effort; the reducer's own are 2
+#: passes over the rows by which a metric is learned, for each L-BFGS step of a trial; more: better metrics, longer trials
 PASSES_PER_STEP = 2
 
 
