@@ -13,7 +13,7 @@ ROUNDS = 200
 SPARSE, SHORTEST = 0.02, 0.01
 
 
-def silent(phase: str, done: float) -> None:
+def silent(*_: Any) -> None:
     """Report no progress."""
 
 

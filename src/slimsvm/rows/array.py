@@ -65,8 +65,7 @@ class ArrayRows(GivenRows):
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
         self._centre = mean_row(_some_of(self.given)) if centred else None
         self.held = self._uploaded()
-        if not np.isfinite(self.held.radius):
-            raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
+        check_finite(self.held.radius)
         self.dtype = self.value_dtype(self.held)
         self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
         self._cache: RowCache | None = None
@@ -184,14 +183,7 @@ class ArrayRows(GivenRows):
 
         Values that are only `summed` are not clipped to 1 after rounding, which saves a pass over the tile.
         """
-        xp, kernel, on = self.backend.xp, self.kernel, self.backend
-        if isinstance(kernel, RBF):
-            norms = B.norms[:, None]
-            right = xp.concat([2 * B.values, xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
-            return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
-        if isinstance(kernel, InnerKernel):
-            return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
-        return lambda A: kernel.values(A.values, B.values, xp)
+        return evaluator(self.backend, self.kernel, B, dtype, summed=summed)
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row; a kernel function is called on the device."""
@@ -282,6 +274,25 @@ class ArrayRows(GivenRows):
                 self.cache.rows[int(slot), some] = K[:, k]
 
         self.backend.tiled(self.n if index.size else 0, index.size + self.d, work)
+
+
+def evaluator(
+    on: Backend, kernel: Kernel, B: Held, dtype: np.dtype | None = None, *, summed: bool = False
+) -> Callable[[Held], Any]:
+    """Return a function from rows A to K(A, B) on the device; see `ArrayRows.evaluator`."""
+    if isinstance(kernel, RBF):
+        norms = B.norms[:, None]
+        right = on.xp.concat([2 * B.values, on.xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+        return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
+    if isinstance(kernel, InnerKernel):
+        return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, on.xp)
+    return lambda A: kernel.values(A.values, B.values, on.xp)
+
+
+def check_finite(radius: float) -> None:
+    """Raise ValueError if the largest squared norm of the rows is not a number."""
+    if not np.isfinite(radius):
+        raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
 
 
 class OnDevice:

@@ -45,16 +45,22 @@ def is_device_array(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in DEVICE_LIBRARIES
 
 
-def rows_on_device(X: Any, device: str) -> OnDevice:
-    """Return a device's array as rows, on the device of that name; X is copied only if it is on another device."""
+def open_backend(device: str) -> Backend | None:
+    """Return the array library of a device; None for homes without one."""
     device = resolve_device(device)
     opened = BACKENDS.get(device.partition(":")[0])
-    if opened is None:
+    return None if opened is None else opened(device)
+
+
+def rows_on_device(X: Any, device: str) -> OnDevice:
+    """Return a device's array as rows, on the device of that name; X is copied only if it is on another device."""
+    backend = open_backend(device)
+    if backend is None:
         raise ValueError(
             f"X is an array of {type(X).__module__.partition('.')[0]}, but device={device!r} takes host arrays; use "
             "device='cuda', or give X as a NumPy array"
         )
-    return on_device(opened(device), X)
+    return on_device(backend, X)
 
 
 def _unknown(device: Any) -> ValueError:
