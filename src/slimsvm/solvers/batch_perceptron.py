@@ -283,7 +283,7 @@ class BatchPerceptron:
 
     def result(self) -> Iterate:
         """Return the iterate to predict with, an average."""
-        found, share = self.iterate(*self.sums, self.amount), self.progress
+        found, share = self.iterate(self.sums[0], self.sums[1], self.amount), self.progress
         if share == 1.0 or len(self.basins) == 1 or self.slack is not None:
             return found
         cut = (1 - share) * fewest_errors(self.basins, found.heights) + share * found.threshold
