@@ -83,8 +83,10 @@ class Experiment:
         return [cell for cell in self.cells() if tuple(str(value) for value in cell.values()) not in done]
 
     def append(self, rows: list[Row], folder: Path = RESULTS) -> None:
-        """Append rows to the file."""
+        """Append rows to the file, on a new line even if the last one was cut off."""
         folder.mkdir(parents=True, exist_ok=True)
+        if self.file(folder).exists() and not (text := self.file(folder).read_text()).endswith("\n"):
+            self.file(folder).write_text(text + "\n")
         self.write(rows, folder, "a" if self.file(folder).exists() else "w")
 
     def tidy(self, folder: Path = RESULTS) -> None:

@@ -98,7 +98,7 @@ def test_a_cell_that_failed_is_on_the_page_until_it_runs(experiment, tmp_path):
     assert [row["number"] for row in experiment.all_rows(tmp_path)] == ["0", "1", "2"]
 
 
-def test_a_process_that_dies_ends_its_cells_alone(experiment, tmp_path, monkeypatch):
+def test_a_process_that_dies_ends_its_cells_alone(tmp_path, monkeypatch):
     """The cells that were running have rows with the reason; others run in new processes."""
     monkeypatch.setattr(pool, "timed_run", dying_run)
     work = [(TOY.name, {"seed": seed}) for seed in range(3)]
@@ -119,6 +119,8 @@ def test_a_row_that_was_cut_as_it_was_written_is_left_out(experiment, tmp_path):
     file = experiment.file(tmp_path)
     file.write_text(file.read_text()[:-7])
     assert [cell["number"] for _, cell in missing_cells(["squares"], None, tmp_path)] == [1, 2]
+    run_some(experiment, None, tmp_path)
+    assert [row["square"] for row in experiment.rows(tmp_path)] == ["0", "1", "4"]
 
 
 def test_the_cells_that_take_longest_run_first(experiment, tmp_path, monkeypatch):
