@@ -344,7 +344,6 @@ def test_a_kernel_matrix_is_worked_with_or_refused(name, moons, excused):
 
 
 @pytest.mark.only_for("reducers that choose rows")
-@pytest.mark.usefixtures("float64_always")
 @pytest.mark.parametrize("name", [name for name, kind in REDUCERS.items() if kind.selects and kind.takes(Precomputed())])
 def test_points_that_are_rows_are_the_same_for_a_kernel_matrix(name):
     own = judged_task("two classes", holdout=None)
@@ -369,7 +368,6 @@ def test_every_kernel_is_worked_with_or_refused(name, kernel_name, moons, excuse
     assert np.isfinite(small.decision_function(X)).all()
 
 
-@pytest.mark.usefixtures("float64_always")
 @pytest.mark.parametrize(
     ("problem", "from_labels"), [("two classes", True), ("three classes", False), ("pairs of classes", False)]
 )

@@ -72,9 +72,8 @@ def test_sparse_rows_give_the_same_models_and_so_does_a_seed(weighted_iris, form
         np.testing.assert_array_equal(two.coef, again.coef)
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_float32_kernel_values_will_do(weighted_iris):
-    rows = HostRows(weighted_iris.rows.kernel, weighted_iris.rows.given.rows())
+def test_float32_kernel_values_will_do(weighted_iris, float32_always):
+    rows = HostRows(weighted_iris.rows.kernel, weighted_iris.rows.given.rows(), precision=float32_always)
     assert rows.dtype == np.float32
     path = SpSVM(10.0).path(dataclasses.replace(weighted_iris, rows=rows), [5, 25])
     assert path.sizes == [5, 25]
