@@ -184,16 +184,17 @@ class BatchPerceptron:
         coef[rows] += step
         self.responses.add_rows(rows, step[:, None], keep=False)  # a row is drawn again too late for a cache
         length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
-        amount = self.amount
         if self.root:
             coef /= max(length, 1.0)
             self.responses.values /= max(length, 1.0)
             self.sums += self.t * np.stack([coef, self.values])
         else:
             self.average(coef, length, min(RECENT * count / self.drawn, 1.0))
-            if self.slack is None:
-                amount = DrawnWater(self.C, float(length) / self.drawn)
-        self.last = self.iterate(coef, self.values, amount)
+        self.last = self.iterate(coef, self.values, self.drawn_water(float(length)))
+
+    def drawn_water(self, length: float) -> Amount:
+        """Return the water for the next draws, by the length of the sum of all; that of a result in the paper's form."""
+        return self.amount if self.root or self.slack is not None else DrawnWater(self.C, length / self.drawn)
 
     def even_batch(self) -> int:
         """Return the size of the next batch, a multiple of the number of basins.
