@@ -96,7 +96,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return read(outputs) for all rows; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
-        count = min(count, MAPPED_ROWS) if is_mapped(X) else count
+        if X.shape[0] > MAPPED_ROWS and is_mapped(X):
+            count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
