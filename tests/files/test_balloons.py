@@ -40,7 +40,7 @@ def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, monkeypa
     path = write_zeros(tmp_path / "zeros.npz", 1 << 24, method)
     assert path.stat().st_size < 1 << 15
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"bytes unpack to 16,777,4\d\d; where that is meant, save it by np.savez"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 16,777,4\d\d; if that is intended, save it by np.savez"):
         read_data(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 21
     tracemalloc.stop()
@@ -71,7 +71,7 @@ def test_equal_numbers_in_a_parquet_file_are_refused_by_their_count(write_parque
     monkeypatch.setattr(mapped, "mapped_empty", None)  # no file is made
     path = write_parquet(a=np.zeros(1 << 22), y=np.arange(1 << 22) % 2)
     assert path.stat().st_size < 1 << 16
-    with pytest.raises(ValueError, match=r"bytes unpack to 33,554,432; where that is meant, write it with"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 33,554,432; if that is intended, write it with"):
         read_data(path)
 
 

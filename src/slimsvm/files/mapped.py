@@ -34,7 +34,7 @@ def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix
     except (EOFError, TypeError, ValueError) as error:
         have = os.path.getsize(path)
         raise ValueError(
-            f"it is no .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
+            f"it is not an .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
             "with numpy.save"
         ) from error
     if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
@@ -73,7 +73,7 @@ def open_parquet(path: Path, labels: bool, target: str | int | None) -> tuple[Ma
         return _read_parquet(parquet, path, labels, target)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"it is no Parquet file, or damaged ({reason})") from error
+        raise ValueError(f"it is not a Parquet file, or damaged ({reason})") from error
 
 
 def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
