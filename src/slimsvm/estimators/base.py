@@ -19,9 +19,8 @@ from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
 from ..progress import History
 from ..reducers import REDUCERS
-from ..rows.homes import open_rows, resolve_device
+from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
-from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
 from ..selection import CUT_SHORT, Selection
 from ..trainers import TRAINERS
@@ -33,6 +32,7 @@ from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
+from .placed import outputs_there
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
 from .warm import keep_start, warm_start
@@ -103,11 +103,13 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        model = self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
-            return model(X)
-        error = kernel_error(model.weights)
-        return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
+            return self.model_(X)
+        return outputs_there(self, X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the points on a device: they belong to this object and to this process."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_placed"}
 
     def _with_model(self, model: Expansion, goal: Goal) -> Any:
         """Return a copy of this estimator with another model; a calibration belongs to its own model, and is left out."""
