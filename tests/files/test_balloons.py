@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from slimsvm import SlimSVC, load, save
 from slimsvm.files import container, mapped
 from slimsvm.files.datasets import read_data
-from slimsvm.files.expansion import LARGE, MOST_EXPANSION, check_expansion
+from slimsvm.files.decompression import LARGE, MOST_EXPANSION, check_unpacked_size
 from slimsvm.kernels import RBF
 from slimsvm.rows.precision import Prepared
 from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
@@ -55,7 +55,7 @@ def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, method):
 )
 def test_only_large_files_that_expand_are_refused(packed, unpacked, refused):
     with pytest.raises(ValueError, match="save it") if refused else nullcontext():
-        check_expansion(packed, unpacked, "save it")
+        check_unpacked_size(packed, unpacked, "save it")
 
 
 def test_archives_as_people_write_them_are_read(tmp_path):

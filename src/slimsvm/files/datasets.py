@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from .container import check_letters
-from .expansion import check_expansion
+from .decompression import check_unpacked_size
 from .numbers import is_plain, strict_number
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]
 def _check_archive(archive: zipfile.ZipFile) -> None:
     """Raise ValueError for an archive whose arrays, by its directory, would fill the memory."""
     packed, unpacked = (sum(getattr(each, size) for each in archive.infolist()) for size in ("compress_size", "file_size"))
-    check_expansion(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
+    check_unpacked_size(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
