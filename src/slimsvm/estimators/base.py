@@ -102,9 +102,13 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
 
+    def _on_host(self) -> bool:
+        """Return whether kernel values are computed on the host."""
+        return self.device == "cpu" or resolve_device(self.device) == "cpu"  # the first is quick, for a single row
+
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
+        if self._on_host():
             return self.model_(X)
         return outputs_there(self, X)
 
