@@ -104,11 +104,11 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     def _on_host(self) -> bool:
         """Return whether kernel values are computed on the host."""
-        return self.device == "cpu" or resolve_device(self.device) == "cpu"  # the first is quick, for a single row
+        return resolve_device(self.device) == "cpu"
 
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        if self._on_host():
+        if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
         return outputs_there(self, X)
 
