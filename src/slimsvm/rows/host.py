@@ -92,8 +92,12 @@ class HostRows(GivenRows):
         return part
 
     def coarse(self) -> HostRows:
-        """Return dense rows in float32, for searches whose sampling noise exceeds its rounding; sparse rows unchanged."""
-        prepared = self.prepared
+        """Return rows in float32, for searches whose sampling noise exceeds its rounding; without their zeros if many."""
+        from .thin import thin_rows
+
+        thin, prepared = thin_rows(self), self.prepared
+        if thin is not None:
+            return thin
         if prepared.sparse or prepared.values.dtype == np.float32 or not isinstance(self.kernel, InnerKernel):
             return self
         part, dtype = copy.copy(self), np.dtype(np.float32)

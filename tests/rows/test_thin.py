@@ -1,0 +1,123 @@
+"""Rows without their zeros: gradients of a learned metric as those of the whole rows."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from slimsvm._core import core
+from slimsvm.kernels import Linear, make_kernel
+from slimsvm.metric import Metric
+from slimsvm.rows import thin
+from slimsvm.rows.host import HostRows
+from slimsvm.rows.thin import ThinRows, thin_rows
+from slimsvm.rows.threads import Crew
+
+
+def table(n=90, seed=0):
+    """Two dense features far from 0, a category of six values in a column each, and a column of zeros."""
+    rng = np.random.default_rng(seed)
+    return np.hstack([10 + rng.normal(size=(n, 2)), np.eye(6)[rng.integers(0, 6, n)], np.zeros((n, 1))])
+
+
+class Problem:
+    """A model with a metric on such rows; the loss is half the squared error."""
+
+    def __init__(self, q=1, m=70, n=90, seed=0):
+        rng = np.random.default_rng(seed)
+        self.X, self.kernel = table(n), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
+        self.Z, self.V, self.Y = table(m, 1) + 0.1, rng.normal(size=(m, q)), rng.normal(size=(n, q))
+        self.Y[: n // 3] = np.nan  # rows without a slope
+        self.metric = Metric(rng.uniform(0.5, 2.0, 9), rng.uniform(0.5, 2.0, m))
+
+    def found(self, rows, whole=None):
+        placed = (whole or rows).inward(self.Z)
+        return rows.backpropagate(placed, self.V, self.metric, self.slopes)
+
+    def slopes(self, some, outputs):
+        return np.nan_to_num(outputs - self.Y[some])
+
+
+def check(found, expected, rtol=2e-5):
+    for name in ("points", "coef", "log_factors", "log_widths"):
+        mine, other = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(mine, other, atol=rtol * np.abs(other).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("parts", ["both", "scales", "widths", "none"])
+def test_gradients_are_those_of_the_whole_rows(q, form, parts):
+    problem = Problem(q)
+    factors, widths = problem.metric.factors, problem.metric.widths
+    problem.metric = Metric(
+        factors if parts in ("both", "scales") else None, widths if parts in ("both", "widths") else None
+    )
+    rows = HostRows(problem.kernel, form(problem.X), error=0.0)
+    thinned = rows.coarse()
+    assert isinstance(thinned, ThinRows)
+    check(problem.found(thinned, rows), problem.found(rows))
+    assert rows.meter.evaluations == 2 * 2 * 90 * 70
+
+
+def test_some_of_the_rows_have_their_own_gradient():
+    problem, some = Problem(), np.array([88, 3, 40, 41, 42, 7])
+    rows = HostRows(problem.kernel, problem.X, error=0.0)
+    problem.Y = problem.Y[some]
+    check(problem.found(rows.coarse().subset(some), rows), problem.found(rows.subset(some)))
+
+
+def test_strips_and_threads_add_up_to_the_same_sums(monkeypatch):
+    problem = Problem(n=700)
+    expected = problem.found(HostRows(problem.kernel, problem.X, error=0.0))
+    monkeypatch.setattr(thin, "STRIP_VALUES", 0)
+    monkeypatch.setattr("slimsvm.rows.host_backward.WORTH_THREADS", 0)
+    rows = [HostRows(problem.kernel, problem.X, error=0.0, crew=Crew(count)) for count in (1, 3)]
+    found = [problem.found(each.coarse(), each) for each in rows]
+    check(found[0], expected)
+    for name in ("points", "coef", "log_factors", "log_widths"):
+        np.testing.assert_array_equal(*(getattr(each, name) for each in found))
+
+
+def test_rows_of_zeros_have_kernel_values_too():
+    problem = Problem(n=6)
+    rows = HostRows(problem.kernel, csr_array(np.vstack([problem.X, np.zeros((6, 9))])), error=0.0)
+    problem.Y, problem.Z = np.ones((6, 1)), 0.1 * problem.Z
+    zeros = np.arange(6, 12)
+    check(problem.found(rows.coarse().subset(zeros), rows), problem.found(rows.subset(zeros)))
+
+
+def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(monkeypatch):
+    X, rbf = table(), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
+    assert thin_rows(HostRows(rbf, X)) is not None
+    assert thin_rows(HostRows(rbf, X[:, :2])) is None
+    assert thin_rows(HostRows(rbf, X - 1.0)) is None
+    assert thin_rows(HostRows(rbf, csr_array(X[:, :2]))) is None
+    assert thin_rows(HostRows(rbf, csr_array((5, 9)))) is None
+    assert thin_rows(HostRows(Linear(), X)) is None
+    monkeypatch.setattr(thin, "MOST_FEATURES", 8)
+    assert thin_rows(HostRows(rbf, X)) is None
+
+
+@pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, 1]])
+def test_compiled_loops_look_where_rows_start(starts):
+    lanes, float32 = core.SPARSE_LANES, np.float32
+    starts = np.array(starts, np.int32)
+    data, features = np.ones(2, float32), np.zeros(2, np.int32)
+    K, line = np.zeros((2, lanes), float32), np.zeros(lanes, float32)
+    sums, two = np.zeros((2, 2, core.PARTIAL_SUMS), float32), np.zeros(2, float32)
+    with pytest.raises(ValueError, match=r"must start at ascending entries|equal lengths"):
+        core.thin_values(
+            data,
+            features,
+            starts,
+            np.zeros((1, 1, lanes), float32),
+            line,
+            line,
+            two[:1],
+            np.zeros((2, lanes), float32),
+            two,
+            K,
+            sums,
+        )
+    with pytest.raises(ValueError, match=r"must start at ascending entries|equal lengths"):
+        core.thin_back(data, features, starts, two, two, two, K, np.zeros((1, 3, lanes), float32), np.zeros(1))
