@@ -98,26 +98,13 @@ def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(monkeypatch):
     assert thin_rows(HostRows(rbf, X)) is None
 
 
-@pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, 1]])
-def test_compiled_loops_look_where_rows_start(starts):
+@pytest.mark.parametrize(("starts", "ends"), [([0, 2], [2, 1]), ([0, 1], [1, 9]), ([-1, 0], [0, 1]), ([0], [1])])
+def test_compiled_loops_look_where_rows_start_and_end(starts, ends):
     lanes, float32 = core.SPARSE_LANES, np.float32
-    starts = np.array(starts, np.int32)
-    data, features = np.ones(2, float32), np.zeros(2, np.int32)
+    rows = np.ones(2, float32), np.zeros(2, np.int32), np.array(starts, np.int32), np.array(ends, np.int32)
     K, line = np.zeros((2, lanes), float32), np.zeros(lanes, float32)
     sums, two = np.zeros((2, 2, core.PARTIAL_SUMS), float32), np.zeros(2, float32)
-    with pytest.raises(ValueError, match=r"must start at ascending entries|equal lengths"):
-        core.thin_values(
-            data,
-            features,
-            starts,
-            np.zeros((1, 1, lanes), float32),
-            line,
-            line,
-            two[:1],
-            np.zeros((2, lanes), float32),
-            two,
-            K,
-            sums,
-        )
-    with pytest.raises(ValueError, match=r"must start at ascending entries|equal lengths"):
-        core.thin_back(data, features, starts, two, two, two, K, np.zeros((1, 3, lanes), float32), np.zeros(1))
+    with pytest.raises(ValueError, match=r"must lie within 2 values|equal lengths"):
+        core.thin_values(*rows, K[None, :1], line, line, two[:1], K, two, K, sums)
+    with pytest.raises(ValueError, match=r"must lie within 2 values|equal lengths"):
+        core.thin_back(*rows, two, two, two, K, np.zeros((1, 3, lanes), float32), np.zeros(1))

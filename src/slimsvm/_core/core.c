@@ -37,6 +37,7 @@
     void thin_values_##suffix(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);         \
     void thin_back_##suffix(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *,       \
                             const float *, float *, double *);                                                         \
+    void adam_step_##suffix(ptrdiff_t, double, const double *, const double *, double *, double *, double *);          \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \
         rbf_tail_##suffix,                                                                                             \
@@ -60,7 +61,8 @@
         times_columns_##suffix,                                                                                        \
         back_line_##suffix,                                                                                            \
         thin_values_##suffix,                                                                                          \
-        thin_back_##suffix};
+        thin_back_##suffix,                                                                                            \
+        adam_step_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

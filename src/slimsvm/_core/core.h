@@ -35,11 +35,11 @@ typedef struct {
     const float *post_values;
 } SparsePanel;
 
-/* Rows of few nonzeros, as CSR. */
+/* Rows of few nonzeros, each from its start to its end among the entries. */
 typedef struct {
     ptrdiff_t count;
     const float *data;
-    const int32_t *features, *starts; /* starts: (count + 1,) */
+    const int32_t *features, *starts, *ends; /* starts and ends: (count,) */
 } ThinRows;
 
 /* Points of a model with a metric, in panels of LANES: K_ij = 2^(<x_i, line_j> + sum_f squares_f x_if^2 reach_j + level_j). */
@@ -107,6 +107,7 @@ typedef struct {
     void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);
     void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
                       float *, double *);
+    void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *);
 } Build;
 
 const Build *best_build(void);

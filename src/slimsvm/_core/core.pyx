@@ -62,6 +62,7 @@ cdef extern from "core.h" nogil:
         const float *data
         const int32_t *features
         const int32_t *starts
+        const int32_t *ends
     ctypedef struct ThinPoints:
         ptrdiff_t panels, features
         const float *lines
@@ -108,6 +109,7 @@ cdef extern from "core.h" nogil:
         void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *) noexcept nogil
         void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
                           float *, double *) noexcept nogil
+        void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *) noexcept nogil
     const int LANES, SUMMED
     const Build *best_build()
 
@@ -139,5 +141,6 @@ include "expansion.pxi"
 include "intervals.pxi"
 include "products.pxi"
 include "thin.pxi"
+include "adam.pxi"
 include "pair_outputs.pxi"
 include "curvatures.pxi"

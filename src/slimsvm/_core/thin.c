@@ -26,7 +26,7 @@ void BUILD(thin_values)(const ThinRows *rows, const ThinPoints *points, const fl
     memset(sums, 0, rows->count * 2 * SUMMED * sizeof(float));
     for (ptrdiff_t i = 0; i < rows->count; i++) {
         float norm = 0.0f;
-        for (int32_t t = rows->starts[i]; t < rows->starts[i + 1]; t++)
+        for (int32_t t = rows->starts[i]; t < rows->ends[i]; t++)
             norm += points->squares[rows->features[t]] * rows->data[t] * rows->data[t];
         norms[i] = norm;
     }
@@ -38,7 +38,7 @@ void BUILD(thin_values)(const ThinRows *rows, const ThinPoints *points, const fl
             vector sum[PARTS];
             for (int l = 0; l < PARTS; l++)
                 sum[l] = ((const vector *)level)[l] + norms[i] * ((const vector *)reach)[l];
-            for (int32_t t = rows->starts[i]; t < rows->starts[i + 1]; t++) {
+            for (int32_t t = rows->starts[i]; t < rows->ends[i]; t++) {
                 const vector *line = (const vector *)(lines + (ptrdiff_t)rows->features[t] * LANES);
 #ifdef __GNUC__
 #pragma GCC unroll 16
@@ -66,7 +66,7 @@ void BUILD(thin_back)(const ThinRows *rows, ptrdiff_t features, ptrdiff_t panels
 {
     for (ptrdiff_t i = 0; i < rows->count; i++)
         if (weights[i] != 0.0f)
-            for (int32_t t = rows->starts[i]; t < rows->starts[i + 1]; t++)
+            for (int32_t t = rows->starts[i]; t < rows->ends[i]; t++)
                 spread[rows->features[t]] += pulled[i] * rows->data[t] * rows->data[t];
     for (ptrdiff_t p = 0; p < panels; p++) {
         float *found = totals + p * (features + 2) * LANES;
@@ -81,7 +81,7 @@ void BUILD(thin_back)(const ThinRows *rows, ptrdiff_t features, ptrdiff_t panels
                 of_ones[l] += k[l];
                 of_norms[l] += norms[i] * k[l];
             }
-            for (int32_t t = rows->starts[i]; t < rows->starts[i + 1]; t++) {
+            for (int32_t t = rows->starts[i]; t < rows->ends[i]; t++) {
                 vector *line = (vector *)(found + (ptrdiff_t)rows->features[t] * LANES);
 #ifdef __GNUC__
 #pragma GCC unroll 16

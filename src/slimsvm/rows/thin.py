@@ -6,6 +6,7 @@ by as much, which changes no distance. Tables with a column for each value of a 
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from .._core import core
 from ..kernels import RBF, Array, dense
 from ..kernels.metric_gradients import MetricGradient, gaussian_gradient
 from ..metric import Metric
+from .boxes import LazyBoxes
 from .host import HostRows
 from .host_backward import summed_in_parts
 from .precision import Given, Prepared, narrow
@@ -44,6 +46,14 @@ class ThinRows(HostRows):
         self.prepared = Prepared(values, np.zeros(0), None)
         self.cache_mb, self._cache, self.dtype = 0.0, None, np.dtype(np.float32)
         self.shift, self.local = shift, threading.local()
+        self.starts, self.ends = values.indptr[:-1], values.indptr[1:]  # of each row among the entries
+
+    def subset(self, index: Array) -> ThinRows:
+        """Return some of the rows, without a copy of their values."""
+        part = copy.copy(self)
+        part.given, part.ids, part.boxes = self.given.take(index), self.ids[index], LazyBoxes(self.kernel, self.error)
+        part.starts, part.ends = self.starts[index], self.ends[index]
+        return part
 
     def scratch(self, name: str, *shape: int) -> Array:
         """Return float32 memory of the calling thread: new pages take longer than the values in them."""
@@ -67,16 +77,16 @@ class ThinRows(HostRows):
             return totals
 
         self.meter.add(2 * self.n * m)
-        work = self.prepared.values.nnz * m
+        work = int((self.ends - self.starts).sum()) * m
         return points.gradient(summed_in_parts(self, sums_of, strip, work))
 
     def _add_strip(self, place: slice, points: ThinPoints, slopes: Slopes, totals: list[Array]) -> None:
         """Add the sums over a strip of rows."""
         A, count, (m, q) = self.prepared.values, place.stop - place.start, points.V.shape
-        csr = A.data, A.indices, A.indptr[place.start : place.stop + 1]
+        rows = A.data, A.indices, self.starts[place], self.ends[place]
         K = self.scratch("K", count, points.panels * core.SPARSE_LANES)
         norms, sums = self.scratch("norms", count), self.scratch("sums", count, 2, core.PARTIAL_SUMS)
-        core.thin_values(*csr, points.lines, points.reach, points.level, points.squares, points.weights, norms, K, sums)
+        core.thin_values(*rows, points.lines, points.reach, points.level, points.squares, points.weights, norms, K, sums)
         values, products = K[:, :m], sums.sum(axis=2)
         W = np.asarray(slopes(place, products[:, :1] if q == 1 else values @ points.V), dtype=np.float32)
         if q == 1:
@@ -87,7 +97,7 @@ class ThinRows(HostRows):
             weights, pulled = np.ones(count, np.float32), values @ points.weights[1, :m]
         found = self.scratch("found", *totals[0].shape)
         found[...] = 0.0
-        core.thin_back(*csr, norms, weights, pulled, K, found, totals[1])
+        core.thin_back(*rows, norms, weights, pulled, K, found, totals[1])
         totals[0] += found
 
 

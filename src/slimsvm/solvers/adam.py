@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from .._core import core
 from ..kernels import Array
 from ..limits import Deadline
 
@@ -89,7 +89,7 @@ def plain_steps(
     gradient: Callable[[Any], Any], now: Moments, within: Callable[[Any], None] | None = None
 ) -> Callable[[float], None]:
     """Return a function that takes a step along the gradient at the present vector."""
-    move = partial(_move_on_host, np.empty(now.x.shape)) if isinstance(now.x, np.ndarray) else _move_on_device
+    move = _move_on_host if isinstance(now.x, np.ndarray) else _move_on_device
 
     def step(rate: float) -> None:
         move(now.x, now.mean, now.square, gradient(now.x), rate)
@@ -122,19 +122,9 @@ def recorded_steps(
     return step_again
 
 
-def _move_on_host(work: Array, x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
-    """Take a step in place: allocating vectors of this length would take longer than computing them."""
-    mean *= MEAN
-    mean += np.multiply(1 - MEAN, slope, out=work)
-    square *= SQUARE
-    np.multiply(slope, slope, out=work)
-    work *= 1 - SQUARE
-    square += work
-    np.sqrt(square, out=work)
-    work += TINY
-    np.divide(mean, work, out=work)
-    work *= rate
-    x -= work
+def _move_on_host(x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
+    """Take a step in place, in one compiled pass."""
+    core.adam_step(rate, np.array([MEAN, SQUARE, TINY]), slope, x, mean, square)
 
 
 def _move_on_device(x: Any, mean: Any, square: Any, slope: Any, rate: Any) -> None:
