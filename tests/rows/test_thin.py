@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from slimsvm._core import core
 from slimsvm.kernels import Linear, make_kernel
 from slimsvm.metric import Metric
-from slimsvm.rows import thin
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.precision import Precision
 from slimsvm.rows.thin import ThinRows, thin_rows
 from slimsvm.rows.threads import Crew
 
@@ -53,9 +53,7 @@ def test_gradients_are_those_of_the_whole_rows(q, form, parts):
         factors if parts in ("both", "scales") else None, widths if parts in ("both", "widths") else None
     )
     rows = HostRows(problem.kernel, form(problem.X), error=0.0)
-    thinned = rows.coarse()
-    assert isinstance(thinned, ThinRows)
-    check(problem.found(thinned, rows), problem.found(rows))
+    check(problem.found(thin_rows(rows), rows), problem.found(rows))
     assert rows.meter.evaluations == 2 * 2 * 90 * 70
 
 
@@ -63,19 +61,27 @@ def test_some_of_the_rows_have_their_own_gradient():
     problem, some = Problem(), np.array([88, 3, 40, 41, 42, 7])
     rows = HostRows(problem.kernel, problem.X, error=0.0)
     problem.Y = problem.Y[some]
-    check(problem.found(rows.coarse().subset(some), rows), problem.found(rows.subset(some)))
+    check(problem.found(thin_rows(rows).subset(some), rows), problem.found(rows.subset(some)))
 
 
-def test_strips_and_threads_add_up_to_the_same_sums(monkeypatch):
-    problem = Problem(n=700)
+def test_strips_and_threads_add_up_to_the_same_sums():
+    problem = Problem(n=50_000, m=130)
     expected = problem.found(HostRows(problem.kernel, problem.X, error=0.0))
-    monkeypatch.setattr(thin, "STRIP_VALUES", 0)
-    monkeypatch.setattr("slimsvm.rows.host_backward.WORTH_THREADS", 0)
     rows = [HostRows(problem.kernel, problem.X, error=0.0, crew=Crew(count)) for count in (1, 3)]
-    found = [problem.found(each.coarse(), each) for each in rows]
-    check(found[0], expected)
+    found = [problem.found(thin_rows(each), each) for each in rows]
+    check(found[0], expected, rtol=1e-4)
     for name in ("points", "coef", "log_factors", "log_widths"):
         np.testing.assert_array_equal(*(getattr(each, name) for each in found))
+    short = thin_rows(rows[0])
+    short.strip_values = 1 << 17
+    check(problem.found(short, rows[0]), expected, rtol=1e-4)
+
+
+def test_a_search_gets_thin_rows_where_the_work_is_large():
+    X, rbf = table(), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
+    assert isinstance(HostRows(rbf, X, precision=Precision(small_work=0)).coarse(10), ThinRows)
+    assert not isinstance(HostRows(rbf, X).coarse(10), ThinRows)
+    assert not isinstance(HostRows(rbf, X[:, :2], precision=Precision(small_work=0)).coarse(10), ThinRows)
 
 
 def test_rows_of_zeros_have_kernel_values_too():
@@ -83,10 +89,10 @@ def test_rows_of_zeros_have_kernel_values_too():
     rows = HostRows(problem.kernel, csr_array(np.vstack([problem.X, np.zeros((6, 9))])), error=0.0)
     problem.Y, problem.Z = np.ones((6, 1)), 0.1 * problem.Z
     zeros = np.arange(6, 12)
-    check(problem.found(rows.coarse().subset(zeros), rows), problem.found(rows.subset(zeros)))
+    check(problem.found(thin_rows(rows).subset(zeros), rows), problem.found(rows.subset(zeros)))
 
 
-def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(monkeypatch):
+def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin():
     X, rbf = table(), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
     assert thin_rows(HostRows(rbf, X)) is not None
     assert thin_rows(HostRows(rbf, X[:, :2])) is None
@@ -94,8 +100,7 @@ def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(monkeypatch):
     assert thin_rows(HostRows(rbf, csr_array(X[:, :2]))) is None
     assert thin_rows(HostRows(rbf, csr_array((5, 9)))) is None
     assert thin_rows(HostRows(Linear(), X)) is None
-    monkeypatch.setattr(thin, "MOST_FEATURES", 8)
-    assert thin_rows(HostRows(rbf, X)) is None
+    assert thin_rows(HostRows(rbf, np.hstack([X, np.zeros((90, 1024))]))) is None
 
 
 @pytest.mark.parametrize(("starts", "ends"), [([0, 2], [2, 1]), ([0, 1], [1, 9]), ([-1, 0], [0, 1]), ([0], [1])])

@@ -18,7 +18,6 @@ from .._core import core
 from ..kernels import RBF, Array, dense
 from ..kernels.metric_gradients import MetricGradient, gaussian_gradient
 from ..metric import Metric
-from .boxes import LazyBoxes
 from .host import HostRows
 from .host_backward import summed_in_parts
 from .precision import Given, Prepared, narrow
@@ -34,12 +33,15 @@ MOST_FEATURES = 1024
 FEW_NONZEROS = 0.5
 #: rows on which the share of nonzeros is estimated
 SAMPLED = 4096
-#: kernel values of a strip of rows, and the least rows of it; more: fewer calls; fewer: values stay in the nearer caches
-STRIP_VALUES, SMALLEST_STRIP = 1 << 19, 64
+#: the least rows of a strip
+SMALLEST_STRIP = 64
 
 
 class ThinRows(HostRows):
     """Rows in host memory without their zeros, for `backpropagate` alone; points have the coordinates of the whole rows."""
+
+    #: kernel values of a strip of rows; more: fewer calls; fewer: values stay in the nearer caches
+    strip_values = 1 << 19
 
     def __init__(self, whole: HostRows, values: csr_array, shift: Array) -> None:
         self.__dict__.update(vars(whole))
@@ -51,7 +53,7 @@ class ThinRows(HostRows):
     def subset(self, index: Array) -> ThinRows:
         """Return some of the rows, without a copy of their values."""
         part = copy.copy(self)
-        part.given, part.ids, part.boxes = self.given.take(index), self.ids[index], LazyBoxes(self.kernel, self.error)
+        part.given, part.ids, part.boxes = self.given.take(index), self.ids[index], self.boxes.anew()
         part.starts, part.ends = self.starts[index], self.ends[index]
         return part
 
@@ -67,7 +69,7 @@ class ThinRows(HostRows):
         """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         m, q = V.shape
         points = ThinPoints.of(self.kernel.gamma, placed + self.shift, V, metric)  # type: ignore[attr-defined]
-        strip = max(STRIP_VALUES // (points.panels * core.SPARSE_LANES), SMALLEST_STRIP)
+        strip = max(self.strip_values // (points.panels * core.SPARSE_LANES), SMALLEST_STRIP)
 
         def sums_of(first: int, last: int) -> list[Array]:
             """Return the sums over the rows from `first` to `last`: those of `ThinPoints.gradient`."""
