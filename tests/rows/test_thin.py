@@ -92,7 +92,7 @@ def test_rows_of_zeros_have_kernel_values_too():
     check(problem.found(thin_rows(rows).subset(zeros), rows), problem.found(rows.subset(zeros)))
 
 
-def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin():
+def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(tmp_path):
     X, rbf = table(), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
     assert thin_rows(HostRows(rbf, X)) is not None
     assert thin_rows(HostRows(rbf, X[:, :2])) is None
@@ -101,6 +101,8 @@ def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin():
     assert thin_rows(HostRows(rbf, csr_array((5, 9)))) is None
     assert thin_rows(HostRows(Linear(), X)) is None
     assert thin_rows(HostRows(rbf, np.hstack([X, np.zeros((90, 1024))]))) is None
+    np.save(tmp_path / "X.npy", X)
+    assert thin_rows(HostRows(rbf, np.load(tmp_path / "X.npy", mmap_mode="r"))) is None
 
 
 @pytest.mark.parametrize(("starts", "ends"), [([0, 2], [2, 1]), ([0, 1], [1, 9]), ([-1, 0], [0, 1]), ([0], [1])])

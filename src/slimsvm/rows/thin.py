@@ -20,6 +20,7 @@ from ..kernels.metric_gradients import MetricGradient, gaussian_gradient
 from ..metric import Metric
 from .host import HostRows
 from .host_backward import summed_in_parts
+from .memory import is_mapped
 from .precision import Given, Prepared, narrow
 from .protocol import Slopes
 from .threads import blocks
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 MOST_FEATURES = 1024
 #: the share of nonzeros up to which the loops are faster than BLAS for certain
 FEW_NONZEROS = 0.5
+#: the most nonzeros, which have places of 32 bits; fewer, since their number is estimated
+MOST_ENTRIES = 1 << 30
 #: rows on which the share of nonzeros is estimated
 SAMPLED = 4096
 #: the least rows of a strip
@@ -164,18 +167,19 @@ class ThinPoints:
 
 
 def thin_rows(rows: HostRows) -> ThinRows | None:
-    """Return the rows without their zeros; None for other kernels than rbf, and where zeros are few or features many."""
-    if not isinstance(rows.kernel, RBF) or rows.d > MOST_FEATURES or not rows.n:
+    """Return the rows without their zeros; None for other kernels than rbf, few zeros, many features and mapped files."""
+    if not isinstance(rows.kernel, RBF) or rows.d > MOST_FEATURES or not rows.n or is_mapped(rows.given.X):
         return None
     values = rows.prepared.values
     if rows.prepared.sparse:
-        few = values.nnz <= FEW_NONZEROS * values.shape[0] * values.shape[1]
-        return ThinRows(rows, narrow(values.astype(np.float32)), np.zeros(rows.d)) if few and values.nnz else None
+        few = 0 < values.nnz <= FEW_NONZEROS * values.shape[0] * values.shape[1]
+        return ThinRows(rows, narrow(values.astype(np.float32)), np.zeros(rows.d)) if few else None
     centre = np.zeros(rows.d) if rows.centre is None else rows.centre
     some = dense(rows.given.take(np.arange(0, rows.n, -(-rows.n // SAMPLED))).rows())
     share = (some != 0).mean(axis=0)
     own = np.where(share > FEW_NONZEROS, centre, 0.0)
-    if np.where(own == 0, share, 1.0).mean() > FEW_NONZEROS:
+    nonzeros = float(np.where(own == 0, share, 1.0).sum())  # of a row
+    if nonzeros > FEW_NONZEROS * rows.d or nonzeros * rows.n > MOST_ENTRIES:
         return None
     return ThinRows(rows, narrow(vstack(list(_blocks(rows.given, own)), format="csr")), centre - own)
 
