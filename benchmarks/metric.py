@@ -39,7 +39,7 @@ class Run:
 
 
 #: on a GPU, by the number of points
-GPU_RUNS = {256: Run(30, 1 << 16, 0.75, 0.6), 1024: Run(50, 1 << 15, 0.5, 0.75), 4096: Run(120, 1 << 15, 0.5, 0.75)}
+GPU_RUNS = {256: Run(30, 1 << 16, 0.75, 0.6), 1024: Run(50, 1 << 15, 0.5, 0.75), 4096: Run(120, 1 << 15, 0.85, 0.75, 0.03)}
 #: on a host: small batches, and most of the time for them
 HOST_RUN = Run(600, 1 << 11, 0.8, 0.3)
 
