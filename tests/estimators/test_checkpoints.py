@@ -220,7 +220,7 @@ def test_a_checkpoint_of_another_version_is_refused(part, die, tmp_path, monkeyp
         estimator.fit(X, y)
     die(10**9)
     if part == "format":
-        monkeypatch.setattr(checkpoints, "FORMAT", 2)
+        monkeypatch.setattr(checkpoints, "FORMAT", checkpoints.FORMAT + 1)
     else:
         monkeypatch.setattr(checkpoints, "version", lambda _: "99")
     with pytest.raises(ValueError, match="finish the fit there or delete it"):

@@ -67,7 +67,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
         Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
-        The number of rows must be the same. For the trainer "smo".
+        The number of rows must be the same. For the trainer "smo". Shrinking starts anew.
     checkpoint : str or path-like, default=None
         A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
         from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
