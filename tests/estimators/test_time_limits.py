@@ -127,8 +127,16 @@ def test_pairs_of_classes_start_warm():
 class Parzen(BinaryTrainer):
     """A trainer that has nothing to start from."""
 
+    status: Status = Status.CONVERGED
+
     def solve(self, problem):
-        return Solution(problem.y, 0.0, 1, 0.0, Status.CONVERGED)
+        return Solution(problem.y, 0.0, 1, 0.5, self.status)
+
+
+def test_a_stalled_fit_ends_with_a_status_and_advice():
+    with pytest.warns(ConvergenceWarning, match=r"rounding hides further progress; scale the features, .* \(gap 0.5\)"):
+        svc = SlimSVC(trainer=Parzen(Status.STALLED)).fit(X, y)
+    assert (svc.status_, svc.fit_status_) == (Status.STALLED, 1)
 
 
 def test_impossible_warm_starts():

@@ -169,6 +169,35 @@ def test_a_warm_start_goes_on_after_a_limit(name, moons, excused):
     assert (warm.predict(X) == cold.predict(X)).mean() > 0.95
 
 
+class Clock:
+    """A clock on which a second passes between two looks at it."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def __call__(self):
+        self.looks += 1
+        return float(self.looks)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_time_limit_is_kept_and_told(name, monkeypatch):
+    """A trainer looks at the clock while it works, and ends when the time is over, with a model and advice."""
+    X, y = make_moons(900, noise=0.4, random_state=0)
+    settings = {"working_set": 20} if "working_set" in TRAINERS[name].__dataclass_fields__ else {}
+    if name == "lp":
+        settings = {"direct": 100, "batch": 5}  # many small programs, each of which HiGHS ends itself
+    clock, seconds = Clock(), 6.0
+    monkeypatch.setattr("slimsvm.clock.perf_counter", clock)
+    trainer, trained = TRAINERS[name](time_limit=seconds, **settings), []
+    svc = SlimSVC(40 if name in LIMITED else None, trainer=trainer, C=100.0, gamma=5.0, reducer="prune", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped at the time limit; raise time_limit"):
+        fit_reporting(svc, X, y, when_trained=lambda _: trained.append(clock.looks))
+    assert svc.status_ is Status.TIME_LIMIT
+    assert seconds < trained[0] < seconds + 20  # a few looks before training begins, and a few after its end
+    assert np.isfinite(svc.decision_function(X[:5])).all()
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_an_interrupt_ends_training(name, moons):
     def interrupt(*_):

@@ -77,13 +77,12 @@ class LP(BinaryTrainer):
         """Solve one output, as one linear program or as a sequence of small ones."""
         effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
         lp = LpProblem(problem.rows, problem.y, self.C * problem.weights)
-        warm = problem.start is not None and problem.start.any()
-        if warm:
+        if problem.start is not None and problem.start.any():
             lp.begin_from(problem.start)
         if problem.y.size <= self.direct:
             status = self.direct_corner(lp, effort)
         else:
-            if not warm:
+            if not lp.columns.size:
                 some = problem.rng.permutation(problem.y.size)[: self.batch]
                 lp.add(apart(problem.rows, some, self.batch))
             status = self.generated_corner(lp, effort, problem.report)
