@@ -25,7 +25,7 @@ class Start:
     def draws_for(self, trainer: Any) -> Array | None:
         """Return the rows drawn, if they were drawn for the same optimum; else these coefficients are just a guess."""
         same = type(trainer) is type(self.trainer) and getattr(trainer, "C", 1.0) == getattr(self.trainer, "C", 1.0)
-        return self.draws if same else None
+        return self.draws if same and self.draws is not None and self.draws.any() else None
 
 
 def check_warm_start(estimator: Any, trainer: Any) -> None:
@@ -57,7 +57,8 @@ def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any,
             f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
             "or fit clone(estimator)"
         )
-    return start.dual, start.draws_for(trainer)
+    draws = start.draws_for(trainer)
+    return (start.dual,) if draws is None else (start.dual, draws)
 
 
 def keep_start(estimator: Any, trainer: Any, fit: Fit) -> None:
