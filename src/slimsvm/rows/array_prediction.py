@@ -18,6 +18,9 @@ from .array import FLOAT32_SUMS, OnDevice, check_finite, evaluator
 from .backends import FLOAT32, FLOAT64, STAGED_VALUES, Backend, Held
 from .precision import Given, is_large_work, mean_row, rounding_error
 
+#: numbers of a block of rows; fewer: more calls; more: the device waits longer for its first block
+PASSING_VALUES = 2 * STAGED_VALUES
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -85,5 +88,6 @@ class PlacedPoints:
             norms.append(on.lift(rows, A.lifted, there.rows))
             out[some, :] = on.cast(there.values(A), there.sums) @ there.coef
 
-        on.tiled(n, self.points.shape[0] + d, work, most=max(STAGED_VALUES // (d + 1), 1))
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the largest norm
+            on.tiled(n, self.points.shape[0] + d, work, most=max(PASSING_VALUES // (d + 1), 1))
         return out, on.largest(norms)

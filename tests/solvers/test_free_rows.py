@@ -1,0 +1,134 @@
+"""Newton's method for free rows finds the optimum that pair steps find, and leaves the run as it was where it cannot."""
+
+import numpy as np
+import pytest
+
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
+from slimsvm._core import core
+from slimsvm.clock import Deadline
+from slimsvm.kernels import RBF
+from slimsvm.model import Status
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers import smo
+from slimsvm.solvers.free_rows import free_rows_optimum
+from slimsvm.solvers.smo import SmoState
+from slimsvm.trainers import SMO
+
+
+def made(n=300, C=100.0, seed=0, repeat=1):
+    """Rows of two classes with noise, their labels as +1 and -1, and caps that differ."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(n // repeat, 3)), repeat, axis=0)
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=X.shape[0]) > 0, 1.0, -1.0)
+    return X, y, C * rng.uniform(0.5, 1.5, X.shape[0])
+
+
+def by_pair_steps(K, y, cap, tol, alpha=None):
+    """The slow twin: the optimum of a block to within tol."""
+    alpha = np.zeros(y.size) if alpha is None else alpha
+    v = y - K @ (alpha * y)
+    _, gap = core.smo(K, y, cap, alpha, v, tol, 10_000_000)
+    assert gap <= tol
+    return alpha
+
+
+def objective(K, y, alpha):
+    return alpha.sum() - 0.5 * (alpha * y) @ K @ (alpha * y)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Newton's method after a pair step, for problems of any size; the number of calls that worked."""
+    worked = []
+    monkeypatch.setattr(smo, "NEWTON_STEPS", 1)
+    monkeypatch.setattr(smo, "NEWTON_SYSTEMS", 0)
+    monkeypatch.setattr(smo, "SMALL_BLOCK", 0)
+    monkeypatch.setattr(smo, "STEPS_A_ROUND", 100)
+    inner = SmoState.moved_free
+
+    def watched(self, *arguments):
+        worked.append(inner(self, *arguments))
+        return worked[-1]
+
+    monkeypatch.setattr(SmoState, "moved_free", watched)
+    return worked
+
+
+@pytest.mark.parametrize("repeat", [1, 2], ids=["distinct", "each row twice"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_is_that_of_pair_steps(seed, repeat):
+    X, y, cap = made(200, seed=seed, repeat=repeat)
+    K = RBF(0.5)(X, X)
+    exact = by_pair_steps(K, y, cap, 1e-9)
+    alpha = by_pair_steps(K, y, cap, 0.05)
+    signed, v = alpha * y, y - K @ (alpha * y)
+    ends = -signed, y * cap - signed
+    steps = free_rows_optimum(K, v, np.minimum(*ends), np.maximum(*ends), 1e-6, 1e-10)
+    assert steps is not None
+    found = (signed + steps) * y
+    assert abs(steps.sum()) < 1e-8
+    assert (found > -1e-9).all()
+    assert (found < cap + 1e-9).all()
+    assert objective(K, y, found) == pytest.approx(objective(K, y, exact), rel=1e-9)
+    np.testing.assert_allclose(K @ (found * y), K @ (exact * y), atol=1e-4)
+
+
+def test_it_gives_up_far_from_the_optimum_and_at_the_deadline():
+    X, y, cap = made(200)
+    K = RBF(5.0)(X, X)
+    assert free_rows_optimum(K, y, np.minimum(0, y * cap), np.maximum(0, y * cap), 1e-3, 0.0, Deadline(0.0)) is None
+    # both rows want beyond their caps, so that none is free
+    assert (
+        free_rows_optimum(np.eye(2), np.array([1.0, -1.0]), np.array([0.0, -0.1]), np.array([0.1, 0.0]), 1e-3, 0.0) is None
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_run_converges_to_the_same_optimum(eager, seed):
+    X, y, cap = made(600, C=1e3, seed=seed)
+    rows = HostRows(RBF(0.3), X, None, 64.0, 0.0)
+    run = SmoState(rows, y, cap, SMO(tol=1e-4, working_set=200))
+    run.solve(np.inf, lambda _: None)
+    assert True in eager
+    assert run.status is Status.CONVERGED
+    assert run.violation() <= 1e-4
+    assert ((run.alpha >= 0) & (run.alpha <= cap)).all()
+    assert abs(run.signed.sum()) < 1e-7
+    K = RBF(0.3)(X, X)
+    np.testing.assert_allclose(run.responses.values[:, 0], K @ run.signed, atol=1e-6)
+    assert objective(K, y, run.alpha) == pytest.approx(objective(K, y, by_pair_steps(K, y, cap, 1e-5)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(SlimSVC, {"C": 100.0, "class_weight": "balanced"}), (SlimSVR, {"C": 3.0}), (SlimOneClassSVM, {"nu": 0.5})],
+    ids=["classes", "regression", "novelty"],
+)
+def test_estimators_predict_the_same(eager, monkeypatch, kind, settings):
+    X, y, _ = made(700)
+    labels = () if kind is SlimOneClassSVM else (y if kind is SlimSVC else X[:, 0] ** 2 + 0.1 * y,)
+    model = kind(gamma=0.3, tol=1e-5, **settings).fit(X, *labels)
+    assert True in eager
+    monkeypatch.setattr(smo, "MOST_FREE", 0)
+    plain = kind(gamma=0.3, tol=1e-5, **settings).fit(X, *labels)
+    scores = "predict" if kind is SlimSVR else "decision_function"
+    np.testing.assert_allclose(getattr(model, scores)(X), getattr(plain, scores)(X), atol=2e-4)
+
+
+def test_rows_at_bounds_alone_leave_it_to_pair_steps(eager):
+    X, y, _ = made(600)
+    model = SlimSVC(gamma=0.3, C=1e-4, tol=1e-9).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert not any(eager)
+
+
+def test_a_failed_attempt_waits_twice_as_long(eager, monkeypatch):
+    monkeypatch.setattr(smo, "free_rows_steps", lambda *_, **__: None)
+    X, y, cap = made(600, C=1e3)
+    run = SmoState(HostRows(RBF(0.3), X, None, 64.0, 0.0), y, cap, SMO(tol=1e-4))
+    run.shrinks = False
+    run.solve(np.inf, lambda _: None)
+    assert run.status is Status.CONVERGED
+    assert eager
+    assert not any(eager)
+    assert len(eager) <= np.log2(run.steps) + 1
