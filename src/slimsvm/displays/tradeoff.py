@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..tradeoffs.measure import error_rate, microseconds, svc_of, table_cost
+from ..tradeoffs.measure import error_rate, microseconds_per_row, svc_of, table_cost
 from ..tradeoffs.methods import FULL
-from ..tradeoffs.rows import Row
 from ..tradeoffs.summary import Point, summarise
-from ..tradeoffs.value import Tradeoff
-from .axes import ACROSS, new_axes, table_of
+from .axes import ACROSS, RowsLike, check_axis, new_axes, table_of
 
 
 class TradeoffDisplay:
@@ -48,14 +45,13 @@ class TradeoffDisplay:
     """
 
     def __init__(self, *, points: Sequence[Point], x: str = "size") -> None:
-        if x not in ACROSS:
-            raise ValueError(f"unknown x {x!r}; there are {', '.join(ACROSS)}")
+        check_axis(x, ACROSS)
         self.points, self.x = points, x
 
     @classmethod
     def from_rows(
         cls,
-        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
+        rows: RowsLike,
         *,
         x: str = "size",
         methods: Sequence[str] | None = None,
@@ -140,4 +136,4 @@ def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
     error, se = error_rate(model, X, np.asarray(y))
     size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
     nan = float("nan")
-    return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)
+    return Point(name, None, size, nbytes, microseconds_per_row(model, X), error, se, nan, nan, None, 1)

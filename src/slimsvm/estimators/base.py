@@ -17,16 +17,16 @@ from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
-from ..progress import History, silent
+from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
-from ..scoring import Scoring
 from ..selection import CUT_SHORT, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
+from .callbacks import CallbackSupportMixin, watched
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
@@ -36,7 +36,6 @@ from .placed import outputs_there
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
 from .warm import keep_start, warm_start
-from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
@@ -148,34 +147,35 @@ def fit_reporting(
     y: Any = None,
     sample_weight: Any = None,
     *,
-    report: Report = silent,
-    history: History | None = None,
+    report: Report | None = None,
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Fit an estimator, and call report(phase, share done) meanwhile.
+    """Fit an estimator, and call report(phase, share done) meanwhile; by default, report to its callbacks and by `verbose`.
 
-    `history` records how good the model was after how many seconds. `when_trained` is called with an estimator that holds
-    the full model, before it is shrunk. `finish` is called before a checkpoint is deleted, and may save the model.
+    `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
+    checkpoint is deleted, and may save the model.
     """
-    check_settings(estimator)
-    fitted, history = copy.copy(estimator), history or History()  # the estimator changes only if everything has worked
-    reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-    selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
-    checkpoint = _checkpoint(fitted, selection)
-    if checkpoint is None:
-        _fit(fitted, selection, trainer, when_trained)
-    else:
-        with checkpoint.kept():
-            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
-    fitted.history_ = history.entries
-    estimator.__dict__ = fitted.__dict__
-    if estimator.status_ is Status.INTERRUPTED:
-        raise Interrupted(estimator)
-    finish()
-    if checkpoint is not None and _complete(estimator):
-        checkpoint.remove()
-    return estimator
+    history = History()
+    with watched(estimator, X, y, sample_weight, history, report) as heard:
+        check_settings(estimator)
+        fitted = copy.copy(estimator)  # the estimator changes only if everything has worked
+        reducer, trainer = make_reducer(estimator), make_trainer(estimator)
+        selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, heard), record=history.record)
+        checkpoint = _checkpoint(fitted, selection)
+        if checkpoint is None:
+            _fit(fitted, selection, trainer, when_trained)
+        else:
+            with checkpoint.kept():
+                _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
+        fitted.history_ = history.entries
+        estimator.__dict__ = fitted.__dict__
+        if estimator.status_ is Status.INTERRUPTED:
+            raise Interrupted(estimator)
+        finish()
+        if checkpoint is not None and _complete(estimator):
+            checkpoint.remove()
+        return estimator
 
 
 def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
@@ -293,20 +293,5 @@ def _selection(
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    return Selection(
-        X,
-        labelled.labels,
-        labelled.weights,
-        kernel,
-        labelled.goal,
-        reducer,
-        seed_of(estimator.random_state),
-        kept,
-        estimator.validation_fraction,
-        estimator._home or estimator.device,
-        estimator.cache_mb,
-        report=report,
-        budgets=budgets,
-        scoring=Scoring.of(estimator.scoring),
-        estimator=estimator,
-    )
+    seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, report=report, **settings)

@@ -376,20 +376,20 @@ def _place_of(values: csr_array, entry: int) -> list[int]:
 
 def _read_svmlight(source: Source, n_features: int | None) -> Data:
     if source.size >= LARGE_TEXT:
-        return _open_svmlight(source.path, n_features)
+        return open_svmlight(source.path, n_features)
     with source.open() as file:
         X, y = _parsed_svmlight(file.read(), n_features)
     _check_svmlight(X, n_features)
     return X, _as_labels(y)
 
 
-def _open_svmlight(path: Path, n_features: int | None) -> Data:
-    """Return the rows of a large file, read some lines at a time into mapped files."""
+def open_svmlight(path: Path, n_features: int | None, batch: int = TEXT_BATCH) -> Data:
+    """Return the rows of a large file, read lines of about `batch` bytes at a time into mapped files."""
     from .mapped import CsrFile
 
     labels, line = [], 1
     with open(path, "rb") as file, CsrFile() as rows:
-        while text := b"".join(file.readlines(TEXT_BATCH)):
+        while text := b"".join(file.readlines(batch)):
             X, y = _parsed_svmlight(text, n_features, line)
             rows.add(X)
             labels.append(y)

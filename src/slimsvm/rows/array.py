@@ -17,17 +17,16 @@ from scipy.sparse import issparse
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from . import precision
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
 from .array_losses import metric_losses
 from .array_metric import metric_product
-from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
+from .backends import FLOAT32, FLOAT64, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import Given, is_large_work, mean_row, rounding_error
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
 
@@ -54,12 +53,13 @@ class ArrayRows(GivenRows):
         X: Matrix,
         meter: Meter | None = None,
         cache_mb: float = 512.0,
-        error: float = precision.FLOAT32_ERROR,
+        error: float = FLOAT32_ERROR,
         ids: Array | None = None,
         *,
         index: Array | None = None,
+        precision: Precision = USUAL,
     ) -> None:
-        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids)
+        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
         _check(kernel, self.given, backend)
         self.backend = backend
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
@@ -96,10 +96,10 @@ class ArrayRows(GivenRows):
 
     def _uploaded(self) -> Held:
         """Return the rows on the device, in float32 where the work is large and the rounding small."""
-        float32_pays = is_large_work(self.n, self.n, self.d) or not self.backend.has_float64
+        float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
             rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= min(self.error, precision.FLOAT32_ERROR):
+            if self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 
@@ -115,8 +115,8 @@ class ArrayRows(GivenRows):
 
     def value_dtype(self, rows: Held) -> np.dtype:
         """Return the precision of kernel values of these rows, which may be lower than that of the rows."""
-        mixed = isinstance(self.kernel, RBF) and self.error >= precision.MIXED_ERROR and self.backend.plain_float32
-        return FLOAT32 if mixed and is_large_work(self.n, self.n, self.d) else rows.dtype
+        mixed = isinstance(self.kernel, RBF) and self.error >= MIXED_ERROR and self.backend.plain_float32
+        return FLOAT32 if mixed and self.precision.is_large(self.n, self.n, self.d) else rows.dtype
 
     def rounding(self, rows: Held) -> float:
         """Return the error of kernel values from float32 inner products with these rows or points."""
@@ -128,7 +128,7 @@ class ArrayRows(GivenRows):
             return self.held, self.backend.columns(points)
         given = Given(points)
         there = self.backend.upload(given, self.held.dtype, self.centre)
-        if self.held.dtype == FLOAT32 and self.rounding(there) > min(self.error, precision.FLOAT32_ERROR):
+        if self.held.dtype == FLOAT32 and self.rounding(there) > self.precision.most(self.error):
             return self.in_float64(), self.backend.upload(given, FLOAT64, self.centre)
         return self.held, there
 
@@ -156,8 +156,8 @@ class ArrayRows(GivenRows):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
         if exact and not self.backend.has_float64:
-            return HostRows(self.kernel, points, self.meter, cache_mb, error)
-        return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error)
+            return HostRows(self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
+        return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
         """Return some of the rows on the host, with float64 kernel values."""
@@ -259,7 +259,7 @@ class ArrayRows(GivenRows):
         self._fill(slots[new], index[new])
         on = self.backend
         total = on.zeros((self.n, V.shape[1]), on.sum_dtype)
-        for some in blocks(slots.size, max(TILE_VALUES // (self.n + 1), 1)):
+        for some in blocks(slots.size, max(on.tile_values // (self.n + 1), 1)):
             K = on.cast(on.take(self.cache.rows, slots[some]), on.sum_dtype)
             total += K.T @ on.send(V[some], on.sum_dtype)
         return on.fetch(total)
@@ -353,7 +353,8 @@ def on_device(backend: Backend, X: Any) -> OnDevice:
 
 def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
     """Return rows with the linear kernel from values on the device, on the meter of `like`."""
-    return ArrayRows(like.backend, Linear(), OnDevice(like.backend, values), like.meter, like.cache_mb)
+    there = OnDevice(like.backend, values)
+    return ArrayRows(like.backend, Linear(), there, like.meter, like.cache_mb, precision=like.precision)
 
 
 def _some_of(given: Given) -> Given:

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels import RBF, Array, InnerKernel, Matrix
-from . import precision
 from .array import FLOAT32_SUMS, OnDevice, check_finite, evaluator
 from .backends import FLOAT32, FLOAT64, STAGED_VALUES, Backend, Held
-from .precision import Given, is_large_work, mean_row, rounding_error
+from .precision import MIXED_ERROR, USUAL, Given, mean_row, rounding_error
 
 #: numbers of a block of rows; fewer: more calls; more: the device waits longer for its first block
 PASSING_VALUES = 2 * STAGED_VALUES
@@ -39,13 +38,13 @@ class PlacedPoints:
 
     def __init__(self, on: Backend, kernel: InnerKernel, points: Matrix, V: Array, error: float) -> None:
         self.on, self.kernel, self.points, self.V = on, kernel, points, V
-        self.error, self.allowed = error, min(error, precision.FLOAT32_ERROR)
+        self.error, self.allowed = error, USUAL.most(error)
         self.centre = mean_row(Given(points)) if kernel.translation_invariant and points.shape[0] else None
         self._placed: dict[tuple[np.dtype, np.dtype], Placed] = {}
 
     def product(self, X: Matrix) -> Array:
         """Return K(X, points) @ V, (n, q)."""
-        large = is_large_work(X.shape[0], *self.points.shape) or not self.on.has_float64
+        large = USUAL.is_large(X.shape[0], *self.points.shape) or not self.on.has_float64
         if large and self.on.plain_float32:
             there = self._in(FLOAT32, FLOAT32)
             if self._fits(there.radius):
@@ -55,7 +54,7 @@ class PlacedPoints:
                 if not self.on.has_float64:
                     check_finite(radius)
         self.on.needs_float64(f"float32 is too coarse for the {self.kernel.name} kernel with these rows")
-        mixed = large and isinstance(self.kernel, RBF) and self.error >= precision.MIXED_ERROR and self.on.plain_float32
+        mixed = large and isinstance(self.kernel, RBF) and self.error >= MIXED_ERROR and self.on.plain_float32
         out, radius = self._product(X, self._in(FLOAT64, FLOAT32 if mixed else FLOAT64))
         check_finite(radius)
         return self.on.fetch(out)

@@ -69,6 +69,7 @@ class Backend:
     has_float64: bool
     plain_float32: bool
     is_gpu: bool = False
+    tile_values: int = TILE_VALUES
 
     @property
     def sum_dtype(self) -> np.dtype:
@@ -281,11 +282,11 @@ class Backend:
     # Tiles.
 
     def tiled(self, count: int, width: int, work: Callable[[slice], None], most: int = TILE_VALUES) -> None:
-        """Call work(some) for slices that cover range(count), in tiles of about TILE_VALUES numbers, `width` an item.
+        """Call work(some) for slices that cover range(count), in tiles of about `tile_values` numbers, `width` an item.
 
         A tile for which the device has no memory is halved and tried again, so `work` must store its result at its end.
         """
-        values = TILE_VALUES * (GPU_TILES if self.is_gpu else 1)
+        values = self.tile_values * (GPU_TILES if self.is_gpu else 1)
         size = max(min(values // (width + 1), most), 1)
         start = 0
         while start < count:

@@ -10,7 +10,7 @@ from ..kernels import Array, Kernel, Matrix
 from .array import ArrayRows, OnDevice, on_device
 from .backends import Backend, has_torch_device, open_cupy, open_strict, open_torch
 from .host import HostRows
-from .precision import FLOAT32_ERROR
+from .precision import FLOAT32_ERROR, USUAL, Precision
 from .protocol import Meter, Rows
 
 
@@ -90,12 +90,13 @@ def open_rows(
     error: float = FLOAT32_ERROR,
     ids: Array | None = None,
     index: Array | None = None,
+    precision: Precision = USUAL,
 ) -> Rows:
     """Return rows on a device: those of X with the numbers `index`, all by default.
 
     `error` is the allowed error of a kernel value, `cache_mb` the memory for kernel rows, `ids` the numbers of the rows in
-    the training set (0, 1, ... by default).
+    the training set (0, 1, ... by default). `precision` says when kernel values are float32.
     """
     device = resolve_device(device)
     home = HOMES[device.partition(":")[0]](device)
-    return home(kernel, X, meter, cache_mb, error, ids, index=index)
+    return home(kernel, X, meter, cache_mb, error, ids, index=index, precision=precision)

@@ -1,7 +1,7 @@
 """Tables of small integers. Each table has one step, and rows are integers in units of the points, so sums are exact.
 
-Where points have 8 bits, rows have 16: rounded points are other points, whose coefficients are fitted to them, but what
-rounding takes from a row is lost. Rows take no bytes of tables.
+Points of 8 bits go with rows of 16 bits, which take no bytes of tables. Rounded points lose little, because coefficients
+are fitted to them; nothing can make up for a rounded row.
 """
 
 from __future__ import annotations

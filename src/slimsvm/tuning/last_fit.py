@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline
 from ..estimators import Interrupted
 from ..reducers import Slim
 from ..solvers.metric_search import Learning
+from .halving import Halving
 from .problem import Problem
 from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
-from .stages import Halving
 from .trials import Trial, bytes_of
 
 #: mini-batches for the sizes before the largest one, with a learned metric; more: better small models, which nobody asked

@@ -20,7 +20,7 @@ from ..model import Status
 from ..reducers.slim import METRICS
 from ..text import short
 from .problem import Problem
-from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
+from .space import DENSE_SCALERS, SPARSE_SCALERS, Settings
 from .trials import Trial, TrialEffort
 
 #: user attributes of a study and of its trials
