@@ -44,6 +44,8 @@ MOST_STEPS, MOST_STEPS_A_ROW = 10_000_000, 1_000
 #: Newton's method for the free rows is tried after this many pair steps at least, and after as many as take as long as this
 #: number of its systems; more: later, with a better guess of the rows at bounds
 NEWTON_STEPS, NEWTON_SYSTEMS = 10_000, 8
+#: each attempt that fails doubles the steps before the next one, up to this many times
+MOST_FAILED = 20
 #: multiply-adds of a Cholesky factorisation in the time in which a pair step passes a row of its block
 ADDS_A_ROW = 6.0
 #: the most rows of such a system, for memory and time, and its largest share of rows at bounds that violate optimality
@@ -86,7 +88,12 @@ class RoundCount:
     def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
         """Return a saved count, of a problem of n rows."""
         progress = GapProgress(tol, saved.number("largest", finite=True), saved.count("rounds"))
-        counts = saved.count("idle", -1, PATIENCE), saved.value("fresh", bool), saved.count("tried"), saved.count("failed")
+        counts = (
+            saved.count("idle", -1, PATIENCE),
+            saved.value("fresh", bool),
+            saved.count("tried"),
+            saved.count("failed", 0, MOST_FAILED),
+        )
         inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
         return cls(saved.number("limit"), saved.number("best", finite=True), progress, *counts, *inner)
 
@@ -257,7 +264,7 @@ class SmoState:
             return False
         if self.moved_free(np.flatnonzero(free | new), v):
             return True
-        rounds.tried, rounds.failed = self.steps, rounds.failed + 1
+        rounds.tried, rounds.failed = self.steps, min(rounds.failed + 1, MOST_FAILED)
         return False
 
     def moved_free(self, index: Array, v: Array) -> bool:
