@@ -30,8 +30,8 @@ class SMO(BinaryTrainer):
     which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
     -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
     might never end. `working_set` is the number of rows that a round solves for, None for 2,048 on the host and 4,096 on a
-    GPU, and for down to half of that where rows are few. `time_limit` is in seconds for each output. Where pair steps take long,
-    Newton's method solves for the free rows (`solvers.free_rows`).
+    GPU, and for down to half of that where rows are few. `time_limit` is in seconds for each output. Where pair steps take
+    long, Newton's method solves for the free rows (`solvers.free_rows`).
     """
 
     C: float = 1.0
