@@ -10,7 +10,7 @@ from slimsvm.kernels import RBF
 from slimsvm.model import Status
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import smo
-from slimsvm.solvers.free_rows import free_rows_optimum
+from slimsvm.solvers.free_rows import free_rows_optimum, free_rows_steps
 from slimsvm.solvers.smo import SmoState
 from slimsvm.trainers import SMO
 
@@ -113,6 +113,29 @@ def test_estimators_predict_the_same(eager, monkeypatch, kind, settings):
     plain = kind(gamma=0.3, tol=1e-5, **settings).fit(X, *labels)
     scores = "predict" if kind is SlimSVR else "decision_function"
     np.testing.assert_allclose(getattr(model, scores)(X), getattr(plain, scores)(X), atol=2e-4)
+
+
+@pytest.mark.parametrize("settings", [{"kernel": "precomputed"}, {"device": "array_api_strict"}], ids=str)
+def test_other_kernels_and_homes_converge_too(eager, settings):
+    if "device" in settings:
+        pytest.importorskip("array_api_strict")
+        pytest.importorskip("array_api_compat")
+    X, y, _ = made(600)
+    given = RBF(0.3)(X, X) if settings.get("kernel") == "precomputed" else X
+    model = SlimSVC(gamma=0.3, C=100.0, **settings).fit(given, y)
+    assert eager
+    assert model.status_ is Status.CONVERGED
+    plain = SlimSVC(gamma=0.3, C=100.0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(given), plain.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_with_an_indefinite_kernel_raise_the_objective_or_are_none(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(20, 20))
+    K, v = A + A.T, rng.normal(size=20)
+    steps = free_rows_steps(K, v, np.full(20, -1.0), np.full(20, 1.0), 1e-3)
+    assert steps is None or steps @ (v - 0.5 * (K @ steps)) > 0
 
 
 def test_rows_at_bounds_alone_leave_it_to_pair_steps(eager):
