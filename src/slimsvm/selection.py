@@ -6,7 +6,6 @@ validation rows decide which model is kept. With few rows, this is done on sever
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -433,8 +432,7 @@ class Selection:
 
     def _time(self, model: Expansion) -> float:
         """Return the microseconds of a batch with a model, transformers included."""
-        fitted = copy.copy(self.estimator)
-        fitted.model_, fitted.goal_ = model, self.goal
+        fitted = self.estimator._with_model(model, self.goal)
         rows = self.X if self.raw is None else self.raw
         batch = _safe_indexing(rows, np.arange(self.budgets.batch_size) % rows.shape[0])
         return microseconds(partial(self.deployed(fitted).predict, batch))

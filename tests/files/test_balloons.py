@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from slimsvm import SlimSVC, load, save
 from slimsvm.files import container, mapped
 from slimsvm.files.datasets import read_data
-from slimsvm.files.expansion import LARGE, MOST_EXPANSION, check_expansion
+from slimsvm.files.decompression import LARGE, MOST_EXPANSION, check_unpacked_size
 from slimsvm.kernels import RBF
 from slimsvm.rows.precision import Prepared
 from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
@@ -42,7 +42,7 @@ def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, method):
     path = write_zeros(tmp_path / "zeros.npz", 1 << 20, method, claimed=2 * LARGE)
     assert path.stat().st_size < 1 << 15
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"bytes unpack to 536,871,\d\d\d; where that is meant, save it by np.savez"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 536,871,\d\d\d; if that is intended, save it by np.savez"):
         read_data(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 21
     tracemalloc.stop()
@@ -55,7 +55,7 @@ def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, method):
 )
 def test_only_large_files_that_expand_are_refused(packed, unpacked, refused):
     with pytest.raises(ValueError, match="save it") if refused else nullcontext():
-        check_expansion(packed, unpacked, "save it")
+        check_unpacked_size(packed, unpacked, "save it")
 
 
 def test_archives_as_people_write_them_are_read(tmp_path):
@@ -83,7 +83,7 @@ def test_equal_numbers_in_a_parquet_file_are_refused_by_their_count(write_parque
     count = LARGE // 8 // 64 + 1
     path = write_parquet(**dict.fromkeys(map(str, range(64)), np.zeros(count)), y=np.arange(count) % 2)
     assert path.stat().st_size < 1 << 16
-    with pytest.raises(ValueError, match=r"bytes unpack to 268,435,968; where that is meant, write it with"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 268,435,968; if that is intended, write it with"):
         read_data(path)
 
 

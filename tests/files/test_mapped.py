@@ -43,7 +43,7 @@ def test_npy_that_cannot_be_used(tmp_path):
     with pytest.raises(ValueError, match=r"shorter than its header says \(1,720 bytes"):
         read_data(path)
     path.write_bytes(b"no header")
-    with pytest.raises(ValueError, match=r"it is no .npy file"):
+    with pytest.raises(ValueError, match=r"it is not an .npy file"):
         read_data(path)
     for wrong in (TABLE[:, 0], np.array([["a", "b"]]), TABLE[:0]):
         np.save(path, wrong)
@@ -103,7 +103,7 @@ def test_parquet_that_cannot_be_used(parquet, tmp_path):
     with pytest.raises(ValueError, match="it has no rows"):
         read_data(parquet(a=numbers[:0], y=numbers[:0]))
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(ValueError, match="it is no Parquet file, or damaged"):
+    with pytest.raises(ValueError, match="it is not a Parquet file, or damaged"):
         read_data(tmp_path / "d.parquet")
 
 

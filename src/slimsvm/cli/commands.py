@@ -301,7 +301,7 @@ def compress(
 
 
 def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool, full: Any | None = None) -> None:
-    """Write a model, show what is in it and compare it with the full one, if any; after Ctrl-C, only write it."""
+    """Write a model, describe it and compare it with the full model, if there is one; after Ctrl-C, only write it."""
     from ..files.native import save
 
     with saying_what_was_written(output):

@@ -29,7 +29,7 @@ from .stopped import StoppedEarly
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
 
-#: the rows, where no other name is given
+#: the default file of the results
 ROWS = Path("tradeoff.csv")
 
 Data = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +76,7 @@ class TradeoffDisplay:
         if getattr(estimator, "path_", None) is None:
             raise ValueError("the estimator has no path of models; fit a SlimSVC with a budget or a tolerance")
         name = estimator.reducer if isinstance(estimator.reducer, str) else type(estimator.reducer).__name__
-        points = [_measured(_with(estimator, step.model), X, y, name) for step in estimator.path_]
+        points = [_measured(estimator._with_model(step.model, estimator.goal_), X, y, name) for step in estimator.path_]
         points += [] if full is None else [_measured(full, X, y, FULL)]
         return cls(points=points, x=x).plot(ax=ax, **kwargs)
 
@@ -122,13 +121,6 @@ class TradeoffDisplay:
         if self.x == "size" and 0 < len(sizes) <= 10:
             self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
             self.ax_.xaxis.set_minor_locator(NullLocator())
-
-
-def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
-    """Return the estimator with another model of its path."""
-    other = copy.copy(estimator)
-    other.model_ = model
-    return other
 
 
 def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:

@@ -111,6 +111,14 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return the attributes without the points on a device: they belong to this object and to this process."""
         return {name: value for name, value in super().__getstate__().items() if name != "_placed"}
 
+    def _with_model(self, model: Expansion, goal: Goal) -> Any:
+        """Return a copy of this estimator with another model; a calibration belongs to its own model, and is left out."""
+        other: Any = copy.copy(self)
+        other.model_, other.goal_, other.path_ = model, goal, None
+        if hasattr(other, "calibration"):
+            other.calibration = other.calibration_ = None
+        return other
+
     def at(self, size: int) -> Any:
         """Return a fitted estimator with the model of another size on `path_`.
 
@@ -128,17 +136,14 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             A copy of this estimator with budget=size.
         """
         check_is_fitted(self)
-        other = copy.copy(self)
         if size == self.model_.size:
-            return other
+            return copy.copy(self)
         if self.path_ is None:
             raise ValueError(f"there is no path: the only model has {self.model_.size} support vectors, not {size}")
-        other.path_ = self.path_.keep(self.path_.at(size))
-        other.model_, other._support = self.path_.at(size).model, None
-        other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
-        if hasattr(other, "calibration"):
-            other.calibration = other.calibration_ = None
-        return other
+        step = self.path_.at(size)
+        other = self._with_model(step.model, self.goal_)
+        other.path_, other._support = self.path_.keep(step), None
+        return other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
 
 
 def fit_reporting(
@@ -218,7 +223,7 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
-            when_trained(_holding(fitted, fit.model, selection))
+            when_trained(fitted._with_model(fit.model, selection.goal))
         fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
         if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
@@ -253,15 +258,6 @@ def _shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
     given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
     return given or estimator.tolerance is not None
-
-
-def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
-    """Return a copy of an estimator with a model in it, without probabilities."""
-    other = copy.copy(estimator)
-    other.model_, other.goal_, other.path_ = model, selection.goal, None
-    if hasattr(other, "calibration"):
-        other.calibration = other.calibration_ = None
-    return other
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:

@@ -27,7 +27,8 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         The most support vectors: a count, or a fraction of the full model's. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is at most this much. The error is the mean squared distance of its
-        scores to the full model's, as a share of the variance of these. With `budget` too, the smallest within both.
+        scores to the full model's, as a share of the variance of the full model's scores. With `budget` too, the smallest
+        within both.
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`. sample_weight is not used. The y of a scorer are the full model's
         predictions, +1 and -1. None: the squared distance to the full model's scores.

@@ -158,9 +158,9 @@ def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[ColumnScaling, Array
     if total is not INNER and not (total is SQUARES and size == n and not pca.whiten):
         raise ValueError(
             f"cannot export a PCA before the {kernel} kernel: distances in {size} of {n} components"
-            f"{', whitened,' if pca.whiten else ''} are none between raw rows and points. Possible are a PCA of all "
-            "components without whitening before the rbf kernel, and any before the linear, poly and sigmoid kernels; or "
-            "transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
+            f"{', whitened,' if pca.whiten else ''} are not distances of raw rows and points. Possible are a PCA of "
+            "all components without whitening before the rbf kernel, and any before the linear, poly and sigmoid kernels; "
+            "or transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
         )
     rotation = pca.components_ / np.sqrt(pca.explained_variance_)[:, None] if pca.whiten else pca.components_
     return ColumnScaling(np.arange(n), Scaling.affine(np.asarray(pca.mean_), np.ones(n)), n), points @ rotation

@@ -38,7 +38,7 @@ def slim_file(model: Any, stem: str) -> Files:
 
 #: what the page runs
 LIVE = (partial(exported, JavaScriptExporter()),)
-#: what the page only hands out
+#: what the page offers for download
 DOWNLOADS = (partial(exported, CExporter()), partial(exported, JSONExporter()), slim_file)
 
 
@@ -50,12 +50,12 @@ class EmbeddedModels:
     files: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def fits(self, model: Any) -> bool:
-        """Return whether a model may fit: its numbers take half a byte each at the least, zeros included."""
+        """Return whether a model may fit: each of its numbers takes at least half a byte, also zeros."""
         svc = svc_of(model)
         return svc.model_.size * svc.n_features_in_ <= 2 * self.room
 
     def add(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
-        """Add what these functions make of a model; what does not fit, or cannot be exported, is left out."""
+        """Add the files that these functions make of a model; those that do not fit or cannot be exported are left out."""
         for make in makers if self.fits(model) else ():
             try:
                 with warnings.catch_warnings():

@@ -26,7 +26,7 @@ LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
 #: warnings for decisions that LIBSVM makes differently
 OTHER_DECISIONS = {
     Decision.SCORED_VOTES: "gives a tie in votes to the first class; this model breaks ties by its outputs",
-    Decision.DAG: "this model goes by a DAG: a row in which no class wins all of its pairs may have another label",
+    Decision.DAG: "this model decides by a DAG: a row in which no class wins all of its pairs may get another label",
 }
 #: LIBSVM's names of the problems; pairs of classes are all others
 SVM_TYPES = {Decision.VALUE: "epsilon_svr", Decision.SIDE: "one_class"}
@@ -53,7 +53,7 @@ class LIBSVMExporter:
         if a.calibration is not None and not _holds(a):
             warnings.warn(
                 "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "
-                "and labels go by the scores",
+                "and labels follow the scores",
                 stacklevel=3,
             )
         layout = layout_of(a)

@@ -109,7 +109,7 @@ class FileStore(MemoryStore):
         if strange:
             raise ValueError(
                 f"{self.file.path} has rows of slimsvm {', '.join(strange)}, and this is {version('slimsvm')}: their times "
-                "and models cannot be compared. Give another file, or force=True (--force) to begin it anew"
+                "and models cannot be compared. Give another file, or force=True (--force) to start a new one"
             )
         self.folder.mkdir(exist_ok=True)
         self.models = {row["model"]: self.folder / row["model"] for row in rows if row["model"]}

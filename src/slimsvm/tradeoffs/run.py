@@ -204,7 +204,7 @@ class _Study:
         return empty | self.common | own
 
     def _words(self, method: Method) -> str:
-        """Return the settings of a run for its row; a method that was given by name has none of its own."""
+        """Return the settings of a run for its row; a method that was given by name adds none."""
         own = {name: value for name, value in method.settings.items() if not isinstance(value, str | None)}
         return self.words if not own else f"{self.words} {_without_addresses(own)}"
 

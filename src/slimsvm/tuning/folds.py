@@ -17,7 +17,7 @@ MOST_VALIDATION = 10_000
 
 @dataclass(frozen=True)
 class Fold:
-    """Training rows, of which subsamples are the first ones, and validation rows."""
+    """Training rows and validation rows; the first training rows are the subsample of a trial."""
 
     train: Array
     validation: Array

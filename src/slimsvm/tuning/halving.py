@@ -27,7 +27,7 @@ STEPS = (15, 20, 30, 50)
 #: one in KEEP settings goes from one stage to the next, and at least LEAST_KEPT; a larger KEEP leaves time for more
 #: settings in the first stage
 KEEP, LEAST_KEPT = 3, 3
-#: neighbours are added in this stage, counted from 0, for so many of the best settings; more: a closer search for the best
+#: neighbours are added in this stage, counted from 0, around so many of the best settings; more: a closer search
 WIDEN_AT, CENTRES = 1, 3
 #: the same for the last stage, which has as many rows and steps as the last fit; a metric needs them to show its value
 LAST_CENTRES = 1
