@@ -10,7 +10,7 @@ from slimsvm.kernels import RBF
 from slimsvm.model import Status
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import smo
-from slimsvm.solvers.free_rows import free_rows_optimum, free_rows_steps
+from slimsvm.solvers.free_rows import NewtonRule, free_rows_optimum, free_rows_steps
 from slimsvm.solvers.smo import SmoState
 from slimsvm.trainers import SMO
 
@@ -36,15 +36,27 @@ def objective(K, y, alpha):
     return alpha.sum() - 0.5 * (alpha * y) @ K @ (alpha * y)
 
 
+#: Newton's method after the first pair step
+EAGER = NewtonRule(steps=1, systems=0.0)
+
+
+def test_the_rule_waits_for_pair_steps_that_take_as_long_as_systems():
+    rule = NewtonRule(steps=100, systems=2.0, most=600, share=0.1)
+    due = {"steps": 99, "failed": 0, "free": 30, "new": 0, "size": 1000}
+    assert not rule.is_due(**due)
+    assert rule.is_due(**due | {"steps": 100})
+    assert not rule.is_due(**due | {"steps": 100, "failed": 1})
+    assert not rule.is_due(**due | {"steps": 100, "new": 4})
+    assert not rule.is_due(**due | {"steps": 100, "free": 0})
+    assert not rule.is_due(**due | {"steps": 10**9, "free": 601})
+    assert not rule.is_due(**due | {"steps": 11_999, "free": 600})
+    assert rule.is_due(**due | {"steps": 12_000, "free": 600})
+
+
 @pytest.fixture
-def eager(monkeypatch):
-    """Newton's method after a pair step, for problems of any size; the number of calls that worked."""
-    worked = []
-    monkeypatch.setattr(smo, "NEWTON_STEPS", 1)
-    monkeypatch.setattr(smo, "NEWTON_SYSTEMS", 0)
-    monkeypatch.setattr(smo, "SMALL_BLOCK", 0)
-    monkeypatch.setattr(smo, "STEPS_A_ROUND", 100)
-    inner = SmoState.moved_free
+def tried(monkeypatch):
+    """Whether each attempt of Newton's method worked."""
+    worked, inner = [], SmoState.moved_free
 
     def watched(self, *arguments):
         worked.append(inner(self, *arguments))
@@ -52,6 +64,10 @@ def eager(monkeypatch):
 
     monkeypatch.setattr(SmoState, "moved_free", watched)
     return worked
+
+
+def eager(**settings):
+    return SMO(newton=EAGER, working_set=200, **settings)
 
 
 @pytest.mark.parametrize("repeat", [1, 2], ids=["distinct", "each row twice"])
@@ -84,12 +100,13 @@ def test_it_gives_up_far_from_the_optimum_and_at_the_deadline():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_run_converges_to_the_same_optimum(eager, seed):
+def test_a_run_converges_to_the_same_optimum(tried, seed):
     X, y, cap = made(600, C=1e3, seed=seed)
     rows = HostRows(RBF(0.3), X, None, 64.0, 0.0)
     run = SmoState(rows, y, cap, SMO(tol=1e-4, working_set=200))
+    run.newton = EAGER
     run.solve(np.inf, lambda _: None)
-    assert True in eager
+    assert True in tried
     assert run.status is Status.CONVERGED
     assert run.violation() <= 1e-4
     assert ((run.alpha >= 0) & (run.alpha <= cap)).all()
@@ -104,26 +121,25 @@ def test_a_run_converges_to_the_same_optimum(eager, seed):
     [(SlimSVC, {"C": 100.0, "class_weight": "balanced"}), (SlimSVR, {"C": 3.0}), (SlimOneClassSVM, {"nu": 0.5})],
     ids=["classes", "regression", "novelty"],
 )
-def test_estimators_predict_the_same(eager, monkeypatch, kind, settings):
+def test_estimators_predict_the_same(tried, kind, settings):
     X, y, _ = made(700)
     labels = () if kind is SlimOneClassSVM else (y if kind is SlimSVC else X[:, 0] ** 2 + 0.1 * y,)
-    model = kind(gamma=0.3, tol=1e-5, **settings).fit(X, *labels)
-    assert True in eager
-    monkeypatch.setattr(smo, "MOST_FREE", 0)
-    plain = kind(gamma=0.3, tol=1e-5, **settings).fit(X, *labels)
+    model = kind(gamma=0.3, tol=1e-6, trainer=eager(), **settings).fit(X, *labels)
+    assert True in tried
+    plain = kind(gamma=0.3, tol=1e-6, trainer=SMO(newton=None), **settings).fit(X, *labels)
     scores = "predict" if kind is SlimSVR else "decision_function"
     np.testing.assert_allclose(getattr(model, scores)(X), getattr(plain, scores)(X), atol=2e-4)
 
 
 @pytest.mark.parametrize("settings", [{"kernel": "precomputed"}, {"device": "array_api_strict"}], ids=str)
-def test_other_kernels_and_homes_converge_too(eager, settings):
+def test_other_kernels_and_homes_converge_too(tried, settings):
     if "device" in settings:
         pytest.importorskip("array_api_strict")
         pytest.importorskip("array_api_compat")
     X, y, _ = made(600)
     given = RBF(0.3)(X, X) if settings.get("kernel") == "precomputed" else X
-    model = SlimSVC(gamma=0.3, C=100.0, **settings).fit(given, y)
-    assert eager
+    model = SlimSVC(gamma=0.3, C=100.0, trainer=eager(), **settings).fit(given, y)
+    assert tried
     assert model.status_ is Status.CONVERGED
     plain = SlimSVC(gamma=0.3, C=100.0).fit(X, y)
     np.testing.assert_allclose(model.decision_function(given), plain.decision_function(X), atol=2e-2)
@@ -138,20 +154,20 @@ def test_steps_with_an_indefinite_kernel_raise_the_objective_or_are_none(seed):
     assert steps is None or steps @ (v - 0.5 * (K @ steps)) > 0
 
 
-def test_rows_at_bounds_alone_leave_it_to_pair_steps(eager):
+def test_rows_at_bounds_alone_leave_it_to_pair_steps(tried):
     X, y, _ = made(600)
-    model = SlimSVC(gamma=0.3, C=1e-4, tol=1e-9).fit(X, y)
+    model = SlimSVC(gamma=0.3, C=1e-4, tol=1e-9, trainer=eager()).fit(X, y)
     assert model.status_ is Status.CONVERGED
-    assert not any(eager)
+    assert not any(tried)
 
 
-def test_a_failed_attempt_waits_twice_as_long(eager, monkeypatch):
+def test_a_failed_attempt_waits_twice_as_long(tried, monkeypatch):
     monkeypatch.setattr(smo, "free_rows_steps", lambda *_, **__: None)
     X, y, cap = made(600, C=1e3)
-    run = SmoState(HostRows(RBF(0.3), X, None, 64.0, 0.0), y, cap, SMO(tol=1e-4))
-    run.shrinks = False
+    run = SmoState(HostRows(RBF(0.3), X, None, 64.0, 0.0), y, cap, SMO(tol=1e-4, working_set=100))
+    run.shrinks, run.newton = False, EAGER
     run.solve(np.inf, lambda _: None)
     assert run.status is Status.CONVERGED
-    assert eager
-    assert not any(eager)
-    assert len(eager) <= np.log2(run.steps) + 1
+    assert tried
+    assert not any(tried)
+    assert len(tried) <= np.log2(run.steps) + 1

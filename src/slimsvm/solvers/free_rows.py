@@ -15,6 +15,8 @@ proximal point method: it raises the objective too, and leaves slopes that diffe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..clock import Deadline
@@ -27,6 +29,35 @@ PATIENCE = 3
 SLOPE = 0.1
 #: ridges by which the slopes of rows that move across their box change by these shares of `tol`; more: more systems
 RIDGES = (0.1, 1.0, 10.0, 100.0)
+#: multiply-adds of a Cholesky factorisation in the time in which a pair step passes a row of its block
+ADDS_A_ROW = 6.0
+#: each attempt that fails doubles the steps before the next one, up to this many times
+MOST_FAILED = 20
+
+
+@dataclass(frozen=True)
+class NewtonRule:
+    """When Newton's method is tried: after as many pair steps as take as long as `systems` of its systems.
+
+    `steps` are the least number of pair steps. `most` limits the rows of a system, for memory and time. `share` limits the
+    share of rows at a bound that violate optimality: with more of them, pivots hardly settle.
+    """
+
+    steps: int = 10_000
+    systems: float = 8.0
+    most: int = 4096
+    share: float = 1 / 16
+
+    def is_due(self, steps: int, failed: int, free: int, new: int, size: int) -> bool:
+        """Return whether to try, after `steps` pair steps on blocks of `size` rows since the last attempt that failed."""
+        if not 0 < free <= self.most or new > max(self.share * free, 1):
+            return False
+        system = free**3 / (6 * ADDS_A_ROW * size)  # in pair steps
+        return steps >= max(self.steps, self.systems * system) * 2**failed
+
+
+#: the rule of all trainers by default
+USUAL_RULE = NewtonRule()
 
 
 def free_rows_steps(

@@ -24,7 +24,7 @@ from ..model import Status
 from ..progress import GapProgress, no_progress, not_recorded
 from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
-from .free_rows import free_rows_steps
+from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 
 #: pair steps run in float64 for smaller tolerances, for any precision of kernel values; larger: slower
 FLOAT_TOL = 1e-4
@@ -41,15 +41,6 @@ PATIENCE = 20
 #: most pair steps of a run without a limit, in all and for each row, whichever is more; LIBSVM's are 10^7 and 100. On badly
 #: scaled features steps go on for hours with a gap that hardly falls; raised, such a run ends later
 MOST_STEPS, MOST_STEPS_A_ROW = 10_000_000, 1_000
-#: Newton's method for the free rows is tried after this many pair steps at least, and after as many as take as long as this
-#: number of its systems; more: later, with a better guess of the rows at bounds
-NEWTON_STEPS, NEWTON_SYSTEMS = 10_000, 8
-#: each attempt that fails doubles the steps before the next one, up to this many times
-MOST_FAILED = 20
-#: multiply-adds of a Cholesky factorisation in the time in which a pair step passes a row of its block
-ADDS_A_ROW = 6.0
-#: the most rows of such a system, for memory and time, and its largest share of rows at bounds that violate optimality
-MOST_FREE, NEW_SHARE = 4096, 1 / 16
 
 
 class Rounds(Protocol):
@@ -150,6 +141,7 @@ class SmoState:
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
+        self.newton: NewtonRule | None = USUAL_RULE
         self.deadline, self.keeper = Deadline(), Keeper()
         self.record: Callable[..., None] = not_recorded
         self.rounds: RoundCount | None = None
@@ -251,16 +243,13 @@ class SmoState:
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
         waited = self.steps - rounds.tried
-        if not self.by_rows or self.rows.n <= SMALL_BLOCK or waited < NEWTON_STEPS << rounds.failed:
+        if self.newton is None or not self.by_rows or self.rows.n <= SMALL_BLOCK or waited < self.newton.steps:
             return False
         free = np.isfinite(grow) & np.isfinite(shrink)
-        count = int(free.sum())
-        system = count**3 / (6 * ADDS_A_ROW * min(self.size, self.rows.n))  # in pair steps
-        if not 0 < count <= MOST_FREE or waited < NEWTON_SYSTEMS * system * 2**rounds.failed:
-            return False
-        level, slack = v[free].mean(), self.tol / 4
+        level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
         new = ~free & ((grow > level + slack) | (shrink < level - slack))
-        if new.sum() > max(NEW_SHARE * count, 1):
+        counts = int(free.sum()), int(new.sum())
+        if not self.newton.is_due(waited, rounds.failed, *counts, min(self.size, self.rows.n)):
             return False
         if self.moved_free(np.flatnonzero(free | new), v):
             return True
@@ -308,6 +297,7 @@ class SmoState:
         part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
+        part.newton = self.newton
         part.deadline, part.record = self.deadline, lambda **gaps: self.record(active_gap=max(gaps.values()))
         part.keeper = PartKeeper(self.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner})
         if rounds.active is not None:
