@@ -66,11 +66,11 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     X = mapped_rows(X)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
-        X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings))
+        X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings), finite=True)
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
     _check_labels(kind, y)
-    return checked_range(X), y
+    return checked_range(X, finite=True), y
 
 
 def _check_labels(kind: str, y: Array) -> None:
@@ -140,14 +140,18 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     check_is_fitted(estimator)
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_rows(estimator, X, reset=False)
-    return checked_range(validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES))
+    X = validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES)
+    return checked_range(X, finite=True)
 
 
-def checked_range(X: Matrix) -> Matrix:
-    """Return rows in the form that all methods take; raise ValueError if the squares of features can overflow."""
+def checked_range(X: Matrix, *, finite: bool = False) -> Matrix:
+    """Return rows in the form that all methods take; raise ValueError if the squares of features can overflow.
+
+    `finite` says that rows were checked to be finite; float32 numbers then need no other check.
+    """
     if issparse(X):
         X = csr_array(X)
-    if not _in_range(X):
+    if not (finite and X.dtype == np.float32) and not _in_range(X):
         values = X.data if issparse(X) else X
         raise ValueError(
             f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
