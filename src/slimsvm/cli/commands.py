@@ -79,6 +79,9 @@ from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import TASKS, make_estimator, own_settings, quality, task_of
 from .tuning import tune
 
+SUMMARY = "Kernel SVMs that are small enough to ship."
+HINT = "To begin: slimsvm tradeoff digits && slimsvm report. All options of a command: slimsvm train -h."
+
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code."""
@@ -86,7 +89,7 @@ def run(arguments: list[str]) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = show_warning
         try:
-            work = parse(COMMANDS, arguments, "Kernel SVMs that are small enough to ship.", _version)
+            work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
             if work is not None:
                 work()
         except UsageError as error:
@@ -398,8 +401,9 @@ def export(
         Option("--limit", parser=positive, metavar="FLOAT", help="C, integers: features are within this, after scaling."),
     ] = None,
     rows: Annotated[
-        Path | None, Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
+        Path | None, Option("--rows", help="C, integers: rows with or without labels; their range is kept.")
     ] = None,
+    label: Label = None,
     flavor: Annotated[str | None, Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
     force: Force = False,
     trust: Trust = False,
@@ -416,7 +420,7 @@ def export(
     if rows is None:
         loaded = read_model(model, trust)
     else:
-        loaded, X, _ = read_model_and_rows(model, rows, trust)
+        loaded, X, _ = read_model_and_rows(model, rows, trust, labels=False, target=label)
         settings["rows"] = dense(X)
     raise_on_interrupt()
     try:
