@@ -1,10 +1,15 @@
 // The trade-off: one line a method with standard errors, the full model as a dashed line, the chosen model as a ring.
+/** The lowest error on a log scale, in per cent; lower ones are drawn there. */
+const LEAST = 0.1;
+
 class Chart {
   constructor(state, choose) {
     this.state = state;
     this.choose = choose;
     this.off = new Set();
     this.element = $("chart");
+    this.zeros = DATA.points.some((point) => point.error === 0);
+    $("log").checked = !this.zeros;
     $("across").addEventListener("change", () => this.build());
     $("log").addEventListener("change", () => this.build());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
@@ -48,9 +53,9 @@ class Chart {
     return [xs, ...this.places.map(at)];
   }
 
-  /** An error as it is drawn; on a log scale no error at all is drawn as a tenth of a per cent. */
+  /** An error as it is drawn; a log scale has no place for 0. */
   height(error) {
-    return $("log").checked ? Math.max(100 * error, 0.1) : 100 * error;
+    return $("log").checked ? Math.max(100 * error, LEAST) : 100 * error;
   }
 
   ranges(columns) {
@@ -76,7 +81,7 @@ class Chart {
       scales: { x: { time: false, distr: 3, log: 2, range: () => ranges.x }, y: { distr: logarithmic ? 3 : 1, log: 10, range: () => ranges.y } },
       axes: [
         { ...axis, label: across, size: 34, labelGap: 0, splits: () => splits(...ranges.x), values: (_, places) => places.map(words), filter: (_, splits) => splits },
-        { ...axis, label: "test error, %", size: 48, values: (_, splits) => splits.map((v) => `${Number(v.toPrecision(3))}`),
+        { ...axis, label: "test error, %", size: 48, values: (_, places) => places.map((v) => `${logarithmic && this.zeros && v <= LEAST ? "≤ " : ""}${Number(v.toPrecision(3))}`),
           ...(logarithmic ? { splits: () => steps(...ranges.y), filter: (_, splits) => splits } : {}) },
       ],
       series: [{}, ...SHOWN_METHODS.map((method) => ({
