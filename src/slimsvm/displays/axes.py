@@ -16,7 +16,7 @@ ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}
 
 
 def new_axes(ax: Any) -> Any:
-    """Return the given axes, or new ones; and import matplotlib."""
+    """Import matplotlib and return the given axes, or new ones."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
