@@ -220,6 +220,19 @@ def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
         assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
 
 
+def test_export_takes_rows_with_labels_anywhere_or_nowhere(small, files, tmp_path, capsys):
+    cells = [line.split(",") for line in (files / "train.csv").read_text().splitlines()]
+    first, bare = tmp_path / "first.csv", tmp_path / "bare.csv"
+    first.write_text("\n".join(",".join([row[-1], *row[:-1]]) for row in cells))
+    bare.write_text("\n".join(",".join(row[:-1]) for row in cells))
+    told = set()
+    for words in ([str(files / "train.csv")], [str(first), "--label", "0"], [str(bare)]):
+        output = ["-o", str(tmp_path / "m.c"), "--force"]
+        assert cli.run(["export", str(small), *output, "--precision", "int8", "--rows", *words]) == 0
+        told.add(capsys.readouterr().out)
+    assert len(told) == 1
+
+
 def test_libsvm_models_are_compressed_and_predicted(files, tmp_path, capsys):
     X, y = load_breast_cancer(return_X_y=True)
     svc = SVC(gamma=1e-3).fit(X, y)
