@@ -45,7 +45,8 @@ class Schedule:
     decay_factor, decay_powers, decay_steps : float, int, int
         With labels and validation rows, multiples of that decay are tried at `compare_at` points, or at the largest size if
         that is smaller: powers of `decay_factor`, up to `decay_powers` of them up or down, each for `decay_steps` descent
-        steps. The one with the clearly lowest validation loss is kept. With `decay_powers` of 0 none are tried.
+        steps, or half of them with several outputs. The one with the clearly lowest validation loss is kept. With
+        `decay_powers` of 0 none are tried.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
     towards_mean : tuple of float
@@ -332,12 +333,13 @@ class PointSearch:
         if not self.objective.tries_decays(schedule) or self.task.holdout is None:
             return self
         rows, judge = self._enough_rows(self.points.size), self.task.holdout.judge_shortfall
+        steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
         part, unit, models = self.task.part(rows), self.unit * self._weight_share(rows), dict[int, Expansion]()
 
         def judged(power: int) -> Judgement:
             objective, brief = self.objective.with_decay(schedule, power), replace(schedule, widenings=0)
             trial = PointSearch(part, objective, unit, brief, self.deadline, self.features)
-            trial.refine(self.model, schedule.decay_steps)
+            trial.refine(self.model, steps)
             models[power] = trial.model
             return judge(trial.model)
 
