@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from slimsvm.ship.artefact import Artefact
-from slimsvm.ship.pairs import layout_of
+from slimsvm.ship.libsvm_layout import layout_of
 
 #: seconds that a generator and its compiler get each
 PATIENCE = 60

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import ClassVar
@@ -20,6 +19,7 @@ from slimsvm.model import Holdout, Task
 from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.precision import Precision
 from slimsvm.solvers.basis import EXACT, squared_loss
 from slimsvm.solvers.newton import tie_ridge
 from slimsvm.solvers.point_search import Schedule
@@ -138,28 +138,15 @@ def form(request):
 
 
 @pytest.fixture
-def in_rows(monkeypatch):
-    """in_rows(name, value): set a constant in every module of slimsvm.rows that has it."""
-
-    def use(name, value):
-        for module in [module for path, module in sys.modules.items() if path.startswith("slimsvm.rows")]:
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, value)
-
-    return use
+def float32_always():
+    """Float32 kernel values for the smallest work too, however large the bound on their error."""
+    return Precision(small_work=0, float32_error=np.inf)
 
 
 @pytest.fixture
-def float32_always(in_rows):
-    """Float32 tiles for the smallest work too, however large the bound on their error."""
-    in_rows("SMALL_WORK", 0)
-    in_rows("FLOAT32_ERROR", np.inf)
-
-
-@pytest.fixture
-def float64_always(in_rows):
-    """No float32 tiles, however large the work."""
-    in_rows("SMALL_WORK", np.inf)
+def float64_always():
+    """No float32 kernel values, however large the work."""
+    return Precision(small_work=np.inf)
 
 
 @pytest.fixture

@@ -89,21 +89,20 @@ def config(*, everything=True, write=False, **more):
     return SimpleNamespace(ArgsSource=sources, args_source="all" if everything else "some", getoption=getoption, **more)
 
 
-def test_a_run_of_all_tests_fails_where_the_file_is_out_of_date(tmp_path, monkeypatch):
-    monkeypatch.setattr("tools.contracts.ROOT", tmp_path)
-    monkeypatch.setattr("tools.contracts.FILE", tmp_path / "contracts.md")
-    for change in (lambda: None, lambda: (tmp_path / "contracts.md").write_text("old")):
+def test_a_run_of_all_tests_fails_where_the_file_is_out_of_date(tmp_path):
+    file = tmp_path / "contracts.md"
+    for change in (lambda: None, lambda: file.write_text("old")):
         change()
-        assert finished(Recorder(config())) == pytest.ExitCode.TESTS_FAILED
-        assert finished(Recorder(config(everything=False))) == 0
-        assert finished(Recorder(config(workerinput={}))) == 0
-    assert finished(Recorder(config(write=True))) == 0
-    recorder = Recorder(config())
+        assert finished(Recorder(config(), file)) == pytest.ExitCode.TESTS_FAILED
+        assert finished(Recorder(config(everything=False), file)) == 0
+        assert finished(Recorder(config(workerinput={}), file)) == 0
+    assert finished(Recorder(config(write=True), file)) == 0
+    recorder = Recorder(config(), file)
     assert finished(recorder) == 0
     recorder.pytest_runtest_logreport(report("Trainers", "smo"))
     assert finished(recorder) == pytest.ExitCode.TESTS_FAILED
     assert "python -m tools.contracts" in recorder.complaint
-    assert finished(Recorder(config(write=True)), exitstatus=1) == 1
+    assert finished(Recorder(config(write=True), file), exitstatus=1) == 1
 
 
 def contract_tests():

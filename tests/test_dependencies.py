@@ -1,4 +1,4 @@
-"""Imports: packages of others are declared in pyproject.toml, and rooms import each other in one direction."""
+"""Packages of others are declared, rooms import each other in one direction, and tests set no constants of modules."""
 
 import ast
 import re
@@ -77,3 +77,28 @@ def test_every_room_has_its_place():
     package = ROOT / "src" / "slimsvm"
     rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert rooms - {"__init__"} == set(ROOMS)
+
+
+def patched_constants(source):
+    """Yield the lines of tests that set a constant of a module, by `setattr(module, "NAME", ...)` or its whole name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("setattr", "object"):
+            names = [each.value for each in node.args[:2] if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if any(re.fullmatch(r"[A-Z][A-Z0-9_]+", name.rpartition(".")[2].lstrip("_")) for name in names):
+                yield node.lineno
+
+
+def test_constants_that_are_set_are_found():
+    lines = [
+        'p.setattr(m, "MOST", 1)',
+        'p.setattr("a.b.FEW_ROWS", 1)',
+        'p.setattr(m, "version", 1)',
+        'setattr(m, "_LOW", 1)',
+    ]
+    assert sorted(patched_constants("\n".join(lines))) == [1, 2, 4]
+
+
+def test_no_test_sets_a_constant_of_a_module():
+    """A number that a test has to change is a setting: a field or an argument with the constant as its default."""
+    files = Path(__file__).parent.rglob("*.py")
+    assert [f"{file.name}:{line}" for file in files for line in patched_constants(file.read_text())] == []

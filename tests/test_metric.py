@@ -14,7 +14,8 @@ from slimsvm.pairs import PairCoefficients
 from slimsvm.reducers import REDUCERS
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.precision import Given, prepare
+from slimsvm.rows.precision import Given, Precision, prepare
+from slimsvm.rows.prediction import TINY_WORK
 from slimsvm.rows.protocol import Meter
 from slimsvm.rows.tiles import tiles_against
 
@@ -53,37 +54,35 @@ def case(request):
 
 
 @pytest.mark.parametrize("tiny", [True, False], ids=["one compiled pass", "tiles"])
-def test_outputs_are_those_of_the_formula(case, form, tiny, in_rows):
+def test_outputs_are_those_of_the_formula(case, form, tiny):
     name, X, model = case
-    if not tiny:
-        in_rows("TINY_WORK", 0)
-    meter = Meter()
+    meter, times = Meter(), 1 if tiny else TINY_WORK // (N * D * M) + 1
+    expected, X = np.tile(naive(name, X, model), (times, 1)), np.tile(X, (times, 1))
     found = model(form(X), meter)
-    assert_allclose(found, naive(name, X, model), rtol=1e-10, atol=1e-11)
-    assert meter.evaluations == N * M
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+    assert meter.evaluations == times * N * M
     assert_allclose(replace(model, points=csr_array(model.points))(form(X)), found, rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("columns", [1, Q])
-@pytest.mark.usefixtures("float32_always")
-def test_float32_tiles(case, form, columns):
+def test_float32_tiles(case, form, columns, float32_always):
     name, X, model = case
     model = replace(model, coef=model.coef[:, :columns], bias=model.bias[:columns])
     if isinstance(model.kernel, InnerKernel):
-        rows = prepare(model.kernel, Given(form(X)), M, np.inf)
-        tiles = tiles_against(model.kernel, rows, Given(form(X)), model.points, np.inf, metric=model.metric)
+        rows = prepare(model.kernel, Given(form(X)), M, np.inf, precision=float32_always)
+        settings = {"metric": model.metric, "precision": float32_always}
+        tiles = tiles_against(model.kernel, rows, Given(form(X)), model.points, np.inf, **settings)
         assert tiles.dtype == np.float32
-    found = model.on(HostRows(model.kernel, form(X), error=np.inf))
+    found = model.on(HostRows(model.kernel, form(X), error=np.inf, precision=float32_always))
     assert_allclose(found, naive(name, X, model), rtol=2e-5, atol=2e-4)
 
 
 @pytest.mark.parametrize("device", ["cpu", "array_api_strict"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_rows_in_their_home(case, form, device, precision, request):
-    request.getfixturevalue(f"{precision}_always")
+    always, meter = request.getfixturevalue(f"{precision}_always"), Meter()
     name, X, model = case
-    meter = Meter()
-    rows = open_rows(model.kernel, form(X + 3.0 * (X != 0)), meter=meter, error=np.inf, device=device)
+    rows = open_rows(model.kernel, form(X + 3.0 * (X != 0)), meter=meter, error=np.inf, device=device, precision=always)
     found, tolerance = model.on(rows), 1e-10 if rows.dtype == np.float64 else 2e-3
     assert_allclose(found, naive(name, X + 3.0 * (X != 0), model), rtol=tolerance, atol=tolerance)
     assert meter.evaluations == N * M
@@ -118,18 +117,18 @@ def test_a_part_of_the_points_keeps_its_widths(case):
 
 
 @pytest.mark.strict_arrays
-def test_float32_is_given_up_where_the_metric_spoils_it(in_rows):
+def test_float32_is_given_up_where_the_metric_spoils_it():
     """Rows that are harmless as they are may be far apart in the metric; widths that float32 has no numbers for too."""
-    in_rows("SMALL_WORK", 0)
-    rng = np.random.default_rng(2)
+    rng, always = np.random.default_rng(2), Precision(small_work=0)
     X, points, coef = rng.normal(size=(N, D)), rng.normal(size=(M, D)), rng.normal(size=(M, 1))
     for metric in (Metric(np.full(D, 100.0)), Metric(None, np.full(M, 500.0)), Metric(np.full(D, 1e-20))):
         model = Expansion(RBF(GAMMA), points, coef, np.zeros(1), metric)
-        rows = HostRows(model.kernel, X)
+        rows = HostRows(model.kernel, X, precision=always)
         assert rows.dtype == np.float32
         tiles = tiles_against(model.kernel, rows.prepared, rows.given, points, rows.error, metric=metric)
         assert tiles.A.values.dtype == np.float64
-        for found in (model.on(rows), model.on(open_rows(model.kernel, X, device="array_api_strict")), model(X)):
+        there = open_rows(model.kernel, X, device="array_api_strict", precision=always)
+        for found in (model.on(rows), model.on(there), model(X)):
             assert_allclose(found, naive("rbf", X, model), rtol=1e-6, atol=1e-6)
 
 

@@ -13,9 +13,10 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, load, save
 from slimsvm._core import core
+from slimsvm.estimators.base import MOST_OUTPUTS
 from slimsvm.goals import OneVsOne
 from slimsvm.kernels import RBF
-from slimsvm.model import Expansion, Status, Task
+from slimsvm.model import MANY_CLASSES, Expansion, Status, Task
 from slimsvm.pairs import PairCoefficients, PairTargets, pairs_of
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.prediction import pair_outputs
@@ -86,14 +87,10 @@ def test_compiled_outputs_need_points_of_all_classes():
         core.pair_outputs(K, against, np.array([2, -1, 3]), out, space)
 
 
-def test_many_classes_have_the_outputs_of_products_for_each_class(monkeypatch):
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(7), 6)
-    X = rng.normal(size=(7, 4))[y] + 0.3 * rng.normal(size=(y.size, 4))
-    model = SlimSVC(C=10.0).fit(X, y).model_
-    before = model(X)
-    monkeypatch.setattr("slimsvm.model.MANY_CLASSES", 5)
-    assert_allclose(model(X), before, atol=1e-4)
+def test_many_classes_have_the_outputs_of_products_for_each_class():
+    X, labels = clusters(MANY_CLASSES, 4, features=8)
+    model = SlimSVC(C=10.0).fit(X, labels).model_
+    assert_allclose(model(X), model.on(HostRows(model.kernel, X)), atol=1e-4)
 
 
 @pytest.mark.parametrize("max_iter", [-1, 3], ids=["to the end", "few steps"])
@@ -108,13 +105,13 @@ def test_small_pairs_have_the_optimum_of_pair_by_pair(max_iter):
     assert together.n_iter > 0
 
 
-def test_a_class_with_many_others_is_solved_in_parts(monkeypatch):
+def test_a_class_with_many_others_is_solved_in_parts():
     X, labels = clusters(6, 12)
-    whole = SMO().fit(tasks(labels, X, np.ones(labels.size))[0])
-    monkeypatch.setattr("slimsvm.solvers.class_pairs.MOST_VALUES", 300)
-    parts = SMO().fit(tasks(labels, X, np.ones(labels.size))[0])
-    assert_allclose(parts.model(X), whole.model(X), atol=1e-9)
-    assert_array_equal(parts.model.coef.counts, whole.model.coef.counts)
+    pairs = ClassPairs(HostRows(RBF(0.3), X), PairTargets(labels, 6).groups, np.ones(labels.size))
+    (whole,), parts = (list(pairs.solve(0, 1e-3, np.inf, values)) for values in (10**6, 300))
+    assert len(parts) == 3  # 12 rows against 60
+    for name in ("others", "dual", "bias", "gap", "steps"):
+        assert_allclose(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name), atol=1e-9)
 
 
 def test_large_classes_are_solved_pair_by_pair():
@@ -144,13 +141,12 @@ def test_many_classes_take_little_memory():
     assert peak < written_out / 4
 
 
-def test_outputs_are_read_for_some_rows_at_a_time(monkeypatch):
-    X, labels = clusters(5, 10)
+def test_outputs_are_read_for_some_rows_at_a_time():
+    X, labels = clusters(200, 4, features=8)
     model = SlimSVC().fit(X, labels)
-    predicted, scores = model.predict(X), model.decision_function(X)
-    monkeypatch.setattr("slimsvm.estimators.base.MOST_OUTPUTS", 70)
-    assert_array_equal(model.predict(X), predicted)
-    assert_allclose(model.decision_function(X), scores, atol=1e-9)
+    several = np.tile(X, (2, 1))  # more rows than outputs of 19,900 pairs are read of at a time
+    assert several.shape[0] > MOST_OUTPUTS // model.model_.bias.size
+    assert_array_equal(model.predict(several), np.tile(model.predict(X), 2))
 
 
 def test_files_keep_the_pairs(tmp_path):

@@ -106,8 +106,8 @@ def render(outcomes: Mapping[str, Outcomes]) -> str:
 class Recorder:
     """A pytest plugin that collects the outcomes of the contract tests, from all processes of a run."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self.config = config
+    def __init__(self, config: pytest.Config, file: Path = FILE) -> None:
+        self.config, self.file = config, file
         self.outcomes = {section.title: Outcomes() for section in SECTIONS}
         self.complaint = ""
 
@@ -139,9 +139,9 @@ class Recorder:
         if hasattr(self.config, "workerinput") or exitstatus:
             return
         if self.config.getoption("write_contracts"):
-            FILE.write_text(render(self.outcomes))
-        elif _all_tests(self.config) and (not FILE.exists() or FILE.read_text() != render(self.outcomes)):
-            self.complaint = f"{FILE.relative_to(ROOT)} is not what the tests found; write it by python -m tools.contracts"
+            self.file.write_text(render(self.outcomes))
+        elif _all_tests(self.config) and (not self.file.exists() or self.file.read_text() != render(self.outcomes)):
+            self.complaint = f"docs/{self.file.name} is not what the tests found; write it by python -m tools.contracts"
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

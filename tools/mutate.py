@@ -190,15 +190,15 @@ def _preload() -> None:
         import_module(name)
 
 
-def equivalents(module: Path) -> set[tuple[str, str]]:
+def equivalents(module: Path, file: Path) -> set[tuple[str, str]]:
     """Return the lines of a module and their changes that no test can notice."""
-    listed = tomllib.loads(EQUIVALENTS.read_text()).get(module.as_posix(), [])
+    listed = tomllib.loads(file.read_text()).get(module.as_posix(), [])
     return {(entry["line"], change) for entry in listed for change in entry["changes"]}
 
 
-def tried(module: Path, source: str) -> Iterator[tuple[str, Mutant]]:
+def tried(module: Path, source: str, listed: Path = EQUIVALENTS) -> Iterator[tuple[str, Mutant]]:
     """Yield each mutant that can be noticed, and how it is told: the file, the line and the change."""
-    lines, same = source.splitlines(), equivalents(module)
+    lines, same = source.splitlines(), equivalents(module, listed)
     unused = set(same)
     for mutant in mutants(source):
         change = (lines[mutant.line - 1].strip(), mutant.words)
@@ -206,7 +206,7 @@ def tried(module: Path, source: str) -> Iterator[tuple[str, Mutant]]:
         if change not in same:
             yield f"{module}:{mutant.line}: {mutant.words}", mutant
     for line, words in sorted(unused):
-        print(f"{EQUIVALENTS.name} lists what is no mutant of {module}: {line}: {words}", file=sys.stderr)
+        print(f"{listed.name} lists what is no mutant of {module}: {line}: {words}", file=sys.stderr)
 
 
 def _arguments() -> argparse.Namespace:

@@ -25,7 +25,7 @@ def main() -> None:
     mpl.use("svg")
     mpl.rcParams |= {"svg.hashsalt": "slimsvm"}
     names = given.names or [name for name in EXPERIMENTS if name not in LONG]
-    work = list(missing_cells([name for name in names if name != "page"], given.cells))
+    work = missing_cells([name for name in names if name != "page"], given.cells)
     experiments = [EXPERIMENTS[name] for name in dict.fromkeys(name for name, _ in work)]
     for experiment in experiments:
         if experiment.prepare is not None:

@@ -26,17 +26,24 @@ ENDLESS = 10**9
 DATA = {"a9a": "Adult", "reuters_moneyfx": "Reuters", "mnist8": "MNIST"}
 #: multiples of n kernel evaluations at which errors are measured
 MULTIPLES = (64, 256, 1024, 4096)
-#: on Adult the perceptron's second pass begins after these, and the paper says what happens then
-LATE = {("a9a", "perceptron"): (16384, 32768)}
+#: the perceptron of the paper, the last weights, on Adult alone: its second pass begins after these, and the paper says
+#: what happens then
+PLAIN = "perceptron, paper"
+LATE = {("a9a", PLAIN): (16384, 32768)}
 SEEDS = range(3)
 #: our rounds, in which a draw is n evaluations; nu of the optimum is added to the paper's form
 ROUNDS = {"sbp, paper": SBP(bias=False, batch=1), "sbp": SBP()}
 #: trainers that the paper charges n evaluations for every step
 CHARGED = {"pegasos, paper": Pegasos(passes=ENDLESS, gap=0.0, replace=True, averaged=False), "sdca": SDCA(passes=ENDLESS)}
 #: trainers whose evaluations are counted
-COUNTED = {"perceptron": Perceptron(passes=ENDLESS), "smo, one pair": SMO(working_set=2)}
-#: steps of the first model of those, and of a model over those of the one before
-FEWEST, GROWTH = 4, 1.4
+COUNTED = {
+    "perceptron": Perceptron(passes=ENDLESS),
+    PLAIN: Perceptron(passes=ENDLESS, averaged=False),
+    "smo, one pair": SMO(working_set=2),
+}
+#: steps of the first model of those. Later ones are for this share of the evaluations, by the evaluations a step of the one
+#: before, up to so many times or until one has made nearly as many as asked for
+FEWEST, AIM, TRIES, NEARLY = 4, 0.96, 5, 0.9
 #: trainers without chance
 FIXED = ("smo, one pair",)
 
@@ -45,6 +52,8 @@ def cells() -> Iterator[Cell]:
     """Yield a cell for each data set, contender and seed."""
     for data in DATA:
         for label in (*ROUNDS, *CHARGED, *COUNTED):
+            if label == PLAIN and (data, label) not in LATE:
+                continue
             for seed in SEEDS[:1] if label in FIXED else SEEDS:
                 yield {"data": data, "trainer": label, "seed": seed}
 
@@ -93,16 +102,19 @@ def charged(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Mea
 
 
 def counted(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Measured:
-    """Yield the errors of the last models within the evaluations, of trainings with more and more steps."""
+    """Yield the errors of models within the evaluations; each is a training of its own."""
     n, steps = problem(data).X.shape[0], FEWEST
-    model = following = fit(data, COUNTED[label], steps, seed)
+    last = best = fit(data, COUNTED[label], steps, seed)
     for multiple in multiples:
-        while following.n_kernel_evals_ <= multiple * n:
-            model, steps = following, int(GROWTH * (steps + 1))
-            if model.status_ is not Status.MAX_ITER:
+        for _ in range(TRIES):
+            made = last.n_kernel_evals_ / (multiple * n)
+            if made <= 1:
+                best = last
+            if NEARLY <= made <= 1 or (made <= 1 and last.status_ is not Status.MAX_ITER):
                 break
-            following = fit(data, COUNTED[label], steps, seed)
-        yield multiple, *measured(model, data)
+            steps = max(int(steps * AIM / made), 1)
+            last = fit(data, COUNTED[label], steps, seed)
+        yield multiple, *measured(best, data)
 
 
 def fit(data: str, trainer: Any, steps: int, seed: int) -> SlimSVC:
@@ -170,17 +182,16 @@ def claims(rows: list[Row]) -> list[Claim]:
                 lacking(data, "sbp", "sbp, paper"),
             )
         )
-    after = LATE["a9a", "perceptron"]
-    late = [error.get(("a9a", "perceptron", m), np.nan) for m in (MULTIPLES[-1], *after)]
-    overfits = bool(max(late[1:]) > late[0]) if np.isfinite(late).all() else None
-    figures = f"{' / '.join(f'{value:.2f}' for value in late)} % after {MULTIPLES[-1]:,}, {after[0]:,} and {after[1]:,} n"
-    words = "On Adult the perceptron overfits after the first pass."
-    if overfits is False:
-        out.append(
-            Claim(words, "differs, because ours returns the average of its iterates, which hardly overfits", figures)
+    after = LATE["a9a", PLAIN]
+    late = [error.get(("a9a", PLAIN, m), np.nan) for m in (MULTIPLES[-1], *after)]
+    out.append(
+        Claim.of(
+            "On Adult the perceptron overfits after the first pass.",
+            bool(max(late[1:]) > late[0]) if np.isfinite(late).all() else None,
+            f"{' / '.join(f'{value:.2f}' for value in late)} % after {MULTIPLES[-1]:,}, {after[0]:,} and {after[1]:,} n",
+            lacking("a9a", PLAIN),
         )
-    else:
-        out.append(Claim.of(words, overfits, figures))
+    )
     return out
 
 
@@ -200,6 +211,12 @@ def draw(rows: list[Row], file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 
+def expected(cell: Cell) -> float:
+    """Return the seconds of a cell, about; MNIST has the most rows and features."""
+    seconds = {"sbp, paper": 25, "sbp": 10, "smo, one pair": 25, "perceptron": 15, PLAIN: 15}.get(cell["trainer"], 1)
+    return seconds * (6 if cell["data"] == "mnist8" else 1)
+
+
 EXPERIMENT = Experiment(
     "batch_perceptron",
     "Cotter, Shalev-Shwartz & Srebro 2012, figure 2: error against kernel evaluations",
@@ -212,4 +229,5 @@ EXPERIMENT = Experiment(
     run,
     claims,
     draw,
+    expected=expected,
 )

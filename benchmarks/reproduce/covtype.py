@@ -22,6 +22,7 @@ from benchmarks.reproduce.optimally_sparse import (
     claims_on,
     condensed,
     draw,
+    expected,
     measured,
     percents,
     settings_of,
@@ -105,4 +106,5 @@ EXPERIMENT = Experiment(
     draw,
     prepare,
     condensed,
+    expected,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.budget_map import SIZES, Settings, draws, errors
+from benchmarks.budget_map import SIZES, TRAIN_ROWS, Settings, draws, errors
 from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row, mean_by
 
 #: problems of the paper, and those of one cell; the paper's steps, which are slow here, get one cell
@@ -20,6 +20,8 @@ ENDINGS = {"optimum": Settings(), "tol 1": Settings(tol=1.0), "1,000 steps": Set
 NORMS = ("l1", "l2")
 #: budgets and weights of the CSV file; the paper's grid has every 20
 EVERY = 5
+#: "significantly fewer" weights of 1,000: half of them
+HALF = TRAIN_ROWS // 2
 
 
 def cells() -> Iterator[Cell]:
@@ -54,16 +56,20 @@ def claims(rows: list[Row]) -> list[Claim]:
     best = {norm: min((e for (_, n, _, _), e in found.items() if n == norm), default=np.nan) for norm in NORMS}
     darkest = max(found.values(), default=np.nan)
 
-    def enough(ending: str) -> tuple[bool | None, str]:
-        equal = {norm: min(error(ending, norm, b, b) for b in range(100, 600, 100)) for norm in NORMS}
-        figures = [f"{norm}: {100 * equal[norm]:.1f} %, best of the map {100 * best[norm]:.1f} %" for norm in NORMS]
-        run = all(np.isfinite(value) for value in equal.values())
-        return (all(equal[norm] <= best[norm] + 0.01 for norm in NORMS) if run else None), "; ".join(figures)
+    def few(ending: str, *, equal: bool) -> tuple[bool | None, str]:
+        """Compare up to half of the weights, with B equal to them or any B, with the best of the map of an ending."""
+        figures, holds = [], True
+        for norm in NORMS:
+            some = {(int(b), int(s)): e for (n, m, b, s), e in found.items() if (n, m) == (ending, norm)}
+            if not some:
+                return None, ""
+            fewer = min(e for (b, s), e in some.items() if s <= HALF and (b == s or not equal))
+            holds &= fewer <= min(some.values()) + 0.01
+            corner = f", the plain SVM {100 * some[max(some)]:.1f} %"
+            figures.append(f"{norm}: {100 * fewer:.1f} %, best of the map {100 * min(some.values()):.1f} %{corner}")
+        return holds, "; ".join(figures)
 
-    words = (
-        "The accuracy attained by L1-SVM and L2-SVM can be equally attained using significantly fewer support vectors: "
-        "s = B up to 500 within a point of the best of the map"
-    )
+    words = "The accuracy attained by L1-SVM and L2-SVM can be equally attained using significantly fewer support vectors"
     return [
         Claim.of(
             "The test error in the darkest region is roughly 50 %, in the lightest roughly 5 %.",
@@ -79,7 +85,8 @@ def claims(rows: list[Row]) -> list[Claim]:
                 for n in NORMS
             ),
         ),
-        *(Claim.of(f"{words} ({ending}).", *enough(ending)) for ending in ENDINGS),
+        *(Claim.of(f"{words} ({ending}).", *few(ending, equal=False)) for ending in ENDINGS),
+        Claim.of("In practice s and B should be equal (optimum).", *few("optimum", equal=True)),
     ]
 
 
@@ -105,10 +112,14 @@ EXPERIMENT = Experiment(
     "Dekel & Singer 2006, figure 1: budget-L1 and budget-L2 SVMs on MNIST",
     "The paper's settings: 50 problems of five digits against five, 1,000 training and 4,000 test rows, C = 10 / B (L1) "
     "and 10 / sqrt(B) (L2), sigma = 1 for rows of norm 1 on average. The CSV file has every fifth B and s. "
-    "Counted steps are run on 10 problems.",
+    "Counted steps are run on 10 problems. Fewer support vectors: s up to 500, any B, within a point of the best of the "
+    "map. (This page asked for s = B before, of which the sentence says nothing; the paper's remark on s = B has a line of "
+    "its own now.) With these C the plain SVMs, B = s = 1,000, are poor: of nearly equal outputs the bias takes the larger "
+    "class.",
     ("ending", "first_problem", "norm", "B", "s", "error"),
     cells,
     run,
     claims,
     draw,
+    expected=lambda cell: 20.0 if ENDINGS[cell["ending"]].steps is None else 230.0,
 )

@@ -47,40 +47,58 @@ class Experiment:
     prepare: Callable[[], None] | None = None
     #: rows -> the fewer rows that the page needs
     condense: Callable[[list[Row]], list[Row]] | None = None
+    #: about how many seconds a cell takes: those that take longest run first, so that all processes end together
+    expected: Callable[[Cell], float] = lambda cell: 1.0  # noqa: ARG005
 
     def file(self, folder: Path = RESULTS) -> Path:
         """Return the CSV file of the rows."""
         return folder / f"{self.name}.csv"
 
     def rows(self, folder: Path = RESULTS) -> list[Row]:
-        """Return the rows that there are."""
+        """Return the rows that there are, without those of cells that failed."""
+        return [row for row in self.all_rows(folder) if not row["failure"]]
+
+    def failures(self, folder: Path = RESULTS) -> list[Row]:
+        """Return the rows of cells that failed and have not been run with success since."""
+        missing = {tuple(str(value) for value in cell.values()) for cell in self.missing(folder)}
+        failed = (row for row in self.all_rows(folder) if row["failure"])
+        last = {tuple(row[key] for key in self.keys): row for row in failed}
+        return [row for key, row in last.items() if key in missing]
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that name a cell."""
+        return list(next(iter(self.cells())))
+
+    def all_rows(self, folder: Path = RESULTS) -> list[Row]:
+        """Return the rows of the file; one that was cut off as it was written is left out."""
         if not self.file(folder).exists():
             return []
         with open(self.file(folder), newline="") as file:
-            return list(csv.DictReader(file))
+            return [row for row in csv.DictReader(file, restval="") if row["seconds"]]
 
     def missing(self, folder: Path = RESULTS) -> list[Cell]:
         """Return the cells without rows."""
-        rows = self.rows(folder)
-        cells = list(self.cells())
-        keys = list(cells[0])
-        done = {tuple(row[key] for key in keys) for row in rows}
-        return [cell for cell in cells if tuple(str(cell[key]) for key in keys) not in done]
+        done = {tuple(row[key] for key in self.keys) for row in self.rows(folder)}
+        return [cell for cell in self.cells() if tuple(str(value) for value in cell.values()) not in done]
 
     def append(self, rows: list[Row], folder: Path = RESULTS) -> None:
-        """Append rows to the file."""
+        """Append rows to the file, on a new line even if the last one was cut off."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.write(rows, folder, "w" if not self.file(folder).exists() else "a")
+        if self.file(folder).exists() and not (text := self.file(folder).read_text()).endswith("\n"):
+            self.file(folder).write_text(text + "\n")
+        self.write(rows, folder, "a" if self.file(folder).exists() else "w")
 
     def tidy(self, folder: Path = RESULTS) -> None:
-        """Condense the rows in the file."""
-        if self.condense is not None and (rows := self.rows(folder)):
-            self.write(self.condense(rows), folder, "w")
+        """Condense the rows in the file, and leave out failures that are over."""
+        rows = self.rows(folder)
+        if self.file(folder).exists():
+            self.write((self.condense(rows) if self.condense else rows) + self.failures(folder), folder, "w")
 
     def write(self, rows: list[Row], folder: Path, mode: str) -> None:
         """Write rows in place of those in the file, or after them."""
         with open(self.file(folder), mode, newline="") as file:
-            writer = csv.DictWriter(file, (*self.columns, "seconds"), lineterminator="\n")
+            writer = csv.DictWriter(file, (*self.columns, "seconds", "failure"), lineterminator="\n", restval="")
             if mode == "w":
                 writer.writeheader()
             writer.writerows(rows)

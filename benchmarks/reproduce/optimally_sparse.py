@@ -164,7 +164,7 @@ def claims_on(rows: list[Row], names: dict[str, str]) -> list[Claim]:
         out.append(
             Claim.of(
                 words,
-                (any(behind) if except_adult else sum(behind) <= len(behind) // 4) if run == settings else None,
+                (sum(behind) <= len(behind) // 4) != except_adult if run == settings else None,
                 f"% test error with {' / '.join(map(str, sizes))} vectors: aggressive {percents(ours)}; "
                 f"best other {percents(others)}; level or ahead with {', '.join(level) or 'none'}",
                 f"{run} of {settings} settings have rows; one takes up to {SECONDS:.0f} s after the full model",
@@ -205,6 +205,13 @@ def draw(rows: list[Row], file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 
+def expected(cell: Cell) -> float:
+    """Return the seconds of a cell, about: small steps take longest, and rivals all of their time."""
+    if cell["method"] == "full":
+        return 5.0
+    return SECONDS if cell["eta"] == "" else min(0.12 / cell["eta"], SECONDS)
+
+
 COLUMNS = ("data", "method", "eta", "eps", "size", "support_vectors", "validation", "test")
 EXPERIMENT = Experiment(
     "optimally_sparse",
@@ -213,12 +220,13 @@ EXPERIMENT = Experiment(
     f"averages are over {SPLITS} random halves in place of 100. All rivals are our own forms. The paper's kernel is "
     "printed as exp(-gamma |x - x'|); we take the square, as the data's source does. The bias is learned (the "
     f"paper's section 6). Each setting gets at most {STEPS:,} steps and {SECONDS:.0f} s. The paper's aggressive runs are "
-    "drawn where they end; ours also at the sizes on the way, of which the paper says nothing. A claim holds if at most a "
-    "quarter of the sizes are behind by more than 0.2 points.",
+    "drawn where they end; ours also at the sizes on the way, of which the paper says nothing. Comparable means "
+    "that at most a quarter of the sizes are behind by more than 0.2 points.",
     COLUMNS,
     lambda: cells_of(tuple(DATA)),
     run,
     claims,
     draw,
     condense=condensed,
+    expected=expected,
 )

@@ -48,6 +48,9 @@ def section(experiment: Experiment, folder: Path) -> str:
     state = f"{missing} cells are missing: the same command runs them." if missing else "All cells have been run."
     seconds = sum(cell_seconds(experiment, rows))
     lines += ["", f"`python -m benchmarks.reproduce {experiment.name}`, {seconds:.0f} s so far. {state}", ""]
+    if failures := experiment.failures(folder):
+        words = [f"{' '.join(str(row[key]) for key in experiment.keys)}: {row['failure']}" for row in failures]
+        lines += ["Cells that failed: " + "; ".join(words) + ".", ""]
     if rows:
         figure = f"{experiment.name}.svg"
         experiment.draw(rows, folder / figure)
@@ -57,5 +60,4 @@ def section(experiment: Experiment, folder: Path) -> str:
 
 def cell_seconds(experiment: Experiment, rows: list[dict[str, str]]) -> list[float]:
     """Return the seconds of each cell that has rows."""
-    keys = list(next(iter(experiment.cells())))
-    return list({tuple(row[key] for key in keys): float(row["seconds"]) for row in rows}.values())
+    return list({tuple(row[key] for key in experiment.keys): float(row["seconds"]) for row in rows}.values())

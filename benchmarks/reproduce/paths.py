@@ -24,12 +24,17 @@ def small_models(full: SlimSVC, X: Any, y: np.ndarray, reducer: Reducer, sizes: 
 
 def all_models(full: SlimSVC, X: Any, y: np.ndarray, reducer: Reducer, sizes: Sequence[int]) -> Iterator[Expansion]:
     """Yield the models of one run."""
-    labels = np.searchsorted(full.classes_, y)
-    rows = HostRows(full.model_.kernel, X)
-    targets, coef = np.asarray(full.goal_.encode(labels)), np.asarray(full.model_.coef)  # of pairs of classes written out
-    task = Task(rows, targets, np.ones(y.size), np.random.default_rng(0), goal=full.goal_)
-    for small, _ in reducer.models(task, sorted(sizes), replace(full.model_, coef=coef), Deadline(reducer.time_limit)):
+    task, model = task_of(full, X, y)
+    for small, _ in reducer.models(task, sorted(sizes), model, Deadline(reducer.time_limit)):
         yield small
+
+
+def task_of(full: SlimSVC, X: Any, y: np.ndarray) -> tuple[Task, Expansion]:
+    """Return the task of a reducer, all rows in it, and the full model with the pairs of classes written out."""
+    labels = np.searchsorted(full.classes_, y)
+    targets = np.asarray(full.goal_.encode(labels))
+    task = Task(HostRows(full.model_.kernel, X), targets, np.ones(y.size), np.random.default_rng(0), goal=full.goal_)
+    return task, replace(full.model_, coef=np.asarray(full.model_.coef))
 
 
 def predicted(full: SlimSVC, model: Expansion, X: Any) -> np.ndarray:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
@@ -24,18 +26,24 @@ def run_cells(work: Iterable[Work], jobs: int, seconds: float | None = None, fol
     os.environ |= ONE_THREAD
     end = perf_counter() + seconds if seconds is not None else float("inf")
     waiting, failed = list(work), 0
-    running: dict[Future[list[Row]], Work] = {}
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        while (waiting or running) and (left := end - perf_counter()) > 0:
-            while waiting and len(running) < jobs:
-                name, cell = waiting.pop(0)
-                running[pool.submit(timed_run, name, cell)] = name, cell
-            done, _ = wait(running, timeout=left if left < float("inf") else None, return_when=FIRST_COMPLETED)
-            for future in done:
-                failed += not kept(future, running.pop(future), folder)
-        for process in list((pool._processes or {}).values()) if running else ():
-            process.kill()  # the time is over; a cell that was cut leaves no rows
-    return len(waiting) + len(running) + failed
+    while waiting and perf_counter() < end:
+        running: dict[Future[list[Row]], Work] = {}
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            with suppress(BrokenProcessPool):  # a process was killed, for want of memory perhaps; others take its place
+                while (waiting or running) and (left := end - perf_counter()) > 0:
+                    while waiting and len(running) < jobs:
+                        future = pool.submit(timed_run, *waiting[0])
+                        running[future] = waiting.pop(0)
+                    done, _ = wait(running, timeout=left if left < float("inf") else None, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        failed += not kept(future, running.pop(future), folder)
+            if perf_counter() >= end:
+                for process in list((pool._processes or {}).values()):
+                    process.kill()  # a cell that was cut leaves no rows
+                return len(waiting) + len(running) + failed
+        for future, cell in running.items():  # of a pool that broke
+            failed += not kept(future, cell, folder)
+    return len(waiting) + failed
 
 
 def timed_run(name: str, cell: Cell) -> list[Row]:
@@ -47,7 +55,7 @@ def timed_run(name: str, cell: Cell) -> list[Row]:
 
 
 def kept(future: Future[list[Row]], work: Work, folder: Path) -> bool:
-    """Append the rows of a cell to the file of its experiment; print what failed, and return whether there are rows."""
+    """Append the rows of a cell to the file of its experiment, or one with the reason of a failure; return which."""
     name, cell = work
     try:
         rows = future.result()
@@ -55,14 +63,15 @@ def kept(future: Future[list[Row]], work: Work, folder: Path) -> bool:
             raise ValueError("the cell has no rows")
     except (Exception, SystemExit) as error:  # one cell must not end the others
         print("failed:", name, *cell.values(), repr(error), file=sys.stderr, flush=True)
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        EXPERIMENTS[name].append([cell | {"seconds": 0, "failure": reason}], folder)
         return False
     EXPERIMENTS[name].append(rows, folder)
     print(name, *cell.values(), f"{rows[0]['seconds']} s", flush=True)
     return True
 
 
-def missing_cells(names: Iterable[str], most: int | None = None, folder: Path = RESULTS) -> Iterator[Work]:
-    """Yield the cells without rows, at most so many of each experiment."""
-    for name in names:
-        for cell in EXPERIMENTS[name].missing(folder)[:most]:
-            yield name, cell
+def missing_cells(names: Iterable[str], most: int | None = None, folder: Path = RESULTS) -> list[Work]:
+    """Return the cells without rows, at most so many of each experiment, those first that take longest."""
+    work = [(name, cell) for name in names for cell in EXPERIMENTS[name].missing(folder)[:most]]
+    return sorted(work, key=lambda each: -EXPERIMENTS[each[0]].expected(each[1]))

@@ -82,7 +82,7 @@ def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | N
     for words, limit in limits.items():
         if isinstance(budgets.count, Integral) and limit < budgets.count and limit < most:
             raise ValueError(
-                f"budget={budgets.count} and {words} contradict each other: the latter allows {limit} support vectors at "
+                f"budget={budgets.count} and {words} contradict each other: {words} allows {limit} support vectors at "
                 f"most. Give one of them, or budget={limit} at most"
             )
     if budgets.count is not None:

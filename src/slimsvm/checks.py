@@ -14,7 +14,7 @@ def is_count(value: Any, least: int = 1) -> bool:
 
 
 def check_count(budget: Any) -> int:
-    """Return the budget of a trainer with a budget of its own: a count of 2 or more, one for each class."""
+    """Return the budget of a trainer that keeps to one during training: a count of 2 or more, one for each class."""
     if not is_count(budget, 2):
         raise ValueError(f"budget must be a number of support vectors, 2 at least, not {budget!r}; give budget=100, say")
     return int(budget)

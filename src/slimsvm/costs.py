@@ -17,8 +17,6 @@ BITS = {"float32": 32, "int16": 16, "int8": 8}
 FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 4}
 #: integer exports keep coefficients in 16 bits up to this many coefficients for each coordinate of a point
 CHEAP_COEFFICIENTS = 1 / 8
-#: the most calls that are timed, and the seconds after which no more are made; the fastest counts
-CALLS, SECONDS = 200, 0.05
 
 
 def table_bytes(
@@ -63,10 +61,10 @@ def check_exportable(kernel: Kernel, precision: str) -> None:
         raise ValueError(f"the {kernel.name} kernel has no {precision} tables; give budget_precision='float32'")
 
 
-def microseconds(call: Callable[[], Any]) -> float:
-    """Return the time of the fastest of many calls."""
-    best, end = float("inf"), perf_counter() + SECONDS
-    for _ in range(CALLS):
+def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05) -> float:
+    """Return the time of the fastest of several calls; after that many seconds no more are made."""
+    best, end = float("inf"), perf_counter() + seconds
+    for _ in range(calls):
         start = perf_counter()
         call()
         now = perf_counter()

@@ -15,7 +15,8 @@ from .limits import Deadline
 from .model import Expansion, Judgement, Status, Task
 from .path import Path, Step, averaged, merge
 
-#: folds are added until there are this many validation rows, and the most folds; more: less noise, more time
+#: folds are added until there are ENOUGH_ROWS validation rows or MOST_FOLDS folds. More of either: less noise in the errors
+#: that choose the model, and more time
 ENOUGH_ROWS, MOST_FOLDS = 1000, 3
 #: endings after which no further work is started
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
@@ -54,9 +55,8 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
     if count < 2 or not rest.size:
         return [(train, validation)]
     shuffled = np.random.default_rng(seed).permutation(rest)
-    dealt = shuffled[
-        np.argsort(strata[shuffled], kind="stable")
-    ]  # sorted by class, so that each class is spread evenly over the folds
+    # sorted by class, so that each class is spread evenly over the folds
+    dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]
     folds = [(train, validation)]
     for fold in range(count - 1):
         chosen = dealt[fold :: most - 1]

@@ -195,7 +195,7 @@ def _length(vector: Array) -> float:
 
 
 def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:
-    """Return the mean error of each class over the sets of validation rows that have rows of it."""
+    """Return the mean error of each class over the sets of validation rows in which it has rows."""
     if any(each is None for each in several):
         return None
     table = np.array(several)
@@ -289,7 +289,7 @@ class Task:
     def support(self, model: Expansion) -> tuple[Rows, Array]:
         """Return the support vectors of a model as rows, and their places among the model's points.
 
-        Points whose coefficients are all 0 are left out, unless all points are such. With a precomputed kernel, support
+        Points whose coefficients are all 0 are left out, unless all coefficients are 0. With a precomputed kernel, support
         vectors that are not among the task's rows are left out too.
         """
         nonzero = np.flatnonzero(np.abs(model.weights).sum(axis=1))

@@ -13,7 +13,7 @@ ROUNDS = 200
 SPARSE, SHORTEST = 0.02, 0.01
 
 
-def silent(phase: str, done: float) -> None:
+def silent(*_: Any) -> None:
     """Report no progress."""
 
 
@@ -29,12 +29,12 @@ class GapProgress:
     """The share done of a run that closes a gap: from its largest value to its goal, on a logarithmic scale.
 
     The share never falls. A gap often grows before it falls, so rounds count too: they fill half of the rest, r rounds a
-    share of r / (r + ROUNDS) of it. The share therefore grows in every round, and reaches 1 only at the goal. A goal of 0
-    is infinitely far on this scale, so only rounds count until the gap is 0.
+    share of r / (r + `quarter`) of it. The share therefore grows in every round, and reaches 1 only at the goal. A goal of
+    0 is infinitely far on this scale, so only rounds count until the gap is 0.
     """
 
-    def __init__(self, goal: float, largest: float = 0.0, rounds: int = 0) -> None:
-        self.goal, self.largest, self.rounds = goal, largest, rounds
+    def __init__(self, goal: float, largest: float = 0.0, rounds: int = 0, quarter: float = ROUNDS) -> None:
+        self.goal, self.largest, self.rounds, self.quarter = goal, largest, rounds, quarter
         self.closed, self.share = 0.0, 0.0
 
     def update(self, gap: float) -> float:
@@ -44,7 +44,7 @@ class GapProgress:
         elif self.goal > 0 and isfinite(gap):
             self.largest = max(self.largest, gap)
             self.closed = max(self.closed, log(self.largest / gap) / log(self.largest / self.goal))
-        self.share = max(self.share, self.closed + (1 - self.closed) * 0.5 * self.rounds / (self.rounds + ROUNDS))
+        self.share = max(self.share, self.closed + (1 - self.closed) * 0.5 * self.rounds / (self.rounds + self.quarter))
         self.rounds += 1
         return self.share
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,7 +14,7 @@ from .goals import Goal
 from .kernels import Array, Matrix
 from .model import Expansion, Judgement
 
-#: bootstrap samples of the validation rows for the standard error of a score; more: less noise in it, more time
+#: bootstrap samples of the validation rows for the standard error of a score; more: less noise, more time
 RESAMPLES = 20
 
 
@@ -64,10 +63,7 @@ class Scoring:
 
     def _score(self, estimator: Any, goal: Goal, model: Expansion, outputs: Array, rows: Any, y: Array) -> float:
         """Return the score of the estimator with a model, given the model's outputs on the rows."""
-        fitted = copy.copy(estimator)
-        fitted.model_, fitted.goal_ = model, goal
-        if hasattr(fitted, "calibration"):  # calibration is fitted after the choice of a model
-            fitted.calibration = fitted.calibration_ = None
+        fitted = estimator._with_model(model, goal)
         fitted._read = lambda X, read: read(outputs) if X is rows else type(estimator)._read(fitted, X, read)
         return float(self.scorer(fitted, rows, y))
 

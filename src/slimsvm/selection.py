@@ -6,7 +6,6 @@ validation rows decide which model is kept. With few rows, this is done on sever
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,11 +35,13 @@ from .rows.protocol import Meter, Rows
 from .scoring import Scoring
 from .units import NO_UNITS, Units
 
-#: a model within a tolerance is searched up to this size first; each further search goes four times as far
+#: a model within a tolerance is searched up to this size first; each further search goes four times as far. More: fewer
+#: searches for large models, and longer ones for small models
 FIRST_REACH = 64
 #: the smallest size is bisected until two sizes differ by this share of the larger; less: smaller models, more time
 CLOSE = 1 / 8
-#: the other folds are used if a smaller model is better by this many standard errors on the first fold
+#: all folds are used if a smaller model is better on the first fold by this many standard errors of the difference. More:
+#: all folds are used less often, which takes less time and follows the first fold's chance more often
 IN_DOUBT = 1.0
 #: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
@@ -95,6 +96,23 @@ class Selection:
     record: Callable[..., None] = not_recorded
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
     units: Units = NO_UNITS  # of labels that are values
+
+    @classmethod
+    def of(cls, estimator: Any, seed: int, X: Matrix, labels: Array, weights: Array, **more: Any) -> Selection:
+        """Return the selection with the settings of an estimator."""
+        return cls(
+            X,
+            labels,
+            weights,
+            seed=seed,
+            validation_fraction=estimator.validation_fraction,
+            device=estimator._home or estimator.device,
+            cache_mb=estimator.cache_mb,
+            budgets=Budgets.of(estimator),
+            scoring=Scoring.of(estimator.scoring),
+            estimator=estimator,
+            **more,
+        )
 
     @property
     def strata(self) -> Array:
@@ -414,8 +432,7 @@ class Selection:
 
     def _time(self, model: Expansion) -> float:
         """Return the microseconds of a batch with a model, transformers included."""
-        fitted = copy.copy(self.estimator)
-        fitted.model_, fitted.goal_ = model, self.goal
+        fitted = self.estimator._with_model(model, self.goal)
         rows = self.X if self.raw is None else self.raw
         batch = _safe_indexing(rows, np.arange(self.budgets.batch_size) % rows.shape[0])
         return microseconds(partial(self.deployed(fitted).predict, batch))

@@ -1,5 +1,7 @@
 """The reproduction of the papers' experiments: runs continue their files, and the page follows from the rows."""
 
+import os
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from benchmarks.problems import problem
+from benchmarks.reproduce import pool
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY
 from benchmarks.reproduce.covtype import KnownOutputs
@@ -46,7 +49,7 @@ def experiment(monkeypatch):
 
 def run_some(experiment, count, folder):
     """Run missing cells in this process."""
-    for name, cell in list(missing_cells([experiment.name], count, folder)):
+    for name, cell in missing_cells([experiment.name], count, folder):
         experiment.append(timed_run(name, cell), folder)
 
 
@@ -72,12 +75,57 @@ def test_the_page_has_a_verdict_for_every_claim(experiment, tmp_path):
 
 
 def test_cells_run_in_processes_and_a_failure_is_counted_and_said(tmp_path, capfd):
-    """The first cell of the toy problem has rows; a cell of unknown data has none, and others go on."""
-    work = [("compressed_vectors", {"data": "unknown", "method": "full", "budget": ""}), (TOY.name, {"seed": 0})]
+    """The first cell of the toy problem has rows; a cell of unknown data has one with its reason, and others go on."""
+    unknown = {"data": "unknown", "run": "full", "budget": ""}
+    work = [("compressed_vectors", unknown), (TOY.name, {"seed": 0})]
     assert run_cells(work, 2, folder=tmp_path) == 1
     sizes = {row["method"]: int(row["support_vectors"]) for row in TOY.rows(tmp_path)}
     assert sizes["CVM"] == sizes["LARS-SVM"] == 8
     assert "failed: compressed_vectors unknown" in capfd.readouterr().err
+    (row,) = EXPERIMENTS["compressed_vectors"].all_rows(tmp_path)
+    assert row["data"] == "unknown"
+    assert row["failure"] == "KeyError: 'unknown'"
+
+
+def test_a_cell_that_failed_is_on_the_page_until_it_runs(experiment, tmp_path):
+    experiment.append([{"number": 1, "seconds": 0, "failure": "MemoryError: no room"}], tmp_path)
+    assert not experiment.rows(tmp_path)
+    assert len(missing_cells(["squares"], None, tmp_path)) == 3
+    assert "Cells that failed: 1: MemoryError: no room." in write_page([experiment], tmp_path).read_text()
+    run_some(experiment, None, tmp_path)
+    assert "failed" not in write_page([experiment], tmp_path).read_text()
+    experiment.tidy(tmp_path)
+    assert [row["number"] for row in experiment.all_rows(tmp_path)] == ["0", "1", "2"]
+
+
+def test_a_process_that_dies_ends_its_cells_alone(tmp_path, monkeypatch):
+    """The cells that were running have rows with the reason; others run in new processes."""
+    monkeypatch.setattr(pool, "timed_run", dying_run)
+    work = [(TOY.name, {"seed": seed}) for seed in range(3)]
+    assert run_cells(work, 1, folder=tmp_path) == 1
+    assert [row["seed"] for row in TOY.failures(tmp_path)] == ["0"]
+    assert {row["seed"] for row in TOY.rows(tmp_path)} == {"1", "2"}
+
+
+def dying_run(name, cell):
+    """End the process of the first cell."""
+    if cell["seed"] == 0:
+        os._exit(1)
+    return [cell | {"method": name, "support_vectors": 1, "error": 0, "agreement": 1, "seconds": 1}]
+
+
+def test_a_row_that_was_cut_as_it_was_written_is_left_out(experiment, tmp_path):
+    run_some(experiment, 2, tmp_path)
+    file = experiment.file(tmp_path)
+    file.write_text(file.read_text()[:-7])
+    assert [cell["number"] for _, cell in missing_cells(["squares"], None, tmp_path)] == [1, 2]
+    run_some(experiment, None, tmp_path)
+    assert [row["square"] for row in experiment.rows(tmp_path)] == ["0", "1", "4"]
+
+
+def test_the_cells_that_take_longest_run_first(experiment, tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "squares", replace(experiment, expected=lambda cell: cell["number"]))
+    assert [cell["number"] for _, cell in missing_cells(["squares"], None, tmp_path)] == [2, 1, 0]
 
 
 def test_no_cell_begins_after_the_time_is_over(tmp_path):
@@ -122,7 +170,9 @@ def test_condensed_rows_lead_to_the_same_page_and_no_cell_runs_again(tmp_path):
     rows = [cell | one for cell, one in zip(experiment.cells(), measured, strict=False)]
     experiment.append(rows[:-1], tmp_path)
     experiment.tidy(tmp_path)
-    assert experiment.rows(tmp_path) == [{key: str(value) for key, value in row.items()} for row in rows[:-1]]
+    assert experiment.rows(tmp_path) == [
+        {key: str(value) for key, value in row.items()} | {"failure": ""} for row in rows[:-1]
+    ]
     experiment.append(rows[-1:], tmp_path)
     before = experiment.rows(tmp_path)
     for _ in range(2):

@@ -21,7 +21,7 @@ import slimsvm
 from slimsvm import clock as deadline
 from slimsvm import estimators
 from slimsvm.cli import commands as cli
-from slimsvm.cli import parse
+from slimsvm.cli import names
 from slimsvm.estimators.checkpoints import Checkpoint
 from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
@@ -241,15 +241,14 @@ def test_a_libsvm_model_takes_rows_with_more_features_than_it_names(tmp_path, ca
     assert capsys.readouterr().out.split() == ["1", "-1"]
 
 
-@pytest.mark.usefixtures("first_rows")
 def test_train_without_a_trainer_goes_straight_to_a_small_model(files, tmp_path, capsys):
     words = ["train", str(files / "both.npz"), "-o", str(tmp_path / "m.slim"), "--scale", "standard", "--trainer", "none"]
-    assert cli.run([*words, "--reducer", "first-rows", "-b", "9"]) == 0
+    assert cli.run([*words, "--reducer", "nystroem", "-b", "9"]) == 0
     model = slimsvm.load(tmp_path / "m.slim")[-1]
     assert (model.trainer, model.n_iter_) == (None, 0)
     assert model.support_vectors_.shape[0] <= 9
     assert cli.run([*words, "--reducer", "slant", "-b", "9", "--force"]) == 2
-    assert "first-rows" in capsys.readouterr().err
+    assert "nystroem" in capsys.readouterr().err
 
 
 @pytest.fixture(params=["train", "compress"])
@@ -393,19 +392,19 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["train", "{folder}/train.csv", "--seed", "1" + "0" * 30], 2, ["--seed", "4294967295"]),
         (["train", "{folder}/train.csv", "--seed", "9" * 5000], 2, ["--seed", "4294967295"]),
         (["train", "{folder}/train.csv", "--cache-mb", "0"], 2, ["--cache-mb", "'0'"]),
-        (["train", "{folder}/train.csv", "--kernel", "fourier"], 2, ["--kernel", "fourier", *parse.kernel_names()]),
-        (["train", "{folder}/train.csv", "--kernel", "precomputed"], 2, ["--kernel", *parse.kernel_names()]),
+        (["train", "{folder}/train.csv", "--kernel", "fourier"], 2, ["--kernel", "fourier", *names.KERNELS]),
+        (["train", "{folder}/train.csv", "--kernel", "precomputed"], 2, ["--kernel", *names.KERNELS]),
         (["train", "{folder}/train.csv", "--reducer", "magic"], 2, ["--reducer", "magic", *REDUCERS]),
         (["train", "{folder}/train.csv", "--trainer", "magic"], 2, ["--trainer", "magic", *TRAINERS, "none"]),
         (["train", "{folder}/train.csv", "--scale", "much"], 2, ["--scale", "much", "minmax"]),
         (["train", "{folder}/train.libsvm", "--scale", "minmax"], 2, ["--scale", "sparse", "maxabs"]),
         (["train", "{folder}/both.npz", "--split", "all"], 2, ["--split", "all", "test"]),
         (["train", "{folder}/train.csv", "--trainer", "none", "-b", "0.5"], 2, ["--trainer none", "--budget 16"]),
-        (["train", "{folder}/train.csv", "--trainer", "none", "-t", "0.1"], 2, ["--tolerance", "--budget alone"]),
+        (["train", "{folder}/train.csv", "--trainer", "none", "-t", "0.1"], 2, ["--tolerance", "only a budget"]),
         (["train", "{folder}/train.csv", "--trainer", "none", "--reducer", "lars", "-b", "9"], 2, ["lars", "slim"]),
-        (["train", "{folder}/train.csv", "--trainer", "bsgd"], 2, ["--trainer bsgd", "--budget 100"]),
-        (["train", "{folder}/train.csv", "--trainer", "rbp", "-b", "1"], 2, ["--trainer rbp", "--budget 100"]),
-        (["train", "{folder}/train.csv", "--kernel", "chi2", "-b", "9"], 2, ["--reducer", "slim", "chi2", "slant"]),
+        (["train", "{folder}/train.csv", "--trainer", "bsgd"], 2, ["trainer 'bsgd'", "--budget 100"]),
+        (["train", "{folder}/train.csv", "--trainer", "rbp", "-b", "1"], 2, ["trainer 'rbp'", "--budget 100"]),
+        (["train", "{folder}/train.csv", "--kernel", "chi2", "-b", "9"], 2, ["slim", "chi2", "slant"]),
         (["train", "{folder}/train.csv", "--time-limit", "0"], 2, ["--time-limit", "'0'"]),
         (["train", "{folder}/train.csv", "--kernel", "chi2", "--scale", "standard"], 1, ["chi2", "negative"]),
         (["train", "{folder}/train.csv", "--label", "9" * 5000], 1, ["no column"]),

@@ -2,8 +2,16 @@
 
 import pytest
 
-from slimsvm.cli import names, parse
+from slimsvm.calibration import CALIBRATIONS
+from slimsvm.cli import names
 from slimsvm.cli.parse import in_options
+from slimsvm.files.datasets import SPLITS
+from slimsvm.goals import CLASSIFIERS
+from slimsvm.kernels import KERNELS
+from slimsvm.reducers import REDUCERS
+from slimsvm.reducers.slim import METRICS
+from slimsvm.ship.export import EXPORTERS
+from slimsvm.trainers import TRAINERS
 
 
 @pytest.mark.parametrize(
@@ -22,16 +30,19 @@ def test_settings_are_written_as_options(library, command_line):
 
 
 @pytest.mark.parametrize(
-    ("listed", "table"),
+    ("names", "table"),
     [
-        ((*names.TRAINERS, "none"), parse.trainer_names),
-        (names.REDUCERS, parse.reducer_names),
-        (names.KERNELS, parse.kernel_names),
-        (names.EXPORTS, parse.export_names),
-        (names.CALIBRATIONS, parse.calibration_names),
+        (names.TRAINERS, TRAINERS),
+        (names.REDUCERS, REDUCERS),
+        ((*names.KERNELS, "precomputed"), KERNELS),
+        (names.METRICS, METRICS),
+        (names.EXPORTS, EXPORTERS),
+        (names.CALIBRATIONS, CALIBRATIONS),
+        (names.MULTICLASS, CLASSIFIERS),
+        (names.SPLITS, SPLITS),
     ],
-    ids=["trainers", "reducers", "kernels", "exports", "calibrations"],
+    ids=["trainers", "reducers", "kernels", "metrics", "exports", "calibrations", "multiclass", "splits"],
 )
-def test_help_lists_the_names_of_the_tables(listed, table):
+def test_options_take_the_names_of_the_tables(names, table):
     """A new method is added to cli/names.py as well."""
-    assert list(listed) == table()
+    assert names == tuple(table)

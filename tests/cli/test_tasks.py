@@ -106,9 +106,9 @@ REFUSED = {
     "epsilon for classes": ("words.csv", ["--epsilon", "0.5"], 2, "--epsilon is for --task regress"),
     "C for novelty": ("rows.csv", ["--task", "novelty", "-C", "2"], 2, "-C is for --task classify or regress"),
     "balanced values": ("values.csv", ["--task", "regress", "--balanced"], 2, "--balanced is for --task classify"),
-    "a trainer of classes": ("values.csv", ["--task", "regress", "--trainer", "pegasos"], 2, "there are smo"),
+    "a trainer of classes": ("values.csv", ["--task", "regress", "--trainer", "pegasos"], 2, "there are ['smo']"),
     "a reducer of classes": ("values.csv", ["--task", "regress", "-b", "5", "--reducer", "slant"], 2, "for classes"),
-    "no trainer": ("rows.csv", ["--task", "novelty", "--trainer", "none", "-b", "5"], 2, "has none; leave it out"),
+    "no trainer": ("rows.csv", ["--task", "novelty", "--trainer", "none", "-b", "5"], 2, "has none; give --trainer 'smo'"),
 }
 
 

@@ -22,7 +22,6 @@ import pandas as pd  # noqa: E402
 import slimsvm  # noqa: E402
 from slimsvm import SlimSVC, SlimSVR  # noqa: E402
 from slimsvm.dask import DaskSlimSVC, DaskSlimSVR  # noqa: E402
-from slimsvm.dask import rows as cluster_rows  # noqa: E402
 from slimsvm.dask.partitions import Partitions  # noqa: E402
 from slimsvm.dask.rows import DaskRows  # noqa: E402
 from slimsvm.estimators import fit_reporting  # noqa: E402
@@ -60,9 +59,10 @@ def cluster():
 
 
 @pytest.fixture
-def remote(monkeypatch, cluster):  # noqa: ARG001
+def remote(cluster):  # noqa: ARG001
     """Rows stay on the workers, however few they are."""
-    monkeypatch.setattr(cluster_rows, "LOCAL_VALUES", 0)
+    with dask.config.set({"slimsvm.local-values": 0}):
+        yield
 
 
 @pytest.fixture

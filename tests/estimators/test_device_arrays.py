@@ -5,8 +5,9 @@ import pytest
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.rows import array as array_module
+from slimsvm.rows.backends import has_torch_device
 
-LIBRARIES = {"torch:cpu": "torch", "array_api_strict": "array_api_strict"}
+LIBRARIES = {"torch:cpu": "torch", "cuda": "torch", "array_api_strict": "array_api_strict"}
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -14,6 +15,8 @@ def device(request):
     """A device whose library is installed."""
     pytest.importorskip("array_api_compat")
     pytest.importorskip(LIBRARIES[request.param])
+    if request.param == "cuda" and not has_torch_device("cuda"):
+        pytest.skip("there is no CUDA GPU")
     return request.param
 
 
@@ -25,7 +28,7 @@ def there(X, device):
         return xp.asarray(X, device=xp.Device("device1"))
     import torch
 
-    return torch.tensor(X)
+    return torch.tensor(X, device=device.removeprefix("torch:"))
 
 
 def made(n=80, d=4):

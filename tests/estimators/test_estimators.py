@@ -533,10 +533,10 @@ def test_sparse_rows_give_the_model_of_dense_rows(name, sparse, budget):
     np.testing.assert_allclose(dense.decision_function(sparse(X)), dense.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_sparse_rows_with_long_indices_are_no_different():
+@pytest.mark.parametrize("n", [80, 800], ids=["float64", "float32"])
+def test_sparse_rows_with_long_indices_are_no_different(n):
     rng = np.random.default_rng(0)
-    X, y = csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.1)), np.arange(80) % 2
+    X, y = csr_array(rng.random((n, 30)) * (rng.random((n, 30)) < 0.1)), np.arange(n) % 2
     long = csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), X.shape)
     for budget in (None, 5):
         short = SlimSVC(budget, random_state=0).fit(X, y)

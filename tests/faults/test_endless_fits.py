@@ -10,13 +10,14 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score, train_test_split
 
 from slimsvm import SlimSVC
 from slimsvm.model import Status
 from slimsvm.solvers import smo
+
+pytestmark = pytest.mark.usefixtures("ends")
 
 ENDINGS = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
 
@@ -35,9 +36,8 @@ def told(svc, X, y):
 
 
 @pytest.mark.parametrize("gamma", ["auto", "scale"])
-def test_a_small_and_a_large_value_in_a_poly_kernel(gamma, ends):
+def test_a_small_and_a_large_value_in_a_poly_kernel(gamma):
     """scikit-learn #4648."""
-    ends(20)
     X, y = np.array([[1.0, 99999.0], [2.0, 99999.0]]), [0, 1]
     assert told(SlimSVC(kernel="poly", degree=2, gamma=gamma), X, y).score(X, y) == 1.0
 
@@ -50,9 +50,8 @@ def test_a_small_and_a_large_value_in_a_poly_kernel(gamma, ends):
         (0.8156943235551155, 8, 864.1583649816441),
     ],
 )
-def test_cross_validation_of_a_poly_kernel_with_a_large_gamma(C, degree, gamma, ends):
+def test_cross_validation_of_a_poly_kernel_with_a_large_gamma(C, degree, gamma):
     """scikit-learn #13557; there it hung by chance of the split."""
-    ends(30)
     X, y = load_iris(return_X_y=True)
     svc = SlimSVC(C=C, kernel="poly", degree=degree, gamma=gamma)
     for seed in range(2):
@@ -61,21 +60,17 @@ def test_cross_validation_of_a_poly_kernel_with_a_large_gamma(C, degree, gamma, 
 
 
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
-def test_one_feature_a_high_degree_and_a_large_cost(coef0, ends, monkeypatch):
+def test_one_feature_a_high_degree_and_a_large_cost(coef0):
     """scikit-learn #30353, LIBSVM #225; fewer steps than the limit of a user's fit, which takes tens of seconds."""
-    ends(30)
-    monkeypatch.setattr(smo, "MOST_STEPS", 200_000)
-    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 0)
     rng = np.random.default_rng(0)
     x = rng.normal(size=2100)
     y = ((x > 0.3) ^ (rng.random(2100) < 0.15)).astype(int)
-    svc = told(SlimSVC(kernel="poly", degree=8, C=1e6, coef0=coef0), x[:, None], y)
+    svc = told(SlimSVC(kernel="poly", degree=8, C=1e6, coef0=coef0, max_iter=200_000), x[:, None], y)
     assert svc.n_iter_ <= 200_000
 
 
-def test_a_nearly_equal_pair_of_rows_with_a_large_coef0(ends):
+def test_a_nearly_equal_pair_of_rows_with_a_large_coef0():
     """scikit-learn #13075."""
-    ends(20)
     X = np.zeros((6, 13))
     X[:, 9] = [0.31865753, 0.59230137, 0.31778082, 0.36430137, 0.33638356, 0.31843836]
     X[[0, 5], 2], X[[0, 5], 5], X[[0, 5], 6] = 0.3, 1.0, 0.625
@@ -85,23 +80,11 @@ def test_a_nearly_equal_pair_of_rows_with_a_large_coef0(ends):
     assert told(SlimSVC(kernel="poly", coef0=10.0, gamma="auto"), X, y).score(X, y) == 1.0
 
 
-def test_unscaled_features_in_a_linear_kernel(ends):
+def test_unscaled_features_in_a_linear_kernel():
     """One feature of 10^7 beside ones of 1: the pair steps reach the limit that a fit without max_iter has."""
-    ends(30)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6))
     y = (X[:, 0] + 0.5 * rng.normal(size=120) > 0).astype(int)
     X[:, 3] = 1e7 * (1 + X[:, 3])
     svc = told(SlimSVC(kernel="linear"), X, y)
     assert svc.n_iter_ <= smo.MOST_STEPS
-
-
-def test_a_limit_of_the_users_own_may_be_larger_than_the_default(monkeypatch):
-    monkeypatch.setattr(smo, "MOST_STEPS", 100)
-    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", 1)
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        short = SlimSVC(C=100.0).fit(X, y)
-    assert short.n_iter_ == X.shape[0]
-    assert SlimSVC(C=100.0, max_iter=10**6).fit(X, y).status_ is Status.CONVERGED

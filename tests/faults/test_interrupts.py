@@ -9,7 +9,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 
 #: Ctrl-C at the k-th call of a function of Python, wherever that is, for `count` values of k spread over a whole run
 AT_CALL = '''
-import os, signal, sys, time
+import os, signal, sys
 import numpy, scipy.linalg
 from threadpoolctl import threadpool_info
 
@@ -45,9 +45,7 @@ def moments(work, count, reset=lambda: None):
     total, _ = calls_of(work)
     for part in range(count):
         reset()
-        begun = time.perf_counter()
         calls, end = calls_of(work, 1 + part * total // count)
-        assert time.perf_counter() - begun < 60
         yield end
 
 def blas_threads():

@@ -21,6 +21,8 @@ RNG = np.random.default_rng(0)
 Y = np.arange(40) % 2
 X = RNG.normal(size=(40, 3)) + 0.8 * Y[:, None]
 #: rows and settings
+pytestmark = pytest.mark.usefixtures("ends")
+
 CASES = {
     "gamma 1e-12": (X, {"gamma": 1e-12}),
     "gamma 1e12": (X, {"gamma": 1e12}),
@@ -74,8 +76,7 @@ def assert_finite(svc, rows):
 
 
 @pytest.mark.parametrize(("name", "case"), pairs(TRAINERS))
-def test_trainers_give_finite_scores(name, case, ends):
-    ends(20)
+def test_trainers_give_finite_scores(name, case):
     rows, settings = CASES[case]
     keeps = "budget" in TRAINERS[name].__dataclass_fields__
     settings = settings | {"budget": 8 if keeps else None, "max_iter": STEPS.get(name, 20_000)}
@@ -83,8 +84,7 @@ def test_trainers_give_finite_scores(name, case, ends):
 
 
 @pytest.mark.parametrize(("name", "case"), pairs(REDUCERS))
-def test_reducers_give_finite_scores(name, case, ends):
-    ends(20)
+def test_reducers_give_finite_scores(name, case):
     rows, settings = CASES[case]
     if not REDUCERS[name].takes(make_kernel(settings.get("kernel", "rbf"), gamma=1.0, degree=3, coef0=0.0)):
         pytest.skip("a kernel that this reducer is not defined for")
@@ -96,8 +96,7 @@ def test_reducers_give_finite_scores(name, case, ends):
 
 
 @pytest.mark.parametrize("settings", [{}, {"budget": 8, "reducer": "spsvm"}, {"class_weight": "balanced"}], ids=str)
-def test_one_row_in_ten_thousand(settings, ends):
-    ends(30)
+def test_one_row_in_ten_thousand(settings):
     rows, labels = RNG.normal(size=(10_001, 2)), np.zeros(10_001, int)
     labels[0], rows[0] = 1, 6.0
     svc = fitted(rows, labels, **settings)

@@ -2,6 +2,7 @@
 
 import tracemalloc
 import zipfile
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC, load, save
-from slimsvm.files import container, expansion, mapped
+from slimsvm.files import container, mapped
 from slimsvm.files.datasets import read_data
+from slimsvm.files.decompression import LARGE, MOST_EXPANSION, check_unpacked_size
 from slimsvm.kernels import RBF
 from slimsvm.rows.precision import Prepared
 from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
@@ -18,8 +20,8 @@ from slimsvm.rows.tiles import MOST_PLACES, PanelTiles, WideTiles, make_tiles
 X, y = load_iris(return_X_y=True)
 
 
-def write_zeros(path, n_bytes, method=zipfile.ZIP_DEFLATED):
-    """An .npz archive with a row of that many bytes of zeros, written a piece at a time."""
+def write_zeros(path, n_bytes, method=zipfile.ZIP_DEFLATED, claimed=None):
+    """An .npz archive with a row of that many bytes of zeros; its directory may claim more of them."""
     with zipfile.ZipFile(path, "w") as archive:
         np.lib.format.write_array(archive.open("y.npy", "w"), np.zeros(1))
         info = zipfile.ZipInfo("X.npy")
@@ -29,27 +31,37 @@ def write_zeros(path, n_bytes, method=zipfile.ZIP_DEFLATED):
             np.lib.format.write_array_header_2_0(file, header)
             for _ in range(n_bytes >> 20):
                 file.write(bytes(1 << 20))
+        info.file_size += (claimed or n_bytes) - n_bytes
     return path
 
 
 @pytest.mark.parametrize(
     "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["zip", "bzip2", "lzma"]
 )
-def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
-    path = write_zeros(tmp_path / "zeros.npz", 1 << 24, method)
+def test_an_archive_that_unpacks_to_a_thousandfold_is_refused(tmp_path, method):
+    path = write_zeros(tmp_path / "zeros.npz", 1 << 20, method, claimed=2 * LARGE)
     assert path.stat().st_size < 1 << 15
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"bytes unpack to 16,777,4\d\d; where that is meant, save it by np.savez"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 536,871,\d\d\d; if that is intended, save it by np.savez"):
         read_data(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 21
     tracemalloc.stop()
 
 
-def test_archives_as_people_write_them_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(expansion, "LARGE", 1 << 16)
+@pytest.mark.parametrize(
+    ("packed", "unpacked", "refused"),
+    [(1000, LARGE, False), (1000, LARGE + 1, True), (LARGE // MOST_EXPANSION + 1, LARGE + 1, False)],
+    ids=["not large", "large and expands", "large and expands little"],
+)
+def test_only_large_files_that_expand_are_refused(packed, unpacked, refused):
+    with pytest.raises(ValueError, match="save it") if refused else nullcontext():
+        check_unpacked_size(packed, unpacked, "save it")
+
+
+def test_archives_as_people_write_them_are_read(tmp_path):
     words = (np.random.default_rng(0).random((500, 200)) < 0.02).astype(float)
     np.savez_compressed(tmp_path / "words.npz", X=words, y=np.arange(500))
+    assert words.nbytes < MOST_EXPANSION * (tmp_path / "words.npz").stat().st_size
     np.testing.assert_array_equal(read_data(tmp_path / "words.npz")[0], words)
 
 
@@ -67,26 +79,26 @@ def write_parquet(tmp_path):
 
 
 def test_equal_numbers_in_a_parquet_file_are_refused_by_their_count(write_parquet, monkeypatch):
-    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
     monkeypatch.setattr(mapped, "mapped_empty", None)  # no file is made
-    path = write_parquet(a=np.zeros(1 << 22), y=np.arange(1 << 22) % 2)
+    count = LARGE // 8 // 64 + 1
+    path = write_parquet(**dict.fromkeys(map(str, range(64)), np.zeros(count)), y=np.arange(count) % 2)
     assert path.stat().st_size < 1 << 16
-    with pytest.raises(ValueError, match=r"bytes unpack to 33,554,432; where that is meant, write it with"):
+    with pytest.raises(ValueError, match=r"bytes unpack to 268,435,968; if that is intended, write it with"):
         read_data(path)
 
 
-def test_one_long_word_as_the_label_of_every_row_is_refused(write_parquet, monkeypatch):
-    monkeypatch.setattr(expansion, "LARGE", 1 << 23)
-    path = write_parquet(a=np.arange(4_000.0), y=np.repeat(np.array(["x" * 5_000], object), 4_000))
-    assert path.stat().st_size < 1 << 16
-    with pytest.raises(ValueError, match=r"bytes unpack to 80,000,000"):
+def test_one_long_word_as_the_label_of_every_row_is_refused(write_parquet):
+    path = write_parquet(a=np.arange(4_000.0), y=np.repeat(np.array(["x" * 20_000], object), 4_000))
+    assert path.stat().st_size < 1 << 18
+    with pytest.raises(ValueError, match=r"bytes unpack to 320,000,000"):
         read_data(path)
 
 
-def test_parquet_files_as_people_write_them_are_read(write_parquet, monkeypatch):
-    monkeypatch.setattr(expansion, "LARGE", 1 << 16)
+def test_parquet_files_as_people_write_them_are_read(write_parquet):
     words = (np.random.default_rng(0).random(20_000) < 0.02).astype(float)
-    X, y = read_data(write_parquet(a=words, b=np.arange(20_000.0), y=np.where(words > 0, "rare", "common")))
+    path = write_parquet(a=words, b=np.arange(20_000.0), y=np.where(words > 0, "rare", "common"))
+    assert 2 * words.nbytes < MOST_EXPANSION * path.stat().st_size
+    X, y = read_data(path)
     np.testing.assert_array_equal(X[:, 0], words)
     assert y[:3].tolist() == np.where(words > 0, "rare", "common")[:3].tolist()
 

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 from sklearn.datasets import dump_svmlight_file
 
 from slimsvm.cli import commands as cli
-from slimsvm.files import datasets, mapped
-from slimsvm.files.datasets import read_data
+from slimsvm.files import datasets
+from slimsvm.files.datasets import open_svmlight, read_data
+from slimsvm.files.mapped import BATCH
 from slimsvm.rows.memory import is_mapped
 
 rng = np.random.default_rng(0)
 TABLE = np.column_stack([rng.normal(size=(50, 3)), rng.integers(2, size=50)])
+#: more rows than are read at a time
+LONG = np.tile(TABLE, (BATCH // 50 + 1, 1))
 
 
-@pytest.fixture
-def small_batches(monkeypatch):
-    """Files that are read a few rows at a time."""
-    monkeypatch.setattr(mapped, "BATCH", 7)
-    monkeypatch.setattr(datasets, "TEXT_BATCH", 100)
-    monkeypatch.setattr(datasets, "LARGE_TEXT", 1)
-
-
-@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("target", [None, 0, 1, "-2"], ids=str)
 def test_npy(target, tmp_path):
-    np.save(tmp_path / "d.npy", TABLE)
+    np.save(tmp_path / "d.npy", LONG)
     X, y = read_data(tmp_path / "d.npy", target=target)
     column = int(-1 if target is None else target)
     assert is_mapped(X)
-    np.testing.assert_array_equal(X, np.delete(TABLE, column, axis=1))
-    np.testing.assert_array_equal(y, TABLE[:, column])
+    np.testing.assert_array_equal(X, np.delete(LONG, column, axis=1))
+    np.testing.assert_array_equal(y, LONG[:, column])
     assert y.dtype == (np.int64 if target is None else np.float64)
     rows, none = read_data(tmp_path / "d.npy", labels=False)
     assert none is None
-    np.testing.assert_array_equal(rows, TABLE)
+    np.testing.assert_array_equal(rows, LONG)
 
 
-@pytest.mark.usefixtures("small_batches")
 def test_npy_that_cannot_be_used(tmp_path):
     path = tmp_path / "d.npy"
     np.save(path, TABLE)
@@ -48,14 +43,14 @@ def test_npy_that_cannot_be_used(tmp_path):
     with pytest.raises(ValueError, match=r"shorter than its header says \(1,720 bytes"):
         read_data(path)
     path.write_bytes(b"no header")
-    with pytest.raises(ValueError, match=r"it is no .npy file"):
+    with pytest.raises(ValueError, match=r"it is not an .npy file"):
         read_data(path)
     for wrong in (TABLE[:, 0], np.array([["a", "b"]]), TABLE[:0]):
         np.save(path, wrong)
         with pytest.raises(ValueError, match="give numbers, one row each"):
             read_data(path)
-    np.save(path, np.where(np.arange(200).reshape(50, 4) == 102, np.inf, TABLE))
-    with pytest.raises(ValueError, match=r"it has inf at \[25, 2\]; fill or drop such rows"):
+    np.save(path, np.where(np.arange(LONG.size).reshape(-1, 4) == 4 * BATCH + 2, np.inf, LONG))
+    with pytest.raises(ValueError, match=rf"it has inf at \[{BATCH}, 2\]; fill or drop such rows"):
         read_data(path)
     np.save(path, TABLE)
     for target in ("label", 4, -5):
@@ -70,30 +65,31 @@ def parquet(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
     def write(**columns):
-        pq.write_table(pyarrow.table(columns), tmp_path / "d.parquet", row_group_size=20)
+        pq.write_table(pyarrow.table(columns), tmp_path / "d.parquet", row_group_size=20_000)
         return tmp_path / "d.parquet"
 
     return write
 
 
-@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("target", [None, "y", 2], ids=str)
 def test_parquet(target, parquet):
-    path = parquet(a=TABLE[:, 0].astype(np.float32), b=np.arange(50, dtype=np.int8), y=np.where(TABLE[:, 3], "yes", "no"))
+    path = parquet(
+        a=LONG[:, 0].astype(np.float32), b=np.arange(len(LONG), dtype=np.int32), y=np.where(LONG[:, 3], "yes", "no")
+    )
     X, y = read_data(path, target=target)
     assert is_mapped(X)
     assert X.dtype == np.float32
-    np.testing.assert_array_equal(X, np.column_stack([TABLE[:, 0].astype(np.float32), np.arange(50)]))
-    assert y.tolist() == np.where(TABLE[:, 3], "yes", "no").tolist()
+    np.testing.assert_array_equal(X, np.column_stack([LONG[:, 0].astype(np.float32), np.arange(len(LONG))]))
+    assert y.tolist() == np.where(LONG[:, 3], "yes", "no").tolist()
 
 
-@pytest.mark.usefixtures("small_batches")
 def test_parquet_that_cannot_be_used(parquet, tmp_path):
     numbers = np.arange(50.0)
     with pytest.raises(ValueError, match="its column 'a' is of type string; features must be numbers"):
         read_data(parquet(a=["x"] * 50, y=numbers))
-    with pytest.raises(ValueError, match="its column 'a' has a null in row 31; fill or drop such rows"):
-        read_data(parquet(a=[None if k == 31 else float(k) for k in range(50)], y=numbers))
+    late = BATCH + 31
+    with pytest.raises(ValueError, match=f"its column 'a' has a null in row {late}; fill or drop such rows"):
+        read_data(parquet(a=[None if k == late else 1.0 for k in range(late + 5)], y=np.ones(late + 5)))
     with pytest.raises(ValueError, match="its column 'y' has a null in row 8"):
         read_data(parquet(a=numbers, y=[None if k == 8 else k for k in range(50)]))
     with pytest.raises(ValueError, match=r"it has nan at \[3, 0\]"):
@@ -107,7 +103,7 @@ def test_parquet_that_cannot_be_used(parquet, tmp_path):
     with pytest.raises(ValueError, match="it has no rows"):
         read_data(parquet(a=numbers[:0], y=numbers[:0]))
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(ValueError, match="it is no Parquet file, or damaged"):
+    with pytest.raises(ValueError, match="it is not a Parquet file, or damaged"):
         read_data(tmp_path / "d.parquet")
 
 
@@ -132,26 +128,33 @@ def test_parquet_without_pyarrow_names_the_extra(monkeypatch, tmp_path):
         read_data(tmp_path / "d.parquet")
 
 
-@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("share", [0.05, 0.9], ids=["sparse", "dense"])
 def test_large_libsvm_text_is_read_in_parts(share, tmp_path):
     X = np.where(rng.random((60, 9)) < share, rng.normal(size=(60, 9)), 0.0)
     X[59, 8] = 1.0  # the last feature is first seen in the last line
     dump_svmlight_file(X, TABLE[np.arange(60) % 50, 3], str(tmp_path / "d"), zero_based=False)
-    found, y = read_data(tmp_path / "d")
+    found, y = open_svmlight(tmp_path / "d", None, batch=100)
     assert issparse(found) == (share < 0.2)
     assert is_mapped(found.data if issparse(found) else found)
     np.testing.assert_allclose(csr_array(found).toarray(), X)
     np.testing.assert_array_equal(y, TABLE[np.arange(60) % 50, 3])
 
 
-@pytest.mark.usefixtures("small_batches")
 def test_a_wrong_line_of_large_text_is_named(tmp_path):
     lines = [f"1 1:{k} 2:3" for k in range(40)]
     lines[33] = "1 2:1 1:1"
     (tmp_path / "d").write_text("\n".join(lines))
     with pytest.raises(ValueError, match="line 34: feature index 1 after 2; indices must ascend"):
-        read_data(tmp_path / "d")
+        open_svmlight(tmp_path / "d", None, batch=100)
+
+
+def test_text_is_large_by_its_bytes(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(datasets, "open_svmlight", lambda path, _: read.append(path) or (csr_array(TABLE), TABLE[:, 3]))
+    (tmp_path / "d").touch()
+    os.truncate(tmp_path / "d", datasets.LARGE_TEXT)
+    assert read_data(tmp_path / "d")[0].shape == TABLE.shape
+    assert read == [tmp_path / "d"]
 
 
 def test_the_command_line_reads_npy(tmp_path, capsys):

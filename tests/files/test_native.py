@@ -33,6 +33,7 @@ from slimsvm.kernels import RBF, Poly, make_kernel
 from slimsvm.metric import Metric
 from slimsvm.model import Expansion, Status
 from slimsvm.reducers import REDUCERS
+from slimsvm.rows.host import HostRows
 from slimsvm.trainers import TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -149,12 +150,14 @@ def test_a_small_model_comes_back_without_its_path(tmp_path):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
-@pytest.mark.usefixtures("float32_always")
-def test_a_compressed_svc_comes_back(kernel, tmp_path):
+def test_a_compressed_svc_comes_back(kernel, tmp_path, float32_always):
     """One column per pair of classes, no steps, and NumPy numbers in the kernel, which round otherwise than Python's."""
     model = compress(SVC(kernel=kernel).fit(X_IRIS, Y_IRIS), X_IRIS, Y_IRIS)
     assert model.n_iter_ == 0
-    assert_same(there_and_back(model, tmp_path), model, X_IRIS)
+    loaded = there_and_back(model, tmp_path)
+    assert_same(loaded, model, X_IRIS)
+    coarse = [each.on(HostRows(each.kernel, X_IRIS, precision=float32_always)) for each in (model.model_, loaded.model_)]
+    np.testing.assert_array_equal(*coarse)
 
 
 @pytest.mark.usefixtures("first_rows")

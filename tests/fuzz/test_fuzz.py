@@ -37,13 +37,12 @@ EXPECTED = {
 
 @pytest.fixture
 def hurried(monkeypatch):
-    monkeypatch.setattr(fuzzer, "PATIENCE", 2.0)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_trap_is_a_finding_with_its_file(name, tmp_path, hurried):  # noqa: ARG001
-    report = fuzzer.fuzz(f"traps:{name}", 20.0, found=tmp_path, most=1)
+    report = fuzzer.fuzz(f"traps:{name}", 20.0, found=tmp_path, most=1, patience=2.0)
     assert EXPECTED[name] in report.findings[0]
     assert (tmp_path / f"{name}-0-0.bin").read_bytes() == b"bad"
     assert not (tmp_path.parent / "elsewhere.txt").exists()

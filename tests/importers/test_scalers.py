@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from slimsvm.importers.fronts import in_front
+from slimsvm.importers.preprocessing import fold_transformers
 from slimsvm.importers.scalers import SCALERS
 
 X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]
@@ -25,7 +25,7 @@ KINDS = [
 @pytest.mark.parametrize("scaler", KINDS, ids=str)
 def test_a_scaling_is_what_the_scaler_computes(scaler):
     scaler.fit(X[:20])
-    _, scaling, _ = in_front([scaler], "rbf", X[:3], None)
+    _, scaling, _ = fold_transformers([scaler], "rbf", X[:3], None)
     scaling.check(4)
     np.testing.assert_allclose(scaling(X), scaler.transform(X), rtol=1e-12, atol=1e-12)
 
@@ -33,5 +33,5 @@ def test_a_scaling_is_what_the_scaler_computes(scaler):
 def test_every_scaler_is_here_and_others_are_refused_by_name():
     assert {type(scaler) for scaler in KINDS} == set(SCALERS)
     with pytest.raises(ValueError, match="PowerTransformer; there are StandardScaler"):
-        in_front([PowerTransformer().fit(X)], "rbf", X[:3], None)
-    assert in_front([], "rbf", X[:3], None)[1] is None
+        fold_transformers([PowerTransformer().fit(X)], "rbf", X[:3], None)
+    assert fold_transformers([], "rbf", X[:3], None)[1] is None

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from slimsvm import SlimSVC
 from slimsvm import clock as deadline_module
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Custom, Linear, Precomputed
@@ -135,3 +136,10 @@ def test_a_deadline_counts_down(monkeypatch):
     assert 0 < soon.left < 1e-6
     assert never.left is None
     assert not never.over
+
+
+@pytest.mark.parametrize("reducer", ["nystroem", "spsvm"])
+def test_the_estimator_fills_in_its_cost(reducer, make_blobs):
+    svm = SlimSVC(5, C=3.0, reducer=reducer, random_state=0).fit(*make_blobs())
+    assert svm.model_.size <= 5
+    assert all("C=3," in step.settings for step in svm.path_)

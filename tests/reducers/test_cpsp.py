@@ -222,10 +222,9 @@ def test_the_words_of_a_step_say_what_gap_is_left(make_task):
     assert left <= 1e-3
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_float32_features_give_the_same_accuracy(make_task):
+def test_float32_features_give_the_same_accuracy(make_task, float32_always):
     X, y = moons(400)
-    task = make_task(RBF(1.0), X, y)
+    task = make_task(RBF(1.0), X, y, precision=float32_always)
     assert task.rows.dtype == np.float32
     for model in CPSP(C=10.0, tol=1e-3).path(task, [4, 32]).models:
         _, above = restricted_optimum(model, task, 10.0, 10.0, 0)

@@ -14,10 +14,10 @@ from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.reducers import slant
 from slimsvm.reducers.slant import BIASES, Slant, SlantRun, margin_targets
 from slimsvm.reducers.slant_aggressive import AggressiveSlant
 from slimsvm.rows.host import HostRows
+from slimsvm.solvers.refit import REFIT_VALUES
 from slimsvm.trainers import SMO
 
 SLANTS = [Slant, AggressiveSlant]
@@ -596,14 +596,10 @@ def test_rows_of_zeros_keep_the_step_size(recorded):
 def test_a_refit_takes_a_sample_of_rows_for_the_values_that_fit(monkeypatch, problem):
     task, full = problem
     asked = []
-    monkeypatch.setattr(slant, "REFIT_VALUES", 9 * 50 + 8)
     monkeypatch.setattr(Task, "sample", lambda task, most: asked.append(most) or np.arange(min(most, task.rows.n)))
     path = Slant(eta=0.1, eps=0.05).path(task, [2, 8], full)
     assert path.sizes[-1] == 8
-    assert asked == [50]
-    monkeypatch.setattr(slant, "REFIT_VALUES", 0)
-    Slant(eta=0.1, eps=0.05).path(task, [2], full)
-    assert asked[1:] == [1]
+    assert asked == [REFIT_VALUES // 9]
 
 
 def test_the_default_number_of_steps_is_the_documented_one():

@@ -145,7 +145,7 @@ def test_nothing_is_tried_without_validation_rows(moons):
     assert search.with_best_decay() is search
 
 
-@pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 90], [90])])
+@pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 12, 20], [12]), ([8, 30], [30])])
 def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, monkeypatch):
     seen = []
 
@@ -155,11 +155,12 @@ def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, 
 
     monkeypatch.setattr(PointSearch, "best_objective", same)
     task, full = moons
-    path = Slim(steps=2).path(judged(task, make_task), sizes, full)
+    slim = Slim(steps=2, schedule=Schedule(compare_at=12))
+    path = slim.path(judged(task, make_task), sizes, full)
     assert seen == compared_at
     assert path.sizes == sizes
     seen.clear()
-    Slim(steps=2).path(task, sizes, full)
+    slim.path(task, sizes, full)
     assert not seen  # nobody could judge
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 import slimsvm
 from slimsvm.reports import report
 from slimsvm.reports.content import image_of, samples
-from slimsvm.reports.embed import DOWNLOADS, LIVE, Hold
+from slimsvm.reports.embed import DOWNLOADS, LIVE, EmbeddedModels
 from slimsvm.tradeoffs import Tradeoff, read_tradeoff, tradeoff
 from slimsvm.tradeoffs.split import Split
 
@@ -160,16 +160,16 @@ def test_failed_runs_are_told(tmp_path):
 
 def test_models_beyond_the_room_are_left_out(found):
     model = found.model(found.rows[1])
-    hold = Hold(room=2000)
-    hold.load("a", "m", model, LIVE)
-    assert set(hold.files["a"]) == {".mjs"}
-    used = 2000 - hold.room
+    embedded = EmbeddedModels(room=2000)
+    embedded.add("a", "m", model, LIVE)
+    assert set(embedded.files["a"]) == {".mjs"}
+    used = 2000 - embedded.room
     assert used > 0
     for room in (100, 1):  # too little for the text, and too little to try
-        hold.room = room
-        hold.load("b", "m", model, (*LIVE, *DOWNLOADS))
-        assert "b" not in hold.files
-        assert hold.room == room
+        embedded.room = room
+        embedded.add("b", "m", model, (*LIVE, *DOWNLOADS))
+        assert "b" not in embedded.files
+        assert embedded.room == room
 
 
 def test_square_images_can_be_drawn_and_other_rows_cannot():

@@ -6,8 +6,9 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
 from slimsvm.kernels import KERNELS, RBF, Precomputed
-from slimsvm.rows import host_against
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.host_against import DENSE_VALUES, FEW_POINTS, SMALL_WORK
+from slimsvm.rows.precision import Precision
 from slimsvm.rows.threads import Crew
 
 SMOOTH = [name for name, kind in KERNELS.items() if kind.differentiable]
@@ -118,10 +119,9 @@ def test_group_means_and_features(form):
     assert made_rows.meter is rows.meter
 
 
-@pytest.mark.usefixtures("float32_always")
 @pytest.mark.parametrize("exact", [True, False])
-def test_float32_kernel_values_are_near(form, exact):
-    rows, X, Z, W, V = made(RBF(0.1), form, n=500, d=20, m=30)
+def test_float32_kernel_values_are_near(form, exact, float32_always):
+    rows, X, Z, W, V = made(RBF(0.1), form, n=500, d=20, m=30, precision=float32_always)
     K, against = RBF(0.1)(X, Z), rows.against(Z, exact=exact)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(against.times(V), K @ V, atol=1e-4)
@@ -130,10 +130,8 @@ def test_float32_kernel_values_are_near(form, exact):
         np.testing.assert_allclose(against.times(V), against.times(np.eye(30)) @ V, atol=1e-12)
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_a_point_far_out_is_worked_on_in_float64_from_then_on(monkeypatch):
-    monkeypatch.setattr(host_against, "FLOAT32_ERROR", 1e-4)
-    rows, X, Z, _, V = made(RBF(0.1), n=500, d=20, m=30)
+def test_a_point_far_out_is_worked_on_in_float64_from_then_on():
+    rows, X, Z, _, V = made(RBF(0.1), n=500, d=20, m=30, precision=Precision(small_work=0))
     moving = rows.moving(rows.inward(Z))
     assert moving.K.dtype == np.float32
     far = Z.copy()
@@ -144,23 +142,25 @@ def test_a_point_far_out_is_worked_on_in_float64_from_then_on(monkeypatch):
     assert moving.K.dtype == np.float64
 
 
-@pytest.mark.parametrize("written_out", [True, False])
-def test_sparse_rows_have_the_gradient_of_dense_ones(written_out, monkeypatch):
-    monkeypatch.setattr(host_against, "DENSE_VALUES", 1 << 20 if written_out else 0)
-    rows, X, Z, W, V = made(RBF(0.3), csr_array)
+@pytest.mark.parametrize("features", [4, DENSE_VALUES // 1000 + 1], ids=["written out", "too many to write out"])
+def test_sparse_rows_have_the_gradient_of_dense_ones(features):
+    _, X, Z, W, V = made(RBF(0.3), csr_array, n=1000, m=FEW_POINTS + 1)
     dense = HostRows(RBF(0.3), X).against(Z).pullback(W, V)
-    np.testing.assert_allclose(rows.against(Z).pullback(W, V), dense, atol=1e-10)
+    wide, points = csr_array(X), csr_array(Z)
+    for each in (wide, points):
+        each.resize((each.shape[0], features))
+    found = HostRows(RBF(0.3), wide).against(points).pullback(W, V)
+    np.testing.assert_allclose(found[:, :4], dense, atol=1e-10)
+    assert not found[:, 4:].any()
 
 
-def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(host_against, "BLOCK_VALUES", 0)
-    monkeypatch.setattr(host_against, "SMALL_WORK", 0)
-    found = []
+def test_threads_change_nothing():
+    found, n = [], 2 * SMALL_WORK // 30  # several blocks of rows
     for threads in (1, 3):
-        rows, _, Z, W, V = made(RBF(0.3), n=3000, crew=Crew(threads))
+        rows, _, Z, W, V = made(RBF(0.3), n=n, m=30, crew=Crew(threads))
         against = rows.against(Z)
         found.append(
-            [against.times(V), against.back(W), against.pullback(W, V), against.curvature(np.arange(3000), W[:, 0] ** 2)]
+            [against.times(V), against.back(W), against.pullback(W, V), against.curvature(np.arange(n), W[:, 0] ** 2)]
         )
     for one, many in zip(*found, strict=True):
         np.testing.assert_array_equal(one, many)

@@ -22,13 +22,11 @@ def some_residual(rng, shape):
 
 @pytest.mark.parametrize("kept", [0, module.KEPT_VALUES])
 @pytest.mark.parametrize("few", [0, 512])
-def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, kept, monkeypatch):
-    monkeypatch.setattr(module, "FEW_ROWS", few)
-    monkeypatch.setattr(module, "KEPT_VALUES", kept)
+def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, kept):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)
     growing = HostRows(RBF(0.5), X).against(X[:4])
-    curvatures, residual = RunningCurvatures(growing, 3), some_residual(rng, (2, 60))
+    curvatures, residual = RunningCurvatures(growing, 3, few_rows=few, kept_values=kept), some_residual(rng, (2, 60))
     for size in (4, 4, 6, 9, 9):
         growing.append(X[growing.size : size])
         found = curvatures.at(np.array([2, 0]), residual, weights)
@@ -41,13 +39,11 @@ def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, kept, monke
 @pytest.mark.parametrize(
     ("line_values", "kept"), [(1, module.KEPT_VALUES), (64, module.KEPT_VALUES), (module.LINE_VALUES, 0)]
 )
-def test_the_compiled_sums_are_the_plain_ones(columns, line_values, kept, monkeypatch):
-    monkeypatch.setattr(module, "LINE_VALUES", line_values)
-    monkeypatch.setattr(module, "KEPT_VALUES", kept)
+def test_the_compiled_sums_are_the_plain_ones(columns, line_values, kept):
     rng = np.random.default_rng(columns)
     wide = rng.random((50, columns + 3)).astype(np.float32)
     K, weights = wide[:, :columns], rng.uniform(0.5, 2.0, 50)
-    curvatures, residual = CompiledCurvatures(K, 4), some_residual(rng, (4, 50))
+    curvatures, residual = CompiledCurvatures(K, 4, kept_values=kept, line_values=line_values), some_residual(rng, (4, 50))
     for changed in (0, 2, 3, 50, 1, 0):
         residual[:, rng.choice(50, changed, replace=False)] *= rng.choice([0.0, 1.0], changed)
         some = rng.permutation(4)[:3]

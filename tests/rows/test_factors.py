@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
-from slimsvm.rows import array_curvatures
-from slimsvm.rows.array_curvatures import DeviceFactor, factor_there
+from slimsvm.rows.array_curvatures import DeviceCurvatures, DeviceFactor, factor_there
 from slimsvm.rows.backends import open_strict
+from slimsvm.rows.curvatures import RunningCurvatures
 from slimsvm.rows.factors import HostFactor, factor_definite
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
@@ -71,13 +71,12 @@ def test_a_factor_of_another_size_is_refused():
 
 @pytest.mark.strict_arrays
 @pytest.mark.parametrize("large", [1, 512])
-def test_systems_of_a_device_are_those_of_the_host(large, monkeypatch):
-    monkeypatch.setattr(array_curvatures, "LARGE_SYSTEM", large)
-    monkeypatch.setattr("slimsvm.rows.curvatures.FEW_ROWS", 0)
+def test_systems_of_a_device_are_those_of_the_host(large):
     rng = np.random.default_rng(0)
     X, weights, right = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60), rng.normal(size=10)
     handles = [HostRows(RBF(0.5), X).against(X[:4]), open_rows(RBF(0.5), X, device="array_api_strict").against(X[:4])]
-    curvatures = [handle.running_curvatures(2) for handle in handles]
+    there = DeviceCurvatures(handles[1], 2, large_system=large, few_rows=0)
+    curvatures = [RunningCurvatures(handles[0], 2, few_rows=0), there]
     residual = rng.normal(size=(2, 60)) * (rng.random((2, 60)) < 0.7)
     for size in (4, 4, 6, 9):
         for handle in handles:

@@ -13,7 +13,7 @@ from slimsvm._core import core
 from slimsvm.kernels import KERNELS, RBF, Custom, InnerKernel, Linear, Poly, Sigmoid, make_kernel, squared_norms
 from slimsvm.rows.cache import RowCache
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, float32_error, prepare
+from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, Precision, float32_error, prepare
 from slimsvm.rows.prediction import kernel_product
 from slimsvm.rows.protocol import Meter
 from slimsvm.rows.threads import Crew, thread_count
@@ -38,10 +38,14 @@ def kernel_name(setting):
 
 
 @pytest.fixture
-def precision(setting, request):
+def precision(setting):
     """The precision that the kernel is made to work in."""
-    request.getfixturevalue("float32_always" if setting[1] == np.float32 else "float64_always")
     return np.dtype(setting[1])
+
+
+#: settings that lead to a precision, for work of any size
+ALWAYS = {np.dtype(np.float32): Precision(small_work=0, float32_error=np.inf), np.dtype(np.float64): Precision(np.inf)}
+SINGLE = {"precision": ALWAYS[np.dtype(np.float32)]}
 
 
 def slack(kernel, precision, X):
@@ -71,7 +75,7 @@ def made(name, n, d=5, density=1.0, seed=0):
 def test_product_is_the_kernel_matrix_times_v(kernel_name, make_case, form, precision, columns):
     case = make_case(kernel_name, density=0.7)
     V, index = np.random.default_rng(1).normal(size=(9, columns)), np.arange(9)
-    home = HostRows(case.kernel, form(case.X), error=np.inf)
+    home = HostRows(case.kernel, form(case.X), error=np.inf, precision=ALWAYS[precision])
     out = home.product(home.take(index), V)
     assert out.dtype == np.float64
     np.testing.assert_allclose(out, case.K[:, :9] @ V, rtol=0, atol=np.abs(V).sum() * slack(case.kernel, precision, case.X))
@@ -82,7 +86,7 @@ def test_product_is_the_kernel_matrix_times_v(kernel_name, make_case, form, prec
 def test_product_of_rows_is_the_kernel_matrix_times_v(kernel_name, make_case, form, precision, keep, columns):
     case = make_case(kernel_name, density=0.7)
     rng = np.random.default_rng(2)
-    home = HostRows(case.kernel, form(case.X), error=np.inf)
+    home = HostRows(case.kernel, form(case.X), error=np.inf, precision=ALWAYS[precision])
     for count in (9, 9, 0, 1, 23):
         index, V = rng.permutation(case.n)[:count], rng.normal(size=(count, columns))
         out = home.product_of(index, V, keep=keep)
@@ -97,7 +101,13 @@ def test_product_of_is_right_when_rows_are_evicted(kernel_name, make_case, form,
     case = make_case(kernel_name)
     rng = np.random.default_rng(3)
     itemsize = precision.itemsize if isinstance(case.kernel, InnerKernel) else 8
-    home = HostRows(case.kernel, form(case.X), error=np.inf, cache_mb=(slots + 0.5) * case.n * itemsize / 2**20)
+    home = HostRows(
+        case.kernel,
+        form(case.X),
+        error=np.inf,
+        precision=ALWAYS[precision],
+        cache_mb=(slots + 0.5) * case.n * itemsize / 2**20,
+    )
     assert home.cache.rows.shape == (slots, case.n)
     for _ in range(25):
         index = rng.permutation(case.n)[: rng.integers(0, 8)]
@@ -112,7 +122,7 @@ def test_product_of_is_right_when_rows_are_evicted(kernel_name, make_case, form,
 
 def test_block_is_the_kernel_matrix_of_the_rows(kernel_name, make_case, form, precision):
     case = make_case(kernel_name)
-    home = HostRows(case.kernel, form(case.X), error=np.inf)
+    home = HostRows(case.kernel, form(case.X), error=np.inf, precision=ALWAYS[precision])
     index, columns = np.array([7, 2, 20, 3]), np.array([1, 7])
     atol = slack(case.kernel, precision, case.X)
     np.testing.assert_allclose(home.block(index), case.K[np.ix_(index, index)], rtol=0, atol=atol)
@@ -153,20 +163,19 @@ def test_points_may_be_dense_or_sparse_whatever_the_rows_are(kernel_name, make_c
         atol = 6 * slack(case.kernel, precision, case.X)
         for X in (case.X, csr_array(case.X)):
             for points in (case.X[:6], sparse(case.X[:6])):
-                out = HostRows(case.kernel, X, error=np.inf).product(points, V)
+                out = HostRows(case.kernel, X, error=np.inf, precision=ALWAYS[precision]).product(points, V)
                 np.testing.assert_allclose(out, case.K[:, :6] @ V, rtol=0, atol=atol)
                 out = kernel_product(case.kernel, X, points, V, Meter())
                 np.testing.assert_allclose(out, case.K[:, :6] @ V, rtol=0, atol=atol)
 
 
-@pytest.mark.usefixtures("precision")
-def test_no_rows_or_no_points_make_an_empty_product(kernel_name, make_case, form):
+def test_no_rows_or_no_points_make_an_empty_product(kernel_name, make_case, form, precision):
     case = make_case(kernel_name)
-    home = HostRows(case.kernel, form(case.X), error=np.inf)
+    home = HostRows(case.kernel, form(case.X), error=np.inf, precision=ALWAYS[precision])
     none = np.arange(0)
     np.testing.assert_array_equal(home.product(home.take(none), np.zeros((0, 2))), np.zeros((case.n, 2)))
     np.testing.assert_array_equal(home.product_of(none, np.zeros((0, 2))), np.zeros((case.n, 2)))
-    empty = HostRows(case.kernel, form(case.X)[none], ids=none, error=np.inf)
+    empty = HostRows(case.kernel, form(case.X)[none], ids=none, error=np.inf, precision=ALWAYS[precision])
     assert empty.product(home.take(np.arange(3)), np.ones((3, 2))).shape == (0, 2)
     assert empty.product_of(none, np.zeros((0, 2))).shape == (0, 2)
     assert empty.diagonal().shape == (0,)
@@ -196,12 +205,12 @@ def edges(kernel, rows):
 def test_every_edge_of_a_tile_is_computed(kernel_name, precision, density, columns):
     form = csr_array if density < 1 else np.asarray
     kernel, X, _ = made(kernel_name, 9, d=6, density=density)
-    pairs = edges(kernel, prepare(kernel, Given(form(X)), 1, np.inf))
+    pairs = edges(kernel, prepare(kernel, Given(form(X)), 1, np.inf, precision=ALWAYS[precision]))
     size = max(max(pair) for pair in pairs)
     kernel, X, K = made(kernel_name, size, d=6, density=density)
     V = np.random.default_rng(7).normal(size=(size, columns))
     for n, m in pairs:
-        home = HostRows(kernel, form(X[:n]), error=np.inf, ids=np.arange(n))
+        home = HostRows(kernel, form(X[:n]), error=np.inf, precision=ALWAYS[precision], ids=np.arange(n))
         points, expected = kernel.points(X[:m], np.arange(m)), K[:n, :m] @ V[:m]
         atol = np.abs(V[:m]).sum() * slack(kernel, precision, X)
         np.testing.assert_allclose(home.product(points, V[:m]), expected, rtol=0, atol=atol)
@@ -215,7 +224,7 @@ def test_every_edge_of_a_tile_is_computed(kernel_name, precision, density, colum
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_tile_is_its_part_of_the_matrix_and_transposed_is_its_transpose(kernel_name, form, precision, transposed):
     kernel, X, K = made(kernel_name, 70, density=0.5)
-    rows = prepare(kernel, Given(form(X)), 70, np.inf)
+    rows = prepare(kernel, Given(form(X)), 70, np.inf, precision=ALWAYS[precision])
     points = rows if kernel_name != "precomputed" else type(rows)(np.arange(70)[:, None], rows.norms, None)
     tiles = make_tiles(kernel, rows, points)
     part, cols = slice(13, 50), slice(0, min(70, tiles.shape[1]))
@@ -224,34 +233,31 @@ def test_a_tile_is_its_part_of_the_matrix_and_transposed_is_its_transpose(kernel
 
 
 @pytest.mark.parametrize("features", [8, 4096, 4097, 9000])
-@pytest.mark.parametrize("always", ["float32_always", "float64_always"])
-def test_sparse_rows_of_many_features_are_tiled_right(always, features, request):
-    request.getfixturevalue(always)
+@pytest.mark.parametrize("dtype", ALWAYS, ids=str)
+def test_sparse_rows_of_many_features_are_tiled_right(dtype, features):
     rng = np.random.default_rng(8)
     X = rng.random((130, features)) * (rng.random((130, features)) < 0.1)
-    home = HostRows(Linear(), csr_array(X), error=np.inf)
+    home = HostRows(Linear(), csr_array(X), error=np.inf, precision=ALWAYS[dtype])
     V = rng.normal(size=(130, 1))
     assert home.prepared.sparse
-    assert home.dtype.name in always
+    assert home.dtype == dtype
     atol = 130 * slack(Linear(), home.dtype, X)
     np.testing.assert_allclose(home.product_of(np.arange(130), V), X @ (X.T @ V), rtol=0, atol=atol)
 
 
-@pytest.mark.usefixtures("float32_always")
 def test_rows_without_any_entry_have_inner_products_of_zero():
     """All-zero CSR rows, after another tile has left its numbers in the scratch memory."""
     X = np.zeros((4, 30))
     X[0, 3] = 1.0
-    home = HostRows(Linear(), csr_array(X), error=np.inf)
+    home = HostRows(Linear(), csr_array(X), error=np.inf, **SINGLE)
     tiles = make_tiles(home.kernel, home.prepared.take(np.array([1, 2])), home.prepared)
     tiles.scratch(2, core.SPARSE_LANES)[:] = 7.0
     np.testing.assert_array_equal(tiles.values(slice(0, 2), slice(0, 4)), np.zeros((2, 4)))
 
 
-@pytest.mark.usefixtures("float32_always")
 def test_a_few_points_of_sparse_rows_leave_no_trace_in_the_padding():
     kernel, X, K = made("rbf", 40, d=30, density=0.1)
-    home = HostRows(kernel, csr_array(X), error=np.inf)
+    home = HostRows(kernel, csr_array(X), error=np.inf, **SINGLE)
     for count in (40, 3, 1, 40):
         V = np.ones((count, 1))
         out = home.product(csr_array(X[:count]), V)
@@ -298,15 +304,14 @@ def test_precision_falls_back_to_float64_where_float32_could_be_off_by_more_than
 
 def test_tiles_work_in_the_precision_of_the_setting(kernel_name, precision, form):
     kernel, X, _ = made(kernel_name, 40)
-    home = HostRows(kernel, form(X), error=np.inf)
+    home = HostRows(kernel, form(X), error=np.inf, precision=ALWAYS[precision])
     assert home.dtype == home.cache.rows.dtype == home.block(np.arange(3)).dtype == precision
 
 
-@pytest.mark.usefixtures("float32_always")
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in INNER])
 def test_kernels_of_no_inner_product_keep_float64(name):
     kernel, X, _ = made(name, 40)
-    assert HostRows(kernel, X, error=np.inf).dtype == np.float64
+    assert HostRows(kernel, X, error=np.inf, **SINGLE).dtype == np.float64
 
 
 FEW, MANY = 3, 300
@@ -330,22 +335,20 @@ def exact_values(kernel, X, Z):
     return np.exp(-kernel.gamma * distance)
 
 
-@pytest.mark.usefixtures("float32_always")
 @pytest.mark.parametrize(("name", "d", "shift"), CASES)
 def test_float32_values_are_within_the_promised_bound(name, d, shift):
     """Also far from the origin: kernels of differences centre their rows, the others have a larger bound there."""
     X = np.random.default_rng(9).normal(size=(1200, d)) + shift
-    home = HostRows(SOME[name](d), X, error=np.inf)
+    home = HostRows(SOME[name](d), X, error=np.inf, **SINGLE)
     assert home.dtype == np.float32
     K = home.block(np.arange(1200), np.arange(300))
     error = np.abs(K - exact_values(home.kernel, X, X[:300])).max()
     assert error <= float32_error(home.kernel, home.prepared)
 
 
-@pytest.mark.usefixtures("float32_always")
 def test_centring_keeps_the_promise_of_small_errors_far_from_the_origin():
     X = np.random.default_rng(10).normal(size=(200, 3))
-    near, far = (float32_error(RBF(0.5), prepare(RBF(0.5), Given(rows), 200, np.inf)) for rows in (X, X + 1e5))
+    near, far = (float32_error(RBF(0.5), prepare(RBF(0.5), Given(rows), 200, np.inf, **SINGLE)) for rows in (X, X + 1e5))
     assert far == pytest.approx(near, rel=1e-3)
 
 
@@ -367,7 +370,7 @@ def test_threads_change_nothing(kernel_name, precision, density, threads):
     results = []
     for count in (1, 2):
         threads(count)
-        home = HostRows(kernel, csr_array(X) if density < 1 else X, error=np.inf)
+        home = HostRows(kernel, csr_array(X) if density < 1 else X, error=np.inf, precision=ALWAYS[precision])
         assert home.crew.count == count
         answers = [home.product(home.take(some), V), home.block(np.arange(X.shape[0]), some)]
         answers += [home.product_of(some, V, keep=keep) for keep in (True, True, False)]
@@ -507,11 +510,10 @@ def test_rows_of_mostly_zeros_are_worked_on_as_sparse_and_the_others_as_dense():
             assert prepare(RBF(1.0), Given(rows), 10, np.inf).sparse is sparse
 
 
-@pytest.mark.usefixtures("precision")
-def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form):
+def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form, precision):
     case = make_case(kernel_name)
     X = form(case.X)
-    home = HostRows(case.kernel, X, error=np.inf)
+    home = HostRows(case.kernel, X, error=np.inf, precision=ALWAYS[precision])
     home.product_of(np.arange(5), np.ones((5, 1)), keep=True)
     home.product(home.take(np.arange(3)), np.ones((3, 2)))
     home.block(np.arange(4))
@@ -520,7 +522,7 @@ def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form):
 
 def test_tiled_matrix_and_product_agree(kernel_name, form, precision):
     kernel, X, _ = made(kernel_name, 30)
-    home = HostRows(kernel, form(X), error=np.inf)
+    home = HostRows(kernel, form(X), error=np.inf, precision=ALWAYS[precision])
     tiles = make_tiles(kernel, home.prepared, home._points(np.arange(30)))
     assert isinstance(tiles, InnerTiles if isinstance(kernel, InnerKernel) else Tiles)
     V = np.random.default_rng(16).normal(size=(30, 3))

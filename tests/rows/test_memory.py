@@ -11,17 +11,14 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC
+from slimsvm.estimators.base import MAPPED_ROWS
 from slimsvm.kernels import RBF, Laplacian, Linear
-from slimsvm.rows import memory
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.memory import check_mapped, gathered, is_mapped, mapped_empty
+from slimsvm.rows.memory import LARGE, check_mapped, gathered, is_mapped, mapped_empty
 from slimsvm.rows.precision import Given, prepare
 
-
-@pytest.fixture
-def small_files(monkeypatch):
-    """Copies of rows in files, however small they are."""
-    monkeypatch.setattr(memory, "LARGE", 1)
+#: features and rows of a copy in float32 that is a file
+WIDE, MANY = 512, LARGE // 4 // 512
 
 
 def mapped(X, folder, name="rows"):
@@ -58,32 +55,29 @@ def test_a_disk_without_room_is_an_error_not_a_signal():
         mapped_empty((1 << 40, 1 << 10), np.float64)
 
 
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("kernel", [RBF(0.1), Linear(), Laplacian(0.1)], ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_are_those_of_rows_in_memory(kernel, dtype, tmp_path):
-    X = rows_of().astype(dtype)
-    V, index = np.arange(20.0).reshape(10, 2), np.arange(0, 300, 7)
+    X = rows_of(MANY + 5, WIDE).astype(dtype)
+    V, index = np.arange(4.0).reshape(2, 2), np.arange(MANY + 3)
     there, here = (HostRows(kernel, each, error=np.inf) for each in (mapped(X, tmp_path), X))
-    np.testing.assert_array_equal(there.product(X[:10], V), here.product(X[:10], V))
-    np.testing.assert_array_equal(there.subset(index).product(X[:10], V), here.subset(index).product(X[:10], V))
-    np.testing.assert_array_equal(there.block(index), here.block(index))
+    np.testing.assert_array_equal(there.product(X[:2], V), here.product(X[:2], V))
+    np.testing.assert_array_equal(there.subset(index).product(X[:2], V), here.subset(index).product(X[:2], V))
+    np.testing.assert_array_equal(there.block(index[::99]), here.block(index[::99]))
     assert is_mapped(there.prepared.values)
     assert is_mapped(there.subset(index).prepared.values)
     picked = HostRows(kernel, mapped(X, tmp_path, "b"), index=index)
     assert is_mapped(picked.prepared.values)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_rows_that_tiles_take_as_they_are_have_no_copy(tmp_path):
-    X = mapped(rows_of(4000, 8).astype(np.float32), tmp_path)
+    X = mapped(rows_of(MANY, WIDE).astype(np.float32), tmp_path)
     prepared = prepare(Linear(), Given(X), 4000, np.inf)
     assert np.shares_memory(prepared.values, X)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_points_far_out_widen_a_file_into_a_file(tmp_path):
-    prepared = prepare(RBF(0.1), Given(mapped(rows_of(4000, 8), tmp_path)), 4000, np.inf)
+    prepared = prepare(RBF(0.1), Given(mapped(rows_of(MANY, WIDE), tmp_path)), 4000, np.inf)
     assert prepared.values.dtype == np.float32
     doubled = prepared.doubled()
     assert is_mapped(doubled.values)
@@ -95,11 +89,10 @@ def test_few_rows_are_gathered_in_memory(tmp_path):
     assert not is_mapped(gathered(X, np.arange(3)))
 
 
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.float16], ids=lambda kind: np.dtype(kind).name)
 def test_a_fit_to_a_file_is_that_to_the_same_rows_in_memory(dtype, tmp_path):
-    X = rows_of(400, 4)
-    y = X[:, 0] * X[:, 1] > 9.0
+    X = rows_of(300, LARGE // 8 // 200)  # 200 of the rows are to learn from
+    y = X[:, 0] + X[:, 1] > 6.0
     X = (10 * X).astype(dtype)
     settings = {"budget": 4, "reducer": "spsvm", "random_state": 0}
     there, here = SlimSVC(**settings).fit(mapped(X, tmp_path), y), SlimSVC(**settings).fit(X.astype(np.float64), y)
@@ -108,12 +101,9 @@ def test_a_fit_to_a_file_is_that_to_the_same_rows_in_memory(dtype, tmp_path):
     np.testing.assert_allclose(there.decision_function(mapped(X, tmp_path)), there.decision_function(X), **tolerance)
 
 
-def test_rows_of_a_file_are_predicted_a_part_at_a_time(tmp_path, monkeypatch):
-    from slimsvm.estimators import base
-
-    X = rows_of()
-    svc = SlimSVC().fit(X, X[:, 0] > 3)
-    monkeypatch.setattr(base, "MAPPED_ROWS", 7)
+def test_rows_of_a_file_are_predicted_a_part_at_a_time(tmp_path):
+    X = rows_of(MAPPED_ROWS + 7, 2)
+    svc = SlimSVC(C=100.0).fit(X[:50], X[:50, 0] > 3)
     np.testing.assert_allclose(svc.decision_function(mapped(X, tmp_path)), svc.decision_function(X), atol=1e-9)
 
 
@@ -141,6 +131,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from slimsvm import SlimSVC
+from slimsvm.estimators.base import MAPPED_ROWS
 from slimsvm.reducers import Slim
 from slimsvm.solvers.point_search import Schedule
 X = np.load(sys.argv[1], mmap_mode="r")

@@ -65,7 +65,7 @@ def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excus
         excused("svm-predict does not break ties by scores, which a warning says")
         return
     if (target, layout) == ("libsvm", "dag"):
-        with pytest.warns(UserWarning, match="counts votes, and this model goes by a DAG"):
+        with pytest.warns(UserWarning, match="counts votes, and this model decides by a DAG"):
             export(model, tmp_path / "made.libsvm")
         excused("svm-predict counts votes, which a warning says")
         return

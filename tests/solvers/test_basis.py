@@ -7,7 +7,6 @@ from threadpoolctl import threadpool_limits
 
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.rows import base
 from slimsvm.rows.base import means
 from slimsvm.solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
 
@@ -65,12 +64,11 @@ def test_when_time_is_up_there_is_one_model(make_blobs, make_task):
 
 
 @pytest.mark.parametrize("most", [0, 1000])
-def test_sparse_rows_of_long_indices_have_the_means_of_dense_ones(most, make_blobs, monkeypatch):
-    monkeypatch.setattr(base, "WRITTEN_OUT", most)
+def test_sparse_rows_of_long_indices_have_the_means_of_dense_ones(most, make_blobs):
     X = make_blobs(n=60, distance=8)[0]
     sparse = csr_array(X)
     long = csr_array((sparse.data, sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)), sparse.shape)
-    one, two = (means(rows, 2, 50, np.random.default_rng(0)) for rows in (X, long))
+    one, two = (means(rows, 2, 50, np.random.default_rng(0), written_out=most) for rows in (X, long))
     np.testing.assert_allclose(one[one[:, 0].argsort()], two[two[:, 0].argsort()], atol=1e-6)
 
 

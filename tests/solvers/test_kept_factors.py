@@ -3,7 +3,6 @@
 import numpy as np
 
 from slimsvm.rows.factors import HostFactor
-from slimsvm.solvers import kept_factors
 from slimsvm.solvers.kept_factors import MANY, KeptFactors
 
 
@@ -17,9 +16,8 @@ def test_only_large_factors_are_kept_for_first_steps_of_the_same_size():
     assert kept.get(1, MANY, 5) is None
 
 
-def test_no_more_factors_are_kept_than_there_is_memory_for(monkeypatch):
-    monkeypatch.setattr(kept_factors, "MOST_KEPT", 2 * MANY**2)
-    kept = KeptFactors()
+def test_no_more_factors_are_kept_than_there_is_memory_for():
+    kept = KeptFactors(2 * MANY**2)
     for output in (0, 1, 1, 2):
         kept.keep(output, HostFactor(np.eye(MANY)))
     assert set(kept.factors) == {0, 1}

@@ -12,7 +12,11 @@ from slimsvm.kernels import make_kernel
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.precision import Precision
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
+
+#: any work is large work
+LARGE_WORK = Precision(small_work=0)
 
 
 class Problem:
@@ -124,11 +128,11 @@ def test_a_device_keeps_logarithms_within_their_bounds(device):
     np.testing.assert_allclose(there.fetched(moved), x, atol=1e-12)
 
 
-def test_float32_batches_of_large_work_have_nearly_the_same_gradient(monkeypatch):
+def test_float32_batches_of_large_work_have_nearly_the_same_gradient():
     pytest.importorskip("torch")
-    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
     problem = Problem()
-    there, host = problem.loss(rows=open_rows(problem.kernel, problem.X, device="torch:cpu")).at_home, problem.loss()
+    rows = open_rows(problem.kernel, problem.X, device="torch:cpu", precision=LARGE_WORK)
+    there, host = problem.loss(rows=rows).at_home, problem.loss()
     assert there.coarse.dtype == np.float32
     x, batch = 0.1 * np.random.default_rng(1).normal(size=host.origin.size), np.arange(20)
     expected = host.on_batch(x, batch)
@@ -136,13 +140,12 @@ def test_float32_batches_of_large_work_have_nearly_the_same_gradient(monkeypatch
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_the_host_has_float32_batches_of_large_work_too(monkeypatch):
+def test_the_host_has_float32_batches_of_large_work_too():
     problem = Problem()
     exact, batch = problem.loss(), np.arange(20)
     x = 0.1 * np.random.default_rng(1).normal(size=exact.origin.size)
     expected = exact.on_batch(x, batch)
-    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
-    coarse = problem.loss(rows=HostRows(problem.kernel, problem.X, error=0.0))
+    coarse = problem.loss(rows=HostRows(problem.kernel, problem.X, error=0.0, precision=LARGE_WORK))
     assert coarse.rows.prepared.values.dtype == np.float64
     found = coarse.on_batch(x, batch)
     assert (found != expected).any()
@@ -154,11 +157,10 @@ def test_the_host_has_float32_batches_of_large_work_too(monkeypatch):
     assert exact.cheapest_near(x) is exact
 
 
-def test_rows_far_out_keep_their_precision_on_all_rows(monkeypatch):
-    monkeypatch.setattr("slimsvm.rows.precision.SMALL_WORK", 0)
+def test_rows_far_out_keep_their_precision_on_all_rows():
     problem = Problem()
     problem.X[::2] += 1e5
-    loss = problem.loss(rows=HostRows(problem.kernel, problem.X))
+    loss = problem.loss(rows=HostRows(problem.kernel, problem.X, precision=LARGE_WORK))
     x = np.zeros(loss.origin.size)
     assert loss.cheapest_near(x) is loss
 

@@ -252,12 +252,11 @@ def test_a_device_finds_the_model_of_the_host(q):
 
 
 @pytest.mark.parametrize("most", [0, 1024])
-def test_steps_of_lbfgs_lower_the_loss_with_whitened_coefficients_and_without(most, monkeypatch):
-    monkeypatch.setattr("slimsvm.solvers.metric_search.MOST_WHITENED", most)
+def test_steps_of_lbfgs_lower_the_loss_with_whitened_coefficients_and_without(most):
     X, y = two_rings(300)
     errors = []
     for steps in (0, 60):
-        search = search_on(X, y, learning=replace(QUICK, passes=1, steps=steps))
+        search = search_on(X, y, learning=replace(QUICK, passes=1, steps=steps, most_whitened=most))
         search.learn(6, last=True)
         errors.append(np.mean(np.maximum(0, 1 - y * search.model(X)[:, 0]) ** 2))
     assert errors[1] < 0.8 * errors[0]

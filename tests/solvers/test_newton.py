@@ -8,8 +8,7 @@ from slimsvm._core import core
 from slimsvm.goals.demands import Demands
 from slimsvm.keeping import Saved
 from slimsvm.kernels import Precomputed
-from slimsvm.rows import curvatures as curvatures_module
-from slimsvm.rows.curvatures import RunningCurvatures
+from slimsvm.rows.curvatures import FEW_ROWS, RunningCurvatures
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
@@ -145,14 +144,13 @@ def test_with_a_regulariser_the_gradient_is_zero(seed):
     assert found.loss == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("few_rows", [0, curvatures_module.FEW_ROWS])
-def test_points_that_come_later_and_warm_starts_change_nothing(few_rows, monkeypatch):
+@pytest.mark.parametrize("few_rows", [0, FEW_ROWS])
+def test_points_that_come_later_and_warm_starts_change_nothing(few_rows):
     """Curvatures that are carried from one fit to the next are those that a new one computes."""
-    monkeypatch.setattr(curvatures_module, "FEW_ROWS", few_rows)
     K, targets, margin_targets, weights, R = squared_problem(4)
     squares, rows = IntervalSquares(Demands.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
     growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
-    curvatures = RunningCurvatures(growing, 3)
+    curvatures = RunningCurvatures(growing, 3, few_rows=few_rows)
     for size in (0, 1, 2, 5, 10):
         if size > growing.size:
             growing.append(np.arange(growing.size, size)[:, None])
@@ -298,11 +296,12 @@ def test_a_line_search_ends_at_the_least_value(seed):
         assert line.gain(t) == pytest.approx(value(0.0) - value(t))
 
 
-def test_threads_over_outputs_change_nothing(monkeypatch):
-    K, targets, margin_targets, weights, R = squared_problem(3)
-    alone = fitted(K, targets, margin_targets, weights, R)
-    monkeypatch.setattr(newton, "WORTH_THREADS", 0)
-    np.testing.assert_array_equal(fitted(K, targets, margin_targets, weights, R).theta, alone.theta)
+def test_threads_over_outputs_change_nothing(threads):
+    problem, found = squared_problem(3, n=newton.WORTH_THREADS // 20), []
+    for count in (1, 3):
+        threads(count)
+        found.append(fitted(*problem).theta)
+    np.testing.assert_array_equal(*found)
 
 
 def test_intervals_of_one_point_are_least_squares_in_one_step():

@@ -180,12 +180,12 @@ def test_where_an_indefinite_kernel_has_no_length_there_is_no_gain():
     np.testing.assert_array_equal(ascended(r, plain.X[:1], 0.0, 5), plain.X[:1])
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_sparse_rows_and_float32_lead_to_the_same_point():
+def test_sparse_rows_and_float32_lead_to_the_same_point(float32_always):
     rng = np.random.default_rng(5)
     X = rng.random((60, 8)) * (rng.random((60, 8)) < 0.15)
     A, points, B = rng.normal(size=(60, 1)), X[:2], rng.normal(size=(2, 1))
-    vectors = [FeatureVector(HostRows(RBF(0.4), form(X)), A, points, B) for form in (np.asarray, csr_array)]
+    homes = [HostRows(RBF(0.4), form(X), precision=float32_always) for form in (np.asarray, csr_array)]
+    vectors = [FeatureVector(rows, A, points, B) for rows in homes]
     tops = [fixed_points(r, X[5:7], 5, 1e-3, backtrack=False)[0] for r in vectors]
     np.testing.assert_allclose(tops[0], tops[1], atol=1e-4)
 

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import KERNELS, make_kernel
-from slimsvm.rows import host_against
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.host_against import BLOCK_VALUES
 from slimsvm.rows.threads import Crew
 from slimsvm.solvers import projection
 from slimsvm.solvers.newton import RIDGE, NewtonSettings
@@ -79,9 +79,7 @@ def test_gradient_is_that_of_finite_differences(kernel, q):
     np.testing.assert_allclose(gradient.ravel(), slow, rtol=1e-3, atol=2e-3 * np.abs(slow).max())
 
 
-@pytest.mark.parametrize("written_out", [True, False])
-def test_sparse_rows_give_what_dense_rows_give(written_out, monkeypatch):
-    monkeypatch.setattr(host_against, "DENSE_VALUES", 1 << 20 if written_out else 0)
+def test_sparse_rows_give_what_dense_rows_give():
     problem = Problem()
     dense, sparse = problem.loss(), problem.loss(csr_array)
     value, gradient = dense(dense.rows.inward(problem.points))
@@ -90,9 +88,8 @@ def test_sparse_rows_give_what_dense_rows_give(written_out, monkeypatch):
     np.testing.assert_allclose(gradient, gradient_too, atol=1e-8)
 
 
-def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(host_against, "BLOCK_VALUES", 0)
-    problem = Problem(n=3000)
+def test_threads_change_nothing():
+    problem = Problem(n=4 * BLOCK_VALUES // 5)  # several blocks of rows
     found = []
     for threads in (1, 3):
         loss = problem.loss()
@@ -102,10 +99,9 @@ def test_threads_change_nothing(monkeypatch):
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_float32_is_as_good_as_it_can_be():
+def test_float32_is_as_good_as_it_can_be(float32_always):
     problem = Problem(n=400)
-    loss = problem.loss()
+    loss = problem.loss(precision=float32_always)
     assert loss.rows.dtype == np.float32
     points = loss.rows.inward(problem.points)
     value, gradient = loss(points)

@@ -7,9 +7,8 @@ import pytest
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
-from slimsvm.solvers import refit as module
 from slimsvm.solvers.newton import IntervalSquares, NewtonSettings, tie_ridge
-from slimsvm.solvers.refit import Refit
+from slimsvm.solvers.refit import Refit, refit_rows
 
 
 @pytest.fixture
@@ -62,9 +61,13 @@ def test_nested_models_share_kernel_values(problem):
         np.testing.assert_allclose(alone(full.points), one(full.points), atol=1e-3)
 
 
-def test_too_many_rows_are_subsampled(problem, monkeypatch):
+def test_too_many_rows_are_subsampled(problem):
     task, full = problem
-    monkeypatch.setattr(module, "REFIT_VALUES", 100)
-    few = Refit.of(task, full, 4)
+    few = Refit.of(task, full, 4, values=100)
     assert few.rows.n == few.problem.demands.shape[0] == few.problem.weights.size == 20
     assert np.isfinite(few(replace(full, points=full.points[:4], coef=full.coef[:4])).coef).all()
+
+
+@pytest.mark.parametrize(("values", "count"), [(0, 1), (5, 1), (14, 2), (10**6, 60)])
+def test_a_refit_has_as_many_rows_as_the_kernel_values_allow(problem, values, count):
+    assert refit_rows(problem[0], 4, values).size == count

@@ -388,13 +388,31 @@ class Taking(Recorded):
 
 
 @pytest.mark.parametrize(("in_all", "a_row", "taken", "most"), [(50, 1, 0, 50), (10, 2, 0, 80), (50, 1, 7, 57)])
-def test_a_run_without_a_limit_ends_after_so_many_steps_of_its_own(in_all, a_row, taken, most, monkeypatch):
-    monkeypatch.setattr(smo, "MOST_STEPS", in_all)
-    monkeypatch.setattr(smo, "MOST_STEPS_A_ROW", a_row)
+def test_a_run_without_a_limit_ends_after_so_many_steps_of_its_own(in_all, a_row, taken, most):
     run = state(40, kind=Taking)
-    run.shrinks, run.steps = False, taken
+    run.shrinks, run.steps, run.most_steps = False, taken, (in_all, a_row)
     run.solve(np.inf, silent)
     assert (run.steps, run.status) == (most, Status.MAX_ITER)
+
+
+def test_a_limit_of_the_callers_own_may_be_larger_than_the_default():
+    short, long = state(), state()
+    short.most_steps = long.most_steps = (5, 0)
+    short.solve(np.inf, silent)
+    long.solve(10**6, silent)
+    assert (short.steps, short.status) == (5, Status.MAX_ITER)
+    assert long.steps > 5
+    assert long.status is Status.CONVERGED
+
+
+def test_a_saved_state_asks_for_no_more_steps_than_the_run():
+    keeper, run = Kept(), many_at_bounds()
+    run.keeper = keeper
+    run.solve(np.inf, silent)
+    again = many_at_bounds()
+    again.restore(Saved(deepcopy(keeper.states[1]) | {"limit": 1e30}))
+    again.solve(again.steps + 1, silent)
+    assert again.status is Status.MAX_ITER
 
 
 def test_a_run_that_stays_at_an_objective_of_0_stalls():
@@ -453,7 +471,9 @@ class WholeMatrix:
 def whole(n, working_set, tol=1e-3):
     X = np.random.default_rng(0).normal(size=(n, 2))
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
-    return SmoState(OnDemandRows(K), np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n), Settings(tol, working_set))
+    run = SmoState(OnDemandRows(K), np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n), Settings(tol, working_set))
+    run.small_block = 12
+    return run
 
 
 @pytest.mark.parametrize(
@@ -468,8 +488,7 @@ def whole(n, working_set, tol=1e-3):
     ],
     ids=["above a small block", "two working sets", "more rows", "a small block", "a small tolerance", "not by rows"],
 )
-def test_kernel_rows_come_on_demand_for_problems_of_up_to_two_working_sets(n, size, tol, by_rows, asked, monkeypatch):
-    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+def test_kernel_rows_come_on_demand_for_problems_of_up_to_two_working_sets(n, size, tol, by_rows, asked):
     run = whole(n, size, tol)
     run.by_rows = by_rows
     run.choose(*run.bounds(run.v))
@@ -481,8 +500,7 @@ def test_kernel_rows_come_on_demand_for_problems_of_up_to_two_working_sets(n, si
     assert run.rows.asked == asked  # once
 
 
-def test_a_round_of_all_rows_adds_its_change_to_the_responses(monkeypatch):
-    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+def test_a_round_of_all_rows_adds_its_change_to_the_responses():
     run = whole(14, 7)
     run.begin_from(0.125 * run.y)
     before = run.alpha.copy(), run.v.copy()
@@ -498,8 +516,7 @@ def test_a_round_of_all_rows_adds_its_change_to_the_responses(monkeypatch):
     assert run.on_demand.calls[1][5] == smo.STEPS_A_ROUND
 
 
-def test_a_run_takes_rounds_of_all_rows_where_kernel_rows_come_on_demand(monkeypatch):
-    monkeypatch.setattr(smo, "SMALL_BLOCK", 12)
+def test_a_run_takes_rounds_of_all_rows_where_kernel_rows_come_on_demand():
     run = whole(14, 7)
     run.solve(3, silent)
     assert (run.steps, len(run.on_demand.calls), run.status) == (3, 1, Status.MAX_ITER)

@@ -10,9 +10,9 @@ from slimsvm.solvers.span import SpanCoordinates
 KERNEL = RBF(0.3)
 
 
-def filled(X, points, bias=2.0):
+def filled(X, points, bias=2.0, **settings):
     """A span of those points that are linearly independent, over the rows X."""
-    span = SpanCoordinates(HostRows(KERNEL, X), bias)
+    span = SpanCoordinates(HostRows(KERNEL, X, **settings), bias)
     taken = []
     for i, z in enumerate(points):
         if span.add(z[None], KERNEL(points[taken], z[None]).ravel(), 1.0):
@@ -44,9 +44,8 @@ def test_inner_products_of_coordinates_are_those_of_projections(data):
     check_projections(filled(*data), *data, 1e-12)
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_float32_kernel_values_will_do(data):
-    span = filled(*data)
+def test_float32_kernel_values_will_do(data, float32_always):
+    span = filled(*data, precision=float32_always)
     assert span.rows.dtype == np.float32
     check_projections(span, *data, 2e-5)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from slimsvm.solvers import water as water_module
-from slimsvm.solvers.water import CostWater, SlackWater, fill
+from slimsvm.solvers.water import CostWater, DrawnWater, SlackWater, fill
 
 
 def naive_joint_level(first, second, volume):
@@ -104,6 +104,20 @@ def test_cost_gives_the_best_scale_and_bias(seed, n, C, two):
     for _ in range(40):
         other = max(scale * (1 + 0.1 * rng.normal()), 0), bias + 0.1 * two * rng.normal()
         assert primal(*other, basins, C) >= best * (1 - 1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 400), length=st.floats(1e-3, 1), two=st.booleans())
+def test_the_weight_under_water_and_the_level_have_the_product_that_the_draws_say(seed, n, length, two):
+    """The level is found even where all heights are below 0, which for the best scale of w would be a flood."""
+    rng = np.random.default_rng(seed)
+    basins = [(rng.normal(-0.5, 1, size=n), rng.uniform(0.1, 2, n)) for _ in range(1 + two)]
+    surface = fill(basins, DrawnWater(3.0, length))
+    if np.isfinite(surface.level):
+        mass = 1 / (3.0 * length * surface.level)
+        assert surface.covered.mass - 2 * len(basins) <= mass <= surface.covered.mass * (1 + 1e-9)  # in part, at the level
+    else:  # the smaller class is under water as a whole
+        assert two
 
 
 def test_no_slack_stops_at_the_lowest_row():

@@ -384,11 +384,10 @@ def test_many_small_rounds_end_at_the_same_optimum(trainer, make_blobs):
     assert objective(K, rounds.dual[:, 0]) == pytest.approx(objective(K, whole.dual[:, 0]), rel=2e-3)
 
 
-@pytest.mark.usefixtures("float32_always")
 @pytest.mark.parametrize("trainer", [BudgetL1(budget=40), BudgetL2(10.0, budget=40)], ids=str)
-def test_float32_tiles_reach_the_optimum_too(trainer, make_blobs):
+def test_float32_tiles_reach_the_optimum_too(trainer, make_blobs, float32_always):
     X, y = make_blobs(400)
-    task, K = task_of(X, y), KERNEL(X, X)
+    task, K = task_of(X, y, precision=float32_always), KERNEL(X, X)
     assert task.rows.dtype == np.float32
     exact = dataclasses.replace(trainer, tol=1e-5).fit(task_of(X, y, error=0.0))
     for working_set in (64, 2048):

@@ -24,11 +24,8 @@ from slimsvm.trainers.smo import SMO
 EXACT = 1e-6
 
 
-@pytest.fixture
-def small_groups(monkeypatch):
-    """Few rows alone, few split off: groups matter in the smallest problems."""
-    monkeypatch.setattr(module, "ALONE", 20)
-    monkeypatch.setattr(module, "SPLIT_OFF", 10)
+#: few rows alone, few split off: groups matter in the smallest problems
+SMALL_GROUPS = {"alone": 20, "split_off": 10}
 
 
 def optimum(K, y, cap):
@@ -54,12 +51,11 @@ def objective_of(fit, K, y, cap):
 @pytest.mark.parametrize("kernel", [RBF(0.3), Linear()], ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("C", [0.05, 1.0, 30.0])
 @pytest.mark.parametrize("direct", [0, 1000])
-@pytest.mark.usefixtures("small_groups")
 def test_the_objective_is_that_of_a_plain_linear_program(kernel, C, direct, make_blobs, make_task):
     X, y = make_blobs(120)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
     K = kernel(X, X)
-    fit = LP(C, EXACT, direct=direct, batch=10).fit(make_task(kernel, X, y, weights))
+    fit = LP(C, EXACT, direct=direct, batch=10, **SMALL_GROUPS).fit(make_task(kernel, X, y, weights))
     best = optimum(K, y, C * weights)
     assert fit.status is Status.CONVERGED
     assert fit.gap <= EXACT
@@ -87,7 +83,7 @@ def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     effort = Limits().start()
     lp.add(np.arange(20) if generated else np.arange(150))
     if generated:
-        assert module.generate(lp, 10, 1e-8, effort, lambda _: None) is Status.CONVERGED
+        assert module.generate(lp, LP(batch=10), 1e-8, effort, lambda _: None) is Status.CONVERGED
     assert corner(lp, 1e-7, effort) is Status.CONVERGED
     u, c, price, z = lp.u, lp.coef, K @ (y * lp.u), y * (K @ lp.coef + lp.bias)
     near = 1e-4 if generated else 1e-7
@@ -100,7 +96,6 @@ def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     assert np.count_nonzero(c) <= ((u > 0) & (u < cap)).sum()
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_the_bounds_hold_the_optimum_in_every_round(make_blobs, make_task, monkeypatch):
     X, y = make_blobs(300)
     best, seen = optimum(RBF(0.3)(X, X), y, np.ones(300)), []
@@ -111,7 +106,7 @@ def test_the_bounds_hold_the_optimum_in_every_round(make_blobs, make_task, monke
         return gap
 
     monkeypatch.setattr(LpProblem, "take", take)
-    LP(tol=EXACT, direct=0, batch=10).fit(make_task(RBF(0.3), X, y))
+    LP(tol=EXACT, direct=0, batch=10, **SMALL_GROUPS).fit(make_task(RBF(0.3), X, y))
     lower, upper = np.transpose(seen)
     assert len(seen) > 5
     assert (lower <= best * (1 + 1e-9)).all()
@@ -342,7 +337,6 @@ def test_settings_that_no_data_could_make_right_are_refused(settings, words):
         LP(**settings)
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatch):
     X, y = make_blobs(300)
     sizes, real = [], module.interior_point
@@ -352,9 +346,9 @@ def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatc
         return real(K, *args)
 
     monkeypatch.setattr(module, "interior_point", watched)
-    fit = LP(direct=50, batch=20).fit(make_task(RBF(0.5), X, y))
+    fit = LP(direct=50, batch=20, **SMALL_GROUPS).fit(make_task(RBF(0.5), X, y))
     assert fit.status is Status.CONVERGED
-    assert sizes[0] <= 2 * module.ALONE < max(sizes) < 300
+    assert sizes[0] <= 2 * SMALL_GROUPS["alone"] < max(sizes) < 300
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])

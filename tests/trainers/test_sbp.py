@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
-from slimsvm.solvers.batch_perceptron import EARLY_SHARE, BatchPerceptron
+from slimsvm.solvers.batch_perceptron import BatchPerceptron, fewest_errors
+from slimsvm.solvers.water import CostWater, DrawnWater, fill
 from slimsvm.trainers import SBP, SMO, sbp
 
 
@@ -71,34 +72,54 @@ def test_one_row_at_a_time_gets_there_too(make_task):
     assert primal(K, y, cap, SBP(1.0, batch=1, max_iter=4000).fit(make_task(RBF(0.1), X, y))) <= 1.05 * exact
 
 
-def test_the_cost_counts_more_during_the_first_draws_only(make_task):
-    X, y = DATA["noise"]()
-    task = make_task(RBF(0.1), X, y)
-    settings = {"validation": np.array([], dtype=int), "bias": True, "batch": 8, "C": 2.0}
-    weights = np.ones(y.size)
-    run = BatchPerceptron(task.rows, y, weights, np.random.default_rng(0), root=False, nu=None, **settings)
-    costs = []
-    while run.drawn < 2 * y.size:
-        costs.append(run.amount.C)
-        run.round()
-    assert costs == sorted(costs, reverse=True)
-    assert costs[0] == pytest.approx(2.0 * y.size**2)
-    assert run.amount.C == 2.0
-    paper = BatchPerceptron(task.rows, y, weights, np.random.default_rng(0), root=True, nu=None, **settings)
-    assert paper.amount.C == 2.0
+def rounds_of(task, y, **settings):
+    """A run of the batch perceptron, all rows learned from."""
+    common = {"validation": np.array([], dtype=int), "bias": True, "batch": 8, "C": 2.0, "root": False, "nu": None}
+    return BatchPerceptron(task.rows, y, np.ones(y.size), np.random.default_rng(0), **common | settings)
 
 
-def test_the_first_draws_use_a_share_of_the_slack(make_task):
+def test_draws_have_the_slack_of_the_cost_by_the_length_of_their_mean(make_task):
+    """The two waters agree in the end, where the mean over the rows under water is the mean over the rows drawn."""
     X, y = DATA["noise"]()
-    task = make_task(RBF(0.1), X, y)
-    settings = {"validation": np.array([], dtype=int), "bias": True, "batch": 8, "C": 2.0, "root": False, "nu": None}
-    run = BatchPerceptron(task.rows, y, np.ones(y.size), np.random.default_rng(0), **settings)
-    while run.drawn < y.size + 20:
+    run = rounds_of(make_task(RBF(0.1), X, y), y)
+    for _ in range(1000):
         run.round()
-        whole = run.iterate(run.last.coef, run.values).surface
-        if np.isfinite(whole.level):
-            share = min(max(run.drawn / y.size, EARLY_SHARE), 1.0)
-            assert run.last.surface.volume == pytest.approx(share * whole.volume, rel=1e-6, abs=1e-9)
+        length = np.sqrt(run.last.coef @ run.values) / run.drawn
+        mass = run.last.surface.covered.mass  # a row of each class may be at the level, and count in part
+        assert mass - 2 <= 1 / (2.0 * length * run.last.surface.level) <= mass * (1 + 1e-9)
+    basins = [(h, basin.weights) for h, basin in zip(run.last.heights, run.basins, strict=True)]
+    waters = [fill(basins, water).volume for water in (DrawnWater(2.0, length), CostWater(2.0))]
+    assert waters[0] == pytest.approx(waters[1], rel=0.1)
+
+
+def test_the_first_results_have_the_bias_of_the_fewest_errors(make_task):
+    X, y = DATA["noise"]()
+    run = rounds_of(make_task(RBF(0.1), X, y), y)
+    for _ in range(4):
+        run.round()
+    found = run.result()
+    outputs = found.values / np.sqrt(found.coef @ found.values)
+    best = min(np.mean(np.where(outputs > cut, 1, -1) != y) for cut in outputs)
+    cut = fewest_errors(run.basins, found.heights)
+    assert np.mean(np.where(outputs > cut, 1, -1) != y) == best
+    share = run.drawn / y.size
+    assert found.cut == pytest.approx((1 - share) * cut + share * found.threshold)
+    while run.drawn < y.size:
+        run.round()
+    assert run.result().cut is None
+
+
+def test_a_level_that_is_no_margin_yet_leaves_the_direction(make_task):
+    """The paper predicts with the sign of w, for any level."""
+    X, y = DATA["noise"]()
+    run = rounds_of(make_task(RBF(0.1), X, y), y, bias=False, root=True, batch=1, nu=1e-4)
+    run.round()
+    run.round()
+    found = run.result()
+    assert found.surface.level <= 0
+    scale, bias = found.predictor
+    assert bias == 0
+    assert scale == pytest.approx(1 / np.sqrt(found.coef @ found.values))
 
 
 def test_weights_are_costs(make_task):
@@ -237,15 +258,13 @@ def test_many_classes_and_estimator():
     assert model.status_ is Status.CONVERGED
 
 
-def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost(monkeypatch):
-    monkeypatch.setattr(sbp, "MOST_ROUNDS", 300)
-    monkeypatch.setattr(sbp, "MOST_DRAWS_A_ROW", 5)
+def test_a_run_without_a_limit_ends_for_overlapping_classes_and_a_large_cost():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = X[:, 0] + rng.normal(size=80) > 0
     with pytest.warns(ConvergenceWarning, match="SBP stopped at max_iter"):
         svc = SlimSVC(C=1e12, trainer="sbp", random_state=0).fit(X, y)
-    assert svc.n_iter_ == 300
+    assert svc.n_iter_ == sbp.MOST_ROUNDS
     assert np.isfinite(svc.decision_function(X)).all()
 
 

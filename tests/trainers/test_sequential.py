@@ -230,10 +230,9 @@ def test_other_settings_of_sdca_end_there_too(trainer, make_task):
     assert violation(Q, fit.dual[:, 0] * y, cap) <= trainer.tol + 1e-9
 
 
-@pytest.mark.usefixtures("float32_always")
-def test_float32_tiles_reach_the_optimum_too(make_task):
+def test_float32_tiles_reach_the_optimum_too(make_task, float32_always):
     X, y = two_classes("moons")
-    task = make_task(KERNEL, X, y)
+    task = make_task(KERNEL, X, y, precision=float32_always)
     assert task.rows.dtype == np.float32
     fit = SDCA().fit(task)
     assert violation(signed_rows(KERNEL(X, X), y), fit.dual[:, 0] * y, np.ones(y.size)) <= 1.2e-3

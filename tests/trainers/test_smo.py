@@ -151,11 +151,10 @@ def test_many_small_rounds_end_at_the_optimum(kernel, working_set, tol, make_blo
     assert_optimal(kernel(X, X), y, 2.0 * weights, fit, tol)
 
 
-@pytest.mark.usefixtures("float32_always")
 @pytest.mark.parametrize("working_set", [32, 400])
-def test_float32_tiles_reach_the_optimum_too(working_set, make_blobs, make_task):
+def test_float32_tiles_reach_the_optimum_too(working_set, make_blobs, make_task, float32_always):
     X, y = make_blobs(400, 4)
-    task = make_task(RBF(0.3), X, y)
+    task = make_task(RBF(0.3), X, y, precision=float32_always)
     assert task.rows.dtype == np.float32
     fit = SMO(working_set=working_set).fit(task)
     K, exact = RBF(0.3)(X, X), SMO(tol=EXACT).fit(make_task(RBF(0.3), X, y, error=0.0))

@@ -7,9 +7,8 @@ from sklearn.datasets import load_iris
 from slimsvm import SlimSVC
 from slimsvm.model import Status
 from slimsvm.tuning.folds import SMALL, make_rows
-from slimsvm.tuning.settings import Settings
-from slimsvm.tuning.space import COSTS, WIDTHS, Space, different_scalers, make_space
-from slimsvm.tuning.stages import MOST_ROWS, Clock, _ranked, efforts
+from slimsvm.tuning.halving import MOST_ROWS, Clock, _ranked, efforts
+from slimsvm.tuning.space import COSTS, WIDTHS, Settings, Space, different_scalers, make_space
 from slimsvm.tuning.trials import Trial, TrialEffort, Trials
 
 EFFORT = TrialEffort(100, 10, 1, 4)

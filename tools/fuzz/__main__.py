@@ -32,21 +32,26 @@ class Report:
     findings: tuple[str, ...]
 
 
-def fuzz(name: str, seconds: float, seed: int = 0, found: Path = FOUND, most: int = 5) -> Report:
-    """Read mutants for some seconds, with a new process after each finding, until there are `most` findings."""
+def fuzz(
+    name: str, seconds: float, seed: int = 0, found: Path = FOUND, most: int = 5, patience: float = PATIENCE
+) -> Report:
+    """Read mutants for some seconds, with a new process after each finding, until there are `most` findings.
+
+    A mutant that takes more seconds than `patience` is a finding.
+    """
     end, mutants, read = time.monotonic() + seconds, 0, 0
     findings: list[str] = []
     while (left := end - time.monotonic()) > 0 and len(findings) < most:
         with TemporaryDirectory() as scratch:
             folder = Path(scratch).resolve()
-            problem = _watch(name, folder, seed + len(findings), left)
+            problem = _watch(name, folder, seed + len(findings), left, patience)
             mutants, read = mutants + _count(folder), read + _count(folder, "read")
             if problem:
                 findings.append(_keep(problem, folder, found, f"{name.rpartition(':')[2]}-{seed}-{len(findings)}"))
     return Report(mutants, read, tuple(findings))
 
 
-def _watch(name: str, folder: Path, seed: int, seconds: float) -> str | None:
+def _watch(name: str, folder: Path, seed: int, seconds: float, patience: float) -> str | None:
     """Run a worker; return what went wrong."""
     command = [sys.executable, "-m", "tools.fuzz.worker", name, str(folder), str(seed), str(seconds)]
     with (
@@ -58,9 +63,9 @@ def _watch(name: str, folder: Path, seed: int, seconds: float) -> str | None:
             time.sleep(0.05)
             if _count(folder) != count:
                 count, since = _count(folder), time.monotonic()
-            if time.monotonic() - since > (PATIENCE if count else START):
+            if time.monotonic() - since > (patience if count else START):
                 process.kill()
-                return f"it hangs: mutant {count} takes more than {PATIENCE:g} seconds"
+                return f"it hangs: mutant {count} takes more than {patience:g} seconds"
     if (folder / "finding.txt").exists():
         return (folder / "finding.txt").read_text()
     if process.returncode:

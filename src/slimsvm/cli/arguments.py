@@ -9,9 +9,11 @@ import inspect
 import re
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, NoReturn, get_args, get_type_hints
 
 Command = Callable[..., None]
@@ -40,10 +42,27 @@ class Argument:
         self.metavar, self.help = metavar, help
 
 
+@dataclass(frozen=True)
+class Value:
+    """A parser of words: `read` returns the value of a word, or None if the word is not `what`."""
+
+    metavar: str  # in help
+    what: str  # in errors
+    read: Callable[[str], Any]
+
+    def __call__(self, text: str) -> Any:
+        """Return the value, or raise ParameterError."""
+        value = self.read(text)
+        if value is None:
+            raise ParameterError(f"{short(text)} is not {self.what}")
+        return value
+
+
 class Option:
     """A value by one of its names, or a flag if the annotation is bool.
 
-    `parser` converts a word to the value, or raises ParameterError. Help shows `show_default` instead of None.
+    `parser` converts a word to the value, or raises ParameterError. Help shows `show_default` instead of None, and
+    `metavar` instead of the parser's.
     """
 
     def __init__(
@@ -129,7 +148,7 @@ def _add(places: Any, command: Command) -> None:
                 *info.names,
                 dest=key,
                 default=SUPPRESS,
-                metavar=info.metavar or ("PATH" if _is_path(kind) else "TEXT"),
+                metavar=info.metavar or getattr(info.parser, "metavar", "PATH" if _is_path(kind) else "TEXT"),
                 type=_named(_converter(kind, info.parser), info.names[0]),
                 help=_help(info.help, info.show_default or default),
             )

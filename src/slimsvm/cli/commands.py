@@ -1,6 +1,6 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export; `seeing` has tradeoff and report.
+"""The commands: slimsvm demo | train | compress | predict | info | export.
 
-Each imports what it needs when it runs.
+`tradeoffs` has tradeoff and report, `tuning` has tune. Each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from .arguments import Option, ParameterError, UsageError, parse
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     LARGEST_DEGREE,
-    LARGEST_INT,
-    SCALERS,
+    Balanced,
     Budget,
     Calibration,
     Checkpoint,
     CheckpointSeconds,
+    Count,
     DataFile,
     Device,
     Force,
+    Gamma,
     Keep,
     Kernel,
     Label,
@@ -35,18 +36,16 @@ from .parse import (
     Reducer,
     Seed,
     Split,
+    Task,
     TestFile,
     TimeLimit,
     Tolerance,
     Trust,
     at_least_zero,
-    check_methods,
     check_output,
     check_predictions,
-    export_names,
     export_target,
     finite,
-    gamma_of,
     given,
     make_reducer,
     make_scaler,
@@ -57,7 +56,6 @@ from .parse import (
     read_test_rows,
     read_training_rows,
     share_of_rows,
-    trainer_names,
     whole,
 )
 from .predictor import open_predictor
@@ -74,9 +72,9 @@ from .render import (
     show_result,
     show_warning,
 )
-from .seeing import report, tradeoff
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
-from .tasks import TASKS, make_estimator, own_settings, quality, task_of
+from .tasks import check_methods, make_estimator, own_settings, quality, task_of
+from .tradeoffs import report, tradeoff
 from .tuning import tune
 
 
@@ -110,10 +108,7 @@ def _version() -> str:
 
 def demo(
     output: Output = Path("digits.slim"),
-    budget: Annotated[
-        int,
-        Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
-    ] = 100,
+    budget: Count = 100,
     force: Force = False,
 ) -> None:
     """Train on scikit-learn's digits, shrink the model, compare the two and write the small one."""
@@ -131,32 +126,21 @@ def demo(
 
 def train(
     data: DataFile,
-    task: Annotated[
-        str,
-        Option(
-            "--task",
-            parser=one_of(lambda: TASKS),
-            metavar="NAME",
-            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
-        ),
-    ] = "classify",
+    task: Task = "classify",
     output: Output = Path("model.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
     kernel: Kernel = "rbf",
-    gamma: Annotated[
-        Any, Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
-    ] = "scale",
+    gamma: Gamma = "scale",
     C: Annotated[
         float | None,
-        Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.", show_default="1.0"),
+        Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0"),
     ] = None,
     epsilon: Annotated[
         float | None,
         Option(
             "--epsilon",
             parser=at_least_zero,
-            metavar="FLOAT",
             help="regress: errors up to this size cost nothing.",
             show_default="0.1",
         ),
@@ -166,33 +150,26 @@ def train(
         Option(
             "--nu",
             parser=share_of_rows,
-            metavar="FLOAT",
             help="novelty: the share of rows that may be called novel.",
             show_default="0.5",
         ),
     ] = None,
-    degree: Annotated[
-        int, Option("--degree", parser=whole(0, LARGEST_DEGREE), metavar="INTEGER", help="Of the poly kernel.")
-    ] = 3,
-    coef0: Annotated[
-        float, Option("--coef0", parser=finite, metavar="FLOAT", help="Of the poly and sigmoid kernels.")
-    ] = 0.0,
+    degree: Annotated[int, Option("--degree", parser=whole(0, LARGEST_DEGREE), help="Of the poly kernel.")] = 3,
+    coef0: Annotated[float, Option("--coef0", parser=finite, help="Of the poly and sigmoid kernels.")] = 0.0,
     scale: Annotated[
         str,
         Option(
             "--scale",
-            parser=one_of(lambda: SCALERS),
-            metavar="NAME",
-            help=f"Scale the features; saved with the model. One of {', '.join(SCALERS)}.",
+            parser=one_of(names.SCALERS),
+            help=f"Scale the features; saved with the model. One of {', '.join(names.SCALERS)}.",
         ),
     ] = "none",
     trainer: Annotated[
         str,
         Option(
             "--trainer",
-            parser=one_of(trainer_names),
-            metavar="NAME",
-            help=f"{names.one_of((*names.TRAINERS, 'none'))} With none, the reducer finds a small model without a full "
+            parser=one_of((*names.TRAINERS, "none")),
+            help=f"{names.listed((*names.TRAINERS, 'none'))} With none, the reducer finds a small model without a full "
             "one, if it can.",
         ),
     ] = "smo",
@@ -201,24 +178,19 @@ def train(
     time_limit: TimeLimit = None,
     checkpoint: Checkpoint = None,
     checkpoint_seconds: CheckpointSeconds = 60.0,
-    tol: Annotated[
-        float, Option("--tol", parser=positive, metavar="FLOAT", help="Stop at this violation of optimality.")
-    ] = 1e-3,
+    tol: Annotated[float, Option("--tol", parser=positive, help="Stop at this violation of optimality.")] = 1e-3,
     max_iter: Annotated[
         int,
         Option(
             "--max-iter",
-            parser=whole(-1, LARGEST_INT),
-            metavar="INTEGER",
+            parser=whole(-1),
             help="Steps of the trainer at most; -1 for no limit.",
         ),
     ] = -1,
-    balanced: Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    balanced: Balanced = False,
     calibration: Calibration = None,
     multiclass: Multiclass = None,
-    cache_mb: Annotated[
-        float, Option("--cache-mb", parser=positive, metavar="FLOAT", help="Memory for kernel rows, in MiB.")
-    ] = 512,
+    cache_mb: Annotated[float, Option("--cache-mb", parser=positive, help="Memory for kernel rows, in MiB.")] = 512,
     device: Device = "cpu",
     seed: Seed = 0,
     label: Label = None,
@@ -238,16 +210,6 @@ def train(
         calibration=calibration,
         multiclass=multiclass,
     )
-    check_methods(task, trainer, reducer, kernel, budget, tolerance)
-    method = make_reducer(reducer, None, metric)  # the time limit is that of the whole fit
-    from scipy.sparse import issparse
-    from sklearn.pipeline import make_pipeline
-
-    from ..estimators import fit_reporting
-    from ..files.native import save
-
-    X, y = read_training_rows(data, task, label, split)
-    tests = read_test_rows(test, task, label, X.shape[1])
     svm = make_estimator(
         task,
         budget=budget,
@@ -257,7 +219,7 @@ def train(
         degree=degree,
         coef0=coef0,
         trainer=None if trainer == "none" else trainer,
-        reducer=method,
+        reducer=make_reducer(reducer, None, metric),  # the time limit is that of the whole fit
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,
@@ -268,6 +230,15 @@ def train(
         device=device,
         **own,
     )
+    check_methods(task, svm)
+    from scipy.sparse import issparse
+    from sklearn.pipeline import make_pipeline
+
+    from ..estimators import fit_reporting
+    from ..files.native import save
+
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
     scaler = make_scaler(scale, issparse(X))
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
@@ -330,7 +301,7 @@ def compress(
 
 
 def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool, full: Any | None = None) -> None:
-    """Write a model, show what is in it and compare it with the full one, if any; after Ctrl-C, only write it."""
+    """Write a model, describe it and compare it with the full model, if there is one; after Ctrl-C, only write it."""
     from ..files.native import save
 
     with saying_what_was_written(output):
@@ -384,9 +355,8 @@ def export(
         Option(
             "--format",
             "-f",
-            parser=one_of(export_names),
-            metavar="NAME",
-            help=f"{names.one_of(names.EXPORTS)} Else by the output's ending.",
+            parser=one_of(names.EXPORTS),
+            help=f"{names.listed(names.EXPORTS)} Else by the output's ending.",
         ),
     ] = None,
     output: Annotated[
@@ -395,7 +365,7 @@ def export(
     precision: Annotated[str | None, Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")] = None,
     limit: Annotated[
         float | None,
-        Option("--limit", parser=positive, metavar="FLOAT", help="C, integers: features are within this, after scaling."),
+        Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
     ] = None,
     rows: Annotated[
         Path | None, Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from ..estimators import SlimSVC, fit_reporting
-from ..tradeoffs.measure import microseconds
+from ..tradeoffs.measure import microseconds_per_row
 
 
 def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[str, ...], list[tuple[str, ...]], SlimSVC]:
@@ -22,5 +22,7 @@ def demo_rows(budget: int, report: Callable[[str, float], None]) -> tuple[tuple[
         model = fit_reporting(SlimSVC(size, C=10, random_state=0), X, y, report=report)
         expansion = model.model_
         accuracy = f"{100 * model.score(X_test, y_test):.1f} %"
-        rows.append((name, f"{expansion.size:,}", f"{expansion.nbytes:,}", accuracy, f"{microseconds(model, X_test):.1f}"))
+        rows.append(
+            (name, f"{expansion.size:,}", f"{expansion.nbytes:,}", accuracy, f"{microseconds_per_row(model, X_test):.1f}")
+        )
     return head, rows, model

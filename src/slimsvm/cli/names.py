@@ -1,4 +1,4 @@
-"""The names of the methods for help texts, without an import of the methods; a test compares the tables."""
+"""The names that options take. They are known without an import of the methods; a test compares them with the tables."""
 
 TRAINERS = (
     "smo",
@@ -36,8 +36,12 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
 METRICS = ("fixed", "scales", "widths", "both", "auto")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
+MULTICLASS = ("ovr", "ovo", "dag")
+TASKS = ("classify", "regress", "novelty")
+SCALERS = ("none", "standard", "minmax", "maxabs")
+SPLITS = ("train", "test")
 
 
-def one_of(names: tuple[str, ...]) -> str:
+def listed(names: tuple[str, ...]) -> str:
     """Return the names as a sentence of help."""
     return f"One of {', '.join(names)}."

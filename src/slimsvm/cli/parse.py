@@ -8,19 +8,16 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
-from reprlib import repr as short
 from typing import Annotated, Any
 
 from ..files.numbers import strict_number
 from . import names
-from .arguments import Argument, Option, ParameterError
-from .tasks import check_able, check_classes, labels_of, task_of
+from .arguments import Argument, Option, ParameterError, Value
+from .tasks import check_classes, labels_of, task_of
 
-SCALERS = ("none", "standard", "minmax", "maxabs")
-SPLITS = ("train", "test")
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: the largest number of steps or of support vectors, which compiled code can hold on every platform
 LARGEST_INT = 2**31 - 1
@@ -30,131 +27,50 @@ LARGEST_DEGREE = 1000
 LARGEST_SEED = 2**32 - 1
 
 
-# Names in tables; the lists in help texts (`names`) are copies.
-
-
-def trainer_names() -> list[str]:
-    """Return the trainers, and "none"."""
-    from ..trainers import TRAINERS
-
-    return [*TRAINERS, "none"]
-
-
-def metric_names() -> list[str]:
-    """Return the metrics of slim."""
-    from ..reducers.slim import METRICS
-
-    return list(METRICS)
-
-
-def reducer_names() -> list[str]:
-    """Return the reducers."""
-    from ..reducers import REDUCERS
-
-    return list(REDUCERS)
-
-
-def kernel_names() -> list[str]:
-    """Return the kernels for rows in a file: all but a precomputed matrix."""
-    from ..kernels import KERNELS
-
-    return [name for name in KERNELS if name != "precomputed"]
-
-
-def export_names() -> list[str]:
-    """Return the formats of `export`."""
-    from ..ship.export import EXPORTERS
-
-    return list(EXPORTERS)
-
-
-def calibration_names() -> list[str]:
-    """Return the maps from scores to probabilities."""
-    from ..calibration import CALIBRATIONS
-
-    return list(CALIBRATIONS)
-
-
-def multiclass_names() -> list[str]:
-    """Return the kinds of outputs for three classes or more."""
-    from ..goals import CLASSIFIERS
-
-    return list(CLASSIFIERS)
-
-
-def one_of(table: Callable[[], Iterable[str]]) -> Callable[[str], str]:
-    """Return a parser that takes one of the names in a table."""
-
-    def parse(text: str) -> str:
-        known = list(table())
-        if text not in known:
-            raise ParameterError(f"{short(text)} is not one of {', '.join(known)}")
-        return text
-
-    return parse
-
-
 # Values
 
 
-def budget_of(text: str) -> int | float:
-    """Return a number of support vectors ("32") or a fraction ("0.1")."""
-    number = strict_number(text)
-    if number is not None and text.strip().isdecimal() and 1 <= number <= LARGEST_INT:
-        return int(text)
-    if number is not None and 0 < number < 1:
-        return number
-    raise ParameterError(f"{short(text)} is not a number of support vectors (1, 2, ...) or a fraction between 0 and 1")
+def one_of(names: tuple[str, ...]) -> Value:
+    """Return the parser of one of these names."""
+    return Value("NAME", f"one of {', '.join(names)}", lambda text: text if text in names else None)
 
 
-def gamma_of(text: str) -> str | float:
-    """Return "scale", "auto" or a number above 0."""
-    number = strict_number(text)
-    if text in ("scale", "auto"):
-        return text
-    if number is not None and 0 < number < math.inf:
-        return number
-    raise ParameterError(f"{short(text)} is not 'scale', 'auto' or a number above 0")
+def number(what: str, allowed: Callable[[float], bool]) -> Value:
+    """Return the parser of a number for which `allowed` is true."""
+
+    def read(text: str) -> float | None:
+        found = strict_number(text)
+        return found if found is not None and allowed(found) else None
+
+    return Value("FLOAT", what, read)
 
 
-def positive(text: str | float) -> float:
-    """Return a finite number above 0."""
-    number = strict_number(str(text))
-    if number is not None and 0 < number < math.inf:
-        return number
-    raise ParameterError(f"{short(text)} is not a number above 0")
+def whole(least: int, most: int = LARGEST_INT) -> Value:
+    """Return the parser of a whole number from `least` to `most`."""
+
+    def read(text: str) -> int | None:
+        word, found = text.strip(), strict_number(text.strip())
+        return int(word) if found is not None and word.lstrip("+-").isdecimal() and least <= found <= most else None
+
+    return Value("INTEGER", f"a whole number from {least} to {most}", read)
 
 
-def finite(text: str | float) -> float:
-    """Return a finite number."""
-    number = strict_number(str(text))
-    if number is not None and math.isfinite(number):
-        return number
-    raise ParameterError(f"{short(text)} is not a finite number")
-
-
-def at_least_zero(text: str | float) -> float:
-    """Return a finite number of 0 or more."""
-    number = strict_number(str(text))
-    if number is not None and 0 <= number < math.inf:
-        return number
-    raise ParameterError(f"{short(text)} is not a number of 0 or more")
-
-
-def share_of_rows(text: str | float) -> float:
-    """Return a number above 0 and up to 1."""
-    number = strict_number(str(text))
-    if number is not None and 0 < number <= 1:
-        return number
-    raise ParameterError(f"{short(text)} is not a share of the rows above 0 and up to 1, such as 0.05")
-
-
-def share_of_errors(text: str | float) -> float:
-    """Return a number from 0 up to 1."""
-    number = strict_number(str(text))
-    if number is not None and 0 <= number < 1:
-        return number
-    raise ParameterError(f"{short(text)} is not a share of errors from 0 up to 1, such as 0.005")
+finite = number("a finite number", math.isfinite)
+positive = number("a number above 0", lambda found: 0 < found < math.inf)
+seconds = replace(positive, metavar="SECONDS")
+at_least_zero = number("a number of 0 or more", lambda found: 0 <= found < math.inf)
+share_of_rows = number("a share of the rows above 0 and up to 1, such as 0.05", lambda found: 0 < found <= 1)
+share_of_errors = number("a share of errors from 0 up to 1, such as 0.005", lambda found: 0 <= found < 1)
+budget_of = Value(
+    "NUMBER",
+    "a number of support vectors (1, 2, ...) or a fraction between 0 and 1",
+    lambda text: whole(1).read(text) or number("", lambda found: 0 < found < 1).read(text),
+)
+gamma_of = Value(
+    "NUMBER",
+    "'scale', 'auto' or a number above 0",
+    lambda text: text if text in ("scale", "auto") else positive.read(text),
+)
 
 
 def device_of(text: str) -> str:
@@ -169,19 +85,6 @@ def device_of(text: str) -> str:
     return text
 
 
-def whole(least: int, most: int) -> Callable[[str | int], int]:
-    """Return a parser that takes a whole number within bounds."""
-
-    def parse(text: str | int) -> int:
-        word = str(text).strip()
-        number = strict_number(word)
-        if number is None or not word.lstrip("+-").isdecimal() or not least <= number <= most:
-            raise ParameterError(f"{short(text)} is not a whole number from {least} to {most}")
-        return int(word)
-
-    return parse
-
-
 # Options that several commands share
 
 DataFile = Annotated[
@@ -194,64 +97,53 @@ Trust = Annotated[bool, Option("--trust", help="Load a pickle or joblib file, wh
 Output = Annotated[Path, Option("--output", "-o", help="Where to write the model.")]
 Keep = Annotated[bool, Option("--keep", help="After Ctrl-C, write the best model found so far.")]
 Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
+Task = Annotated[
+    str,
+    Option(
+        "--task",
+        parser=one_of(names.TASKS),
+        help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
+    ),
+]
 Budget = Annotated[
     Any,
     Option(
-        "--budget",
-        "-b",
-        parser=budget_of,
-        metavar="NUMBER",
-        help="Support vectors at most: a number, or a fraction of the full model's.",
+        "--budget", "-b", parser=budget_of, help="Support vectors at most: a number, or a fraction of the full model's."
     ),
 ]
+Count = Annotated[Any, Option("--budget", "-b", parser=whole(1), help="Support vectors at most.")]
 Tolerance = Annotated[
     float | None,
     Option(
         "--tolerance",
         "-t",
         parser=share_of_errors,
-        metavar="FLOAT",
         help="Smallest model within this much of the full one's error (0.005).",
     ),
 ]
+Kernel = Annotated[str, Option("--kernel", "-k", parser=one_of(names.KERNELS), help=names.listed(names.KERNELS))]
+Gamma = Annotated[Any, Option("--gamma", "-g", parser=gamma_of, help="'scale', 'auto' or a number.")]
 Reducer = Annotated[
     str,
-    Option(
-        "--reducer",
-        parser=one_of(reducer_names),
-        metavar="NAME",
-        help=f"The method that shrinks. {names.one_of(names.REDUCERS)}",
-    ),
+    Option("--reducer", parser=one_of(names.REDUCERS), help=f"The method that shrinks. {names.listed(names.REDUCERS)}"),
 ]
 MetricName = Annotated[
     str | None,
     Option(
         "--metric",
-        parser=one_of(metric_names),
-        metavar="NAME",
-        help=f"What slim learns besides points. {names.one_of(names.METRICS)} Learned ones fit closer and take longer.",
+        parser=one_of(names.METRICS),
+        help=f"What slim learns besides points. {names.listed(names.METRICS)} Learned ones fit closer and take longer.",
     ),
 ]
 TimeLimit = Annotated[
-    float | None,
-    Option(
-        "--time-limit",
-        parser=positive,
-        metavar="SECONDS",
-        help="Seconds at most; the best model found by then is kept.",
-    ),
+    float | None, Option("--time-limit", parser=seconds, help="Seconds at most; the best model found by then is kept.")
 ]
 Checkpoint = Annotated[
     Path | None,
-    Option(
-        "--checkpoint",
-        help="Save the state of a long fit here; the same command goes on from it by itself.",
-    ),
+    Option("--checkpoint", help="Save the state of a long fit here; the same command goes on from it by itself."),
 ]
-CheckpointSeconds = Annotated[
-    float,
-    Option("--checkpoint-seconds", parser=positive, metavar="SECONDS", help="Seconds between two saves."),
-]
+CheckpointSeconds = Annotated[float, Option("--checkpoint-seconds", parser=seconds, help="Seconds between two saves.")]
+Balanced = Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")]
 Device = Annotated[
     str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
 ]
@@ -260,13 +152,8 @@ Seed = Annotated[
     Option(
         "--seed",
         parser=whole(0, LARGEST_SEED),
-        metavar="INTEGER",
         help="Chooses the validation rows; the same seed gives the same model.",
     ),
-]
-Kernel = Annotated[
-    str,
-    Option("--kernel", "-k", parser=one_of(kernel_names), metavar="NAME", help=names.one_of(names.KERNELS)),
 ]
 Label = Annotated[
     str | None,
@@ -281,78 +168,24 @@ Calibration = Annotated[
     str | None,
     Option(
         "--calibration",
-        parser=one_of(calibration_names),
-        metavar="NAME",
-        help=f"Fit probabilities, for predict --proba. {names.one_of(names.CALIBRATIONS)}",
+        parser=one_of(names.CALIBRATIONS),
+        help=f"Fit probabilities, for predict --proba. {names.listed(names.CALIBRATIONS)}",
     ),
 ]
 Multiclass = Annotated[
     str | None,
     Option(
         "--multiclass",
-        parser=one_of(multiclass_names),
-        metavar="NAME",
+        parser=one_of(names.MULTICLASS),
         help="Three classes or more: an output for each class (ovr), or for each pair, decided by votes (ovo) or by a "
         "decision DAG (dag).",
     ),
 ]
-Split = Annotated[
-    str,
-    Option("--split", parser=one_of(lambda: SPLITS), metavar="NAME", help="npz with X_train and X_test: train or test."),
-]
+Split = Annotated[str, Option("--split", parser=one_of(names.SPLITS), help="npz with X_train and X_test: train or test.")]
 TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the model on.")]
 
 
 # Combinations of options
-
-
-def check_methods(
-    task: str, trainer: str, reducer: str, kernel: str, budget: int | float | None, tolerance: float | None
-) -> None:
-    """Refuse a task, a trainer, a reducer, a kernel and a budget that do not go together, before any data is read."""
-    from ..kernels import make_kernel
-    from ..reducers import REDUCERS
-    from ..trainers import TRAINERS
-
-    check_able(task, trainer, reducer, budget is not None or tolerance is not None)
-    if trainer == "none":
-        _check_no_trainer(reducer, budget, tolerance)
-    budgeted = trainer != "none" and "budget" in {field.name for field in fields(TRAINERS[trainer])}
-    if budgeted and (not isinstance(budget, int) or budget < 2):
-        raise ParameterError(
-            f"--trainer {trainer} keeps to a budget while it learns; give a number of support vectors from 2 on, such as "
-            "--budget 100",
-            param_hint="--trainer",
-        )
-    values = make_kernel(kernel, gamma=1.0, degree=3, coef0=0.0)
-    shrinks = tolerance is not None or (budget is not None and not budgeted)
-    if shrinks and not REDUCERS[reducer].takes(values):
-        able = ", ".join(name for name, kind in REDUCERS.items() if kind.takes(values))
-        raise ParameterError(
-            f"{reducer} does not work with --kernel {kernel}; the reducers that do are {able}", param_hint="--reducer"
-        )
-
-
-def _check_no_trainer(reducer: str, budget: int | float | None, tolerance: float | None) -> None:
-    """Refuse settings that need a full model, which `--trainer none` does not train."""
-    from ..reducers import REDUCERS
-
-    if REDUCERS[reducer].needs_model:
-        able = ", ".join(name for name, kind in REDUCERS.items() if not kind.needs_model)
-        raise ParameterError(
-            f"--trainer none trains no full model for {reducer} to shrink; the reducers that need none are {able}",
-            param_hint="--reducer",
-        )
-    if tolerance is not None:
-        raise ParameterError(
-            "--trainer none trains no full model to compare the error with; give --budget alone", param_hint="--tolerance"
-        )
-    if not isinstance(budget, int):
-        raise ParameterError(
-            "--trainer none trains no full model to take a fraction of; give a number of support vectors, such as "
-            "--budget 16",
-            param_hint="--trainer",
-        )
 
 
 def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
@@ -368,7 +201,7 @@ def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
         )
 
 
-def make_reducer(name: str, seconds: float | None, metric: str | None = None) -> Any:
+def make_reducer(name: str, time_limit: float | None, metric: str | None = None) -> Any:
     """Return the reducer of that name with its time limit and its metric, which must be one that learns."""
     from ..reducers import REDUCERS
 
@@ -376,8 +209,7 @@ def make_reducer(name: str, seconds: float | None, metric: str | None = None) ->
     if metric is not None and "metric" not in {field.name for field in fields(kind)}:
         able = ", ".join(other for other in REDUCERS if "metric" in {field.name for field in fields(REDUCERS[other])})
         raise ParameterError(f"{name} has no metric to learn; the reducers that have are {able}", param_hint="--metric")
-    given = {"time_limit": seconds, "metric": metric}
-    settings: dict[str, Any] = {setting: value for setting, value in given.items() if value is not None}
+    settings = given(time_limit=time_limit, metric=metric)
     return kind(**settings) if settings else name
 
 
@@ -517,5 +349,6 @@ _LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error
 
 def in_options(message: str) -> str:
     """Return a message of the library with options of the command line: budget=16 becomes --budget 16."""
+    message = message.replace("trainer=None", "trainer=none")
     message = _SETTING.sub(r"--\1 ", _COLUMN.sub("--label ", message.replace("force=True (--force)", "--force")))
     return _LONG_NAME.sub(lambda name: f"--{name[1].replace('_', '-')}", message)

@@ -14,7 +14,6 @@ from .arguments import ParameterError
 #: labels with more distinct values than this, and fewer rows for each than that, are probably values and not classes
 MANY_CLASSES, FEW_ROWS = 20, 10
 
-TASKS = ("classify", "regress", "novelty")
 #: predictions of models without classes
 PREDICTIONS = {"regress": "values", "novelty": "1 for rows like the training rows, -1 for novel ones"}
 #: settings that only some tasks have: option and tasks
@@ -38,32 +37,28 @@ def own_settings(task: str, **settings: Any) -> dict[str, Any]:
     return given
 
 
-def check_able(task: str, trainer: str, reducer: str, shrinks: bool) -> None:
-    """Refuse a trainer or a reducer that is not for the task."""
-    from ..reducers import REDUCERS
-    from ..trainers import TRAINERS
-
-    if task == "classify":
-        return
-    if task == "novelty" and trainer == "none":
-        raise ParameterError(
-            "--trainer none fits a small model to labels, and novelty detection has none; leave it out",
-            param_hint="--trainer",
-        )
-    chosen = {"--trainer": (trainer, TRAINERS)} if trainer != "none" else {}
-    chosen |= {"--reducer": (reducer, REDUCERS)} if shrinks else {}
-    for option, (name, table) in chosen.items():
-        if not getattr(table[name], "real_valued", False):
-            able = ", ".join(key for key, kind in table.items() if getattr(kind, "real_valued", False))
-            raise ParameterError(f"{name} is a method for classes; for --task {task} there are {able}", param_hint=option)
-
-
 def make_estimator(task: str, **settings: Any) -> Any:
     """Return the estimator of a task."""
     from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 
     kinds = {"classify": SlimSVC, "regress": SlimSVR, "novelty": SlimOneClassSVM}
     return kinds[task](**settings)
+
+
+def check_methods(task: str, svm: Any) -> None:
+    """Refuse a task, trainer, reducer, kernel and budget that do not go together, before any data is read."""
+    import numpy as np
+
+    from ..estimators.methods import check_methods, make_reducer, make_trainer
+    from ..goals import Novelty, OneVsRest, Regression
+    from ..kernels import make_kernel
+
+    goals: dict[str, Any] = {"classify": OneVsRest(2), "regress": Regression(), "novelty": Novelty()}
+    kernel = make_kernel(svm.kernel, gamma=1.0, degree=svm.degree, coef0=svm.coef0)
+    try:
+        check_methods(svm, make_trainer(svm), make_reducer(svm), kernel, goals[task], np.ones(1))
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
 
 
 def task_of(model: Any) -> str:

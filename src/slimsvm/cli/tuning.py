@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from . import names
 from .arguments import Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
-    LARGEST_INT,
+    Balanced,
+    Count,
     DataFile,
     Device,
     Force,
@@ -24,15 +26,15 @@ from .parse import (
     TestFile,
     check_output,
     one_of,
-    positive,
     read_test_rows,
     read_training_rows,
+    seconds,
     share_of_errors,
     whole,
 )
 from .render import measures, plain, show_model
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
-from .tasks import TASKS, make_estimator, own_settings
+from .tasks import make_estimator, own_settings
 
 if TYPE_CHECKING:
     from ..tuning import TuningProgress, TuningResult
@@ -42,31 +44,28 @@ def tune(
     data: DataFile,
     task: Annotated[
         str,
-        Option("--task", parser=one_of(lambda: TASKS), metavar="NAME", help="classify, or regress: labels are numbers."),
+        Option("--task", parser=one_of(names.TASKS), help="classify, or regress: labels are numbers."),
     ] = "classify",
     output: Output = Path("model.slim"),
-    budget: Annotated[
-        int | None,
-        Option("--budget", "-b", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Support vectors at most."),
-    ] = None,
+    budget: Count = None,
     budget_bytes: Annotated[
         int | None,
-        Option("--budget-bytes", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Bytes of float32 tables at most."),
+        Option("--budget-bytes", parser=whole(1), help="Bytes of float32 tables at most."),
     ] = None,
     max_error: Annotated[
         float | None,
-        Option("--max-error", parser=share_of_errors, metavar="FLOAT", help="The smallest model within this error (0.05)."),
+        Option("--max-error", parser=share_of_errors, help="The smallest model within this error (0.05)."),
     ] = None,
     time_limit: Annotated[
         float | None,
-        Option("--time-limit", parser=positive, metavar="SECONDS", help="Seconds in all, the last fit included."),
+        Option("--time-limit", parser=seconds, help="Seconds in all, the last fit included."),
     ] = None,
     trials: Annotated[
         int,
-        Option("--trials", parser=whole(1, LARGEST_INT), metavar="INTEGER", help="Settings to try on a few rows."),
+        Option("--trials", parser=whole(1), help="Settings to try on a few rows."),
     ] = 36,
     kernel: Kernel = "rbf",
-    balanced: Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")] = False,
+    balanced: Balanced = False,
     table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
     study: Annotated[
         str | None, Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")

@@ -18,7 +18,7 @@ from ..metric import Metric
 from ..rows.base import means
 from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
-from ..rows.precision import FLOAT32_ERROR, Prepared, is_large_work, rounding_error
+from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, rounding_error
 from ..rows.protocol import Curvatures, Meter, Slopes
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles, tiled_matrix
@@ -27,6 +27,13 @@ from .partitions import Partitions, locate
 
 #: a subset of the rows of at most this many numbers is fetched to the client process; more: less traffic, more memory
 LOCAL_VALUES = 1 << 22
+
+
+def local_values() -> int:
+    """Return the most numbers of rows in the client process: `slimsvm.local-values` of Dask's configuration."""
+    import dask
+
+    return int(dask.config.get("slimsvm.local-values", LOCAL_VALUES))
 
 
 class DaskRows:
@@ -53,10 +60,12 @@ class DaskRows:
         ids: Array | None = None,
         *,
         index: Array | None = None,
+        precision: Precision = USUAL,
     ) -> None:
         if isinstance(kernel, Precomputed):
             raise ValueError("a precomputed kernel has no rows to share out to a cluster; fit SlimSVC to the matrix")
         self.kernel, self.source, self.meter, self.cache_mb, self.error = kernel, X, meter or Meter(), cache_mb, error
+        self.precision = precision
         self.index = np.arange(X.shape[0]) if index is None else index
         self.ids = self.index if ids is None else ids
         inner = isinstance(kernel, InnerKernel)
@@ -73,10 +82,10 @@ class DaskRows:
         """Return the parts in float32 where that is precise enough for all rows, else in float64."""
         source, kernel = self.source, self.kernel
         n, d = source.shape
-        if isinstance(kernel, InnerKernel) and is_large_work(n, n, d):
+        if isinstance(kernel, InnerKernel) and self.precision.is_large(n, n, d):
             held = source.submitted(source.held, parts.prepared, "float32", self.centre)
             radius = max(source.gathered(held, parts.radius))
-            if rounding_error(kernel, d, radius) <= min(self.error, FLOAT32_ERROR):
+            if rounding_error(kernel, d, radius) <= self.precision.most(self.error):
                 self.dtype = np.dtype(np.float32)
                 return held
         return source.submitted(source.held, parts.prepared, "float64", self.centre)
@@ -253,7 +262,7 @@ class DaskRows:
 
     def subset(self, index: Array) -> Any:
         """Return some of the rows: in the client process if they are few, else on the workers."""
-        if index.size * self.d <= LOCAL_VALUES:
+        if index.size * self.d <= local_values():
             _, values, norms = self._with_new(np.unique(index))
             place = np.searchsorted(np.unique(index), index)
             rows = Prepared(values[place], norms[place], self.centre)
@@ -296,11 +305,12 @@ def open_parts(
     ids: Array | None = None,
     *,
     index: Array | None = None,
+    precision: Precision = USUAL,
 ) -> Any:
     """Return rows on the workers; those of a small problem in the client process."""
-    if X.shape[0] * X.shape[1] > LOCAL_VALUES:
-        return DaskRows(kernel, X, meter, cache_mb, error, ids, index=index)
-    return HostRows(kernel, X.everything(), meter, cache_mb, error, ids, index=index)
+    if X.shape[0] * X.shape[1] > local_values():
+        return DaskRows(kernel, X, meter, cache_mb, error, ids, index=index, precision=precision)
+    return HostRows(kernel, X.everything(), meter, cache_mb, error, ids, index=index, precision=precision)
 
 
 class LocalRows(HostRows):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, last_study, read_rows
-from ..tradeoffs.value import Tradeoff
 
+#: a result of `tradeoff`, its CSV file, or rows as dicts
+RowsLike = Tradeoff | str | os.PathLike[str] | Iterable[Row]
 #: the columns for the x axis, and their labels
 ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}
 
@@ -23,11 +24,11 @@ def new_axes(ax: Any) -> Any:
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def table_of(rows: Tradeoff | str | os.PathLike[str] | Iterable[Row]) -> list[Row]:
+def table_of(rows: RowsLike) -> list[Row]:
     """Return rows as a list of dicts: those of a Tradeoff, of the last study in its CSV file, or the given dicts."""
     if isinstance(rows, Tradeoff):
         found = list(rows.rows)
-    elif isinstance(rows, str | Path | os.PathLike):
+    elif isinstance(rows, str | os.PathLike):
         found = last_study(read_rows(rows))
     else:
         found = [dict(row) for row in rows]
@@ -36,10 +37,20 @@ def table_of(rows: Tradeoff | str | os.PathLike[str] | Iterable[Row]) -> list[Ro
     return found
 
 
-def check_column(name: str, known: Mapping[str, str], rows: Iterable[Row]) -> None:
-    """Raise ValueError for an unknown axis, or one that the rows do not have."""
-    if name not in known:
-        raise ValueError(f"unknown x {name!r}; there are {', '.join(known)}")
-    missing = [column for column in (name, "error") if any(column not in row for row in rows)]
+def check_axis(x: str, known: Mapping[str, str]) -> None:
+    """Raise ValueError for an unknown x axis."""
+    if x not in known:
+        raise ValueError(f"unknown x {x!r}; there are {', '.join(known)}")
+
+
+def rows_with(x: str, known: Mapping[str, str], rows: RowsLike) -> list[Row]:
+    """Return the rows that have an error and a value for the x axis."""
+    table = table_of(rows)
+    check_axis(x, known)
+    missing = [column for column in (x, "error") if any(column not in row for row in table)]
     if missing:
         raise ValueError(f"the rows have no column {', '.join(missing)}")
+    found = [row for row in table if row["error"] is not None and row[x] is not None]
+    if not found:
+        raise ValueError("no run in these rows has figures")
+    return found

@@ -21,7 +21,7 @@ class CalibrationDisplay:
     predicted : array of shape (n_bins,)
         The mean probability of the predicted class in each bin.
     right : array of shape (n_bins,)
-        The share of right predictions in each bin.
+        The share of correct predictions in each bin.
     counts : array of shape (n_bins,)
         The rows of each bin.
     name : str, default=None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -14,9 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import SlimSVC
 from ..kernels import Array, Matrix
-from ..tradeoffs.rows import Row
-from ..tradeoffs.value import Tradeoff
-from .axes import check_column, new_axes, table_of
+from .axes import RowsLike, check_axis, new_axes, rows_with
 
 ACROSS = {"kernel_evals": "kernel evaluations", "seconds": "seconds"}
 
@@ -40,8 +37,7 @@ class ConvergenceDisplay:
     """
 
     def __init__(self, *, curves: Mapping[str, tuple[Any, Any]], x: str = "kernel_evals") -> None:
-        if x not in ACROSS:
-            raise ValueError(f"unknown x {x!r}; there are {', '.join(ACROSS)}")
+        check_axis(x, ACROSS)
         self.curves: dict[str, tuple[Array, Array]] = {
             name: (np.asarray(values, dtype=float), np.asarray(errors, dtype=float))
             for name, (values, errors) in curves.items()
@@ -49,24 +45,13 @@ class ConvergenceDisplay:
         self.x = x
 
     @classmethod
-    def from_rows(
-        cls,
-        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
-        *,
-        x: str = "kernel_evals",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> ConvergenceDisplay:
+    def from_rows(cls, rows: RowsLike, *, x: str = "kernel_evals", ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw rows with the columns "method", `x` and "error", in the order of x; rows without an error are left out."""
-        table = table_of(rows)
-        check_column(x, ACROSS, table)
-        curves: dict[str, list[tuple[float, float]]] = {}
-        for row in table:
-            if row["error"] is not None and row[x] is not None:
-                curves.setdefault(str(row.get("method", "model")), []).append((row[x], row["error"]))
-        if not curves:
-            raise ValueError("no run in these rows has figures")
-        return cls(curves={name: _columns(sorted(pairs)) for name, pairs in curves.items()}, x=x).plot(ax=ax, **kwargs)
+        pairs: dict[str, list[tuple[float, float]]] = {}
+        for row in rows_with(x, ACROSS, rows):
+            pairs.setdefault(str(row.get("method", "model")), []).append((row[x], row["error"]))
+        curves = {name: tuple(zip(*sorted(each), strict=True)) for name, each in pairs.items()}
+        return cls(curves=curves, x=x).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
 
     @classmethod
     def from_estimator(
@@ -101,10 +86,6 @@ class ConvergenceDisplay:
         self.ax_.grid(alpha=0.3)
         self.ax_.legend()
         return self
-
-
-def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [work for work, _ in pairs], [error for _, error in pairs]
 
 
 def _fitted(svc: SlimSVC, X: Matrix, y: Any) -> tuple[SlimSVC, float]:

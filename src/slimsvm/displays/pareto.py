@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Array
-from ..tradeoffs.rows import Row
-from ..tradeoffs.value import Tradeoff
-from .axes import ACROSS, check_column, new_axes, table_of
+from .axes import ACROSS, RowsLike, new_axes, rows_with
 
 
 class ParetoDisplay:
@@ -47,20 +43,9 @@ class ParetoDisplay:
         self.front = pareto_front(self.x_values, self.errors, self.feasible)
 
     @classmethod
-    def from_rows(
-        cls,
-        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
-        *,
-        x: str = "size",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> ParetoDisplay:
+    def from_rows(cls, rows: RowsLike, *, x: str = "size", ax: Any = None, **kwargs: Any) -> ParetoDisplay:
         """Draw rows with the columns `x`, "error" and, if there is one, "feasible"; rows without an error are left out."""
-        table = table_of(rows)
-        check_column(x, ACROSS, table)
-        kept: Sequence[Row] = [row for row in table if row["error"] is not None and row[x] is not None]
-        if not kept:
-            raise ValueError("no run in these rows has figures")
+        kept = rows_with(x, ACROSS, rows)
         feasible = [bool(row.get("feasible", True)) for row in kept]
         found = cls(x_values=[row[x] for row in kept], errors=[row["error"] for row in kept], feasible=feasible, x=x)
         return found.plot(ax=ax, **kwargs)

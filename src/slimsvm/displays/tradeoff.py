@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..tradeoffs.measure import error_rate, microseconds, svc_of, table_cost
+from ..tradeoffs.measure import error_rate, microseconds_per_row, svc_of, table_cost
 from ..tradeoffs.methods import FULL
-from ..tradeoffs.rows import Row
 from ..tradeoffs.summary import Point, summarise
-from ..tradeoffs.value import Tradeoff
-from .axes import ACROSS, new_axes, table_of
+from .axes import ACROSS, RowsLike, check_axis, new_axes, table_of
 
 
 class TradeoffDisplay:
@@ -48,14 +44,13 @@ class TradeoffDisplay:
     """
 
     def __init__(self, *, points: Sequence[Point], x: str = "size") -> None:
-        if x not in ACROSS:
-            raise ValueError(f"unknown x {x!r}; there are {', '.join(ACROSS)}")
+        check_axis(x, ACROSS)
         self.points, self.x = points, x
 
     @classmethod
     def from_rows(
         cls,
-        rows: Tradeoff | str | os.PathLike[str] | Iterable[Row],
+        rows: RowsLike,
         *,
         x: str = "size",
         methods: Sequence[str] | None = None,
@@ -81,7 +76,7 @@ class TradeoffDisplay:
         if getattr(estimator, "path_", None) is None:
             raise ValueError("the estimator has no path of models; fit a SlimSVC with a budget or a tolerance")
         name = estimator.reducer if isinstance(estimator.reducer, str) else type(estimator.reducer).__name__
-        points = [_measured(_with(estimator, step.model), X, y, name) for step in estimator.path_]
+        points = [_measured(estimator._with_model(step.model, estimator.goal_), X, y, name) for step in estimator.path_]
         points += [] if full is None else [_measured(full, X, y, FULL)]
         return cls(points=points, x=x).plot(ax=ax, **kwargs)
 
@@ -128,16 +123,9 @@ class TradeoffDisplay:
             self.ax_.xaxis.set_minor_locator(NullLocator())
 
 
-def _with(estimator: SlimSVC, model: Any) -> SlimSVC:
-    """Return the estimator with another model of its path."""
-    other = copy.copy(estimator)
-    other.model_ = model
-    return other
-
-
 def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
     """Return the figures of a fitted model that a trade-off draws."""
     error, se = error_rate(model, X, np.asarray(y))
     size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
     nan = float("nan")
-    return Point(name, None, size, nbytes, microseconds(model, X), error, se, nan, nan, None, 1)
+    return Point(name, None, size, nbytes, microseconds_per_row(model, X), error, se, nan, nan, None, 1)

@@ -2,9 +2,8 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_reporting
-from .imported import imported
 from .interrupted import Interrupted
-from .machines import MACHINES, machine_of
+from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
 from .svc import SlimSVC
 from .svr import SlimSVR

@@ -17,26 +17,25 @@ from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
-from ..progress import History, silent
+from ..progress import History
 from ..reducers import REDUCERS
-from ..rows.homes import open_rows, resolve_device
+from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
-from ..rows.prediction import kernel_error
 from ..rows.threads import blocks
-from ..scoring import Scoring
 from ..selection import CUT_SHORT, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
+from .callbacks import CallbackSupportMixin, watched
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
+from .placed import outputs_there
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
 from .warm import keep_start, warm_start
-from .watched import CallbackSupportMixin
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
@@ -104,11 +103,21 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        model = self.model_
         if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
-            return model(X)
-        error = kernel_error(model.weights)
-        return model.on(open_rows(model.kernel, X, device=self.device, cache_mb=0.0, error=error))
+            return self.model_(X)
+        return outputs_there(self, X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the points on a device: they belong to this object and to this process."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_placed"}
+
+    def _with_model(self, model: Expansion, goal: Goal) -> Any:
+        """Return a copy of this estimator with another model; a calibration belongs to its own model, and is left out."""
+        other: Any = copy.copy(self)
+        other.model_, other.goal_, other.path_ = model, goal, None
+        if hasattr(other, "calibration"):
+            other.calibration = other.calibration_ = None
+        return other
 
     def at(self, size: int) -> Any:
         """Return a fitted estimator with the model of another size on `path_`.
@@ -127,17 +136,14 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             A copy of this estimator with budget=size.
         """
         check_is_fitted(self)
-        other = copy.copy(self)
         if size == self.model_.size:
-            return other
+            return copy.copy(self)
         if self.path_ is None:
             raise ValueError(f"there is no path: the only model has {self.model_.size} support vectors, not {size}")
-        other.path_ = self.path_.keep(self.path_.at(size))
-        other.model_, other._support = self.path_.at(size).model, None
-        other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
-        if hasattr(other, "calibration"):
-            other.calibration = other.calibration_ = None
-        return other
+        step = self.path_.at(size)
+        other = self._with_model(step.model, self.goal_)
+        other.path_, other._support = self.path_.keep(step), None
+        return other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
 
 
 def fit_reporting(
@@ -146,34 +152,35 @@ def fit_reporting(
     y: Any = None,
     sample_weight: Any = None,
     *,
-    report: Report = silent,
-    history: History | None = None,
+    report: Report | None = None,
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Fit an estimator, and call report(phase, share done) meanwhile.
+    """Fit an estimator, and call report(phase, share done) meanwhile; by default, report to its callbacks and by `verbose`.
 
-    `history` records how good the model was after how many seconds. `when_trained` is called with an estimator that holds
-    the full model, before it is shrunk. `finish` is called before a checkpoint is deleted, and may save the model.
+    `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
+    checkpoint is deleted, and may save the model.
     """
-    check_settings(estimator)
-    fitted, history = copy.copy(estimator), history or History()  # the estimator changes only if everything has worked
-    reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-    selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, report), record=history.record)
-    checkpoint = _checkpoint(fitted, selection)
-    if checkpoint is None:
-        _fit(fitted, selection, trainer, when_trained)
-    else:
-        with checkpoint.kept():
-            _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
-    fitted.history_ = history.entries
-    estimator.__dict__ = fitted.__dict__
-    if estimator.status_ is Status.INTERRUPTED:
-        raise Interrupted(estimator)
-    finish()
-    if checkpoint is not None and _complete(estimator):
-        checkpoint.remove()
-    return estimator
+    history = History()
+    with watched(estimator, X, y, sample_weight, history, report) as heard:
+        check_settings(estimator)
+        fitted = copy.copy(estimator)  # the estimator changes only if everything has worked
+        reducer, trainer = make_reducer(estimator), make_trainer(estimator)
+        selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, heard), record=history.record)
+        checkpoint = _checkpoint(fitted, selection)
+        if checkpoint is None:
+            _fit(fitted, selection, trainer, when_trained)
+        else:
+            with checkpoint.kept():
+                _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
+        fitted.history_ = history.entries
+        estimator.__dict__ = fitted.__dict__
+        if estimator.status_ is Status.INTERRUPTED:
+            raise Interrupted(estimator)
+        finish()
+        if checkpoint is not None and _complete(estimator):
+            checkpoint.remove()
+        return estimator
 
 
 def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
@@ -216,7 +223,7 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
-            when_trained(_holding(fitted, fit.model, selection))
+            when_trained(fitted._with_model(fit.model, selection.goal))
         fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
         if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
             words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
@@ -253,15 +260,6 @@ def _shrinks(estimator: Any, trainer: Any) -> bool:
     return given or estimator.tolerance is not None
 
 
-def _holding(estimator: Any, model: Expansion, selection: Selection) -> Any:
-    """Return a copy of an estimator with a model in it, without probabilities."""
-    other = copy.copy(estimator)
-    other.model_, other.goal_, other.path_ = model, selection.goal, None
-    if hasattr(other, "calibration"):
-        other.calibration = other.calibration_ = None
-    return other
-
-
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None if they are not rows."""
     if estimator.model_ is fit.model and fit.support is not None:
@@ -291,20 +289,5 @@ def _selection(
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    return Selection(
-        X,
-        labelled.labels,
-        labelled.weights,
-        kernel,
-        labelled.goal,
-        reducer,
-        seed_of(estimator.random_state),
-        kept,
-        estimator.validation_fraction,
-        estimator._home or estimator.device,
-        estimator.cache_mb,
-        report=report,
-        budgets=budgets,
-        scoring=Scoring.of(estimator.scoring),
-        estimator=estimator,
-    )
+    seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, report=report, **settings)

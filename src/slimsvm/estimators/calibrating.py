@@ -18,8 +18,9 @@ from ..path import Path, sizes_up_to
 from ..selection import Selection
 from .interrupted import was_interrupted
 
-#: with at most this many rows, scores come from models of FOLDS folds; with more, from the split into training and
-#: validation rows. The second number is for small models, which take longer than full ones
+#: up to FEW_ROWS rows, the scores for a calibration come from models of FOLDS folds; beyond, from the split into training
+#: and validation rows. FEW_ROWS_SMALL is for small models, which take longer than full ones. More: smoother probabilities,
+#: and FOLDS further models are fitted more often
 FEW_ROWS, FEW_ROWS_SMALL, FOLDS = 20_000, 400, 4
 
 

@@ -17,8 +17,7 @@ from ..kernels import Matrix
 from ..progress import silent
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
-from .shrink import Shrinking
-from .surroundings import Surroundings, ending_in
+from .shrink import Shrinking, Surroundings, ending_in
 
 
 def compress(

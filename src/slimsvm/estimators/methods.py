@@ -58,7 +58,7 @@ def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any
 
 
 def _budget(budget: Any, given: Any) -> int:
-    """Return the budget of a trainer with a budget of its own."""
+    """Return the budget of a trainer that keeps to one during training."""
     name = given if isinstance(given, str) else type(given).__name__
     try:
         return check_count(budget)

@@ -1,29 +1,28 @@
-"""The small model of one kernel machine: the search for it, and the estimator that holds it."""
+"""The small model of one kernel machine: the search for it, the estimator that holds it, and the Pipeline around it."""
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from ..budgets import Budgets
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
-from ..scoring import Scoring
-from ..selection import Baseline, Selection, names_where
-from .base import KernelMachine
+from ..selection import Baseline, Selection, itself, names_where
+from .base import KernelMachine, Report
 from .calibrating import keep_calibration
-from .imported import imported
-from .machines import unfitted
+from .machines import imported, unfitted
 from .methods import check_goal, finite_cost, make_reducer
-from .stand_ins import stand_in_rows
-from .surroundings import Surroundings
+from .synthetic import synthetic_rows
 from .validation import (
     check_classes,
     check_costs,
@@ -34,6 +33,22 @@ from .validation import (
     training_rows,
     weighted_rows,
 )
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The progress report, and the transformers before the model, which count in budgets of bytes and time."""
+
+    report: Report
+    deployed: Callable[[Any], Any] = itself  # from the model to a Pipeline that predicts raw rows
+    raw: Any = None  # rows before the transformers; None without any
+    scaler_bytes: int = 0  # of the C tables of the transformers
+
+    def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
+        """Return the surroundings of the last step of a Pipeline."""
+        raw = X if self.raw is None else self.raw
+        size = self.scaler_bytes + scaler_bytes([step for _, step in pipeline.steps[:-1]])
+        return Surroundings(self.report, lambda last: self.deployed(ending_in(pipeline, last)), raw, size)
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ class Shrinking:
         seed, reducer = seed_of(small.random_state), make_reducer(small)
         check_goal(reducer, REDUCERS, source.goal)
         if X is None:
-            X = stand_in_rows(source.model, np.random.default_rng(seed))
+            X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
         else:
@@ -94,22 +109,17 @@ class Shrinking:
         elif goal.labelled:
             goal = _regression(goal, labels, weights, followed=y is None)
         check_costs(finite_cost(small.C), weights)
-        return Selection(
+        return Selection.of(
+            small,
+            seed,
             X,
             labels,
             weights,
-            source.model.kernel,
-            goal,
-            reducer,
-            seed,
-            kept,
-            small.validation_fraction,
-            small.device,
-            small.cache_mb,
+            kernel=source.model.kernel,
+            goal=goal,
+            reducer=reducer,
+            ids=kept,
             report=self.around.report,
-            budgets=Budgets.of(small),
-            scoring=Scoring.of(small.scoring),
-            estimator=small,
             deployed=self.around.deployed,
             raw=self.around.raw,
             scaler_bytes=self.around.scaler_bytes,
@@ -117,6 +127,20 @@ class Shrinking:
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
             squared=source.squared,
         )
+
+
+def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
+    """Return the Pipeline with another last step; it shares the fitted transformers."""
+    changed = copy.copy(pipeline)
+    changed.steps = [*pipeline.steps[:-1], (pipeline.steps[-1][0], last)]
+    return changed
+
+
+def scaler_bytes(transformers: list[Any]) -> int:
+    """Return the most bytes of scalers in C: a centre, a scale and, for clipping, two limits for each feature."""
+    features = max((getattr(each, "n_features_in_", 0) for each in transformers), default=0)
+    clips = any(getattr(each, "clip", False) for each in transformers)
+    return 4 * features * (4 if clips else 2)
 
 
 def _labels(source: Imported, X: Matrix, y: Any) -> Array:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..goals import CLASSIFIERS, Goal, OneVsOne
 from ..goals.decision import Decision
 from ..kernels import Array, Matrix
-from ..progress import History
 from ..rows.prediction import kernel_values
 from ..rows.protocol import Meter
 from ..rows.threads import blocks
@@ -22,7 +21,6 @@ from .base import MOST_OUTPUTS, KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
 from .validation import check_classes, class_weights, prediction_rows, seed_of
-from .watched import watched
 
 #: with at least this many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
 LAZY_CLASSES = 26
@@ -302,9 +300,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        history = History()
-        with watched(self, X, y, sample_weight, history) as report:
-            return fit_reporting(self, X, y, sample_weight, report=report, history=history)
+        return fit_reporting(self, X, y, sample_weight)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:

@@ -12,9 +12,7 @@ from sklearn.base import RegressorMixin
 from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
-from ..progress import History
 from .base import KernelMachine, Labelled, fit_reporting
-from .watched import watched
 
 
 class SlimSVR(RegressorMixin, KernelMachine):
@@ -32,19 +30,9 @@ class SlimSVR(RegressorMixin, KernelMachine):
         mean squared error as a share of the variance of the targets, so 0.01 keeps R^2 to within 0.01. With `budget` too,
         the smallest within both. With neither, the full model is kept.
     scoring : str, callable or None, default=None
-        How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
-        `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
-        `tolerance` is in units of the score. sample_weight is not used. None: 1 - R^2.
-    budget_bytes : int, default=None
-        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
-        other raise ValueError, and so does one that a single support vector exceeds.
-    budget_precision : {"float32", "int16", "int8"}, default="float32"
-        The precision of these tables.
-    budget_us : float, default=None
-        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
-        `fit`.
-    budget_batch_size : int, default=1
-        Rows in such a call.
+        How models are compared, as in `SlimSVC`. sample_weight is not used. None: 1 - R^2.
+    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
+        Limits on the bytes of exported C tables and on the time of `predict`, as in `SlimSVC`.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         As in `SlimSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -65,18 +53,9 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The largest violation of the optimality conditions at which training ends, as in `SVR`.
     max_iter : int, default=-1
         The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
-    time_limit : float, default=None
-        The most seconds for the fit. If the model is shrunk afterwards, training takes at most half of them. The best model
-        found by then is kept, with a warning. None: no limit.
-    warm_start : bool, default=False
-        Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
-        The number of rows must be the same. For the trainer "smo".
-    checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
-        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
-        labels, settings and version must be the same. For the trainer "smo" and the reducer "slim".
-    checkpoint_seconds : float, default=60
-        Seconds between two saves.
+    time_limit, warm_start, checkpoint, checkpoint_seconds : float, bool, path, float
+        The most seconds of the fit, a start from the last fit, and a file from which a fit that was cut short continues, as
+        in `SlimSVC`: for the trainer "smo" and the reducer "slim".
     cache_mb : float, default=512
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
@@ -197,9 +176,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self : SlimSVR
             The fitted estimator.
         """
-        history = History()
-        with watched(self, X, y, sample_weight, history) as report:
-            return fit_reporting(self, X, y, sample_weight, report=report, history=history)
+        return fit_reporting(self, X, y, sample_weight)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.

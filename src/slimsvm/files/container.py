@@ -66,7 +66,7 @@ def pack_file(header: Entry, arrays: Arrays, format_version: int = FORMAT) -> li
 
 
 def container_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file; only the first few where it is no container, however large it is."""
+    """Return the bytes of a file; if it is not a container, only the first few."""
     with open(path, "rb") as file:
         start = file.read(len(MAGIC))
         return start + file.read() if start == MAGIC else start

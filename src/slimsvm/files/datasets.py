@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from .container import check_letters
-from .expansion import check_expansion
+from .decompression import check_unpacked_size
 from .numbers import is_plain, strict_number
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def read_data(
         elif source.ending in (".npy", ".parquet"):
             X, y = _open_mapped(source, labels, target)
         elif target is not None:
-            raise ValueError(f"target={target!r} names a column of a CSV file, and this is no CSV file; leave it out")
+            raise ValueError(f"target={target!r} names a column of a CSV file, and this is not a CSV file; leave it out")
         elif source.ending == ".npz":
             X, y = _read_npz(source, labels, split)
         else:
@@ -328,7 +328,7 @@ def _npz_arrays(source: Source, split: str) -> tuple[dict[str, Array], list[str]
 def _check_archive(archive: zipfile.ZipFile) -> None:
     """Raise ValueError for an archive whose arrays, by its directory, would fill the memory."""
     packed, unpacked = (sum(getattr(each, size) for each in archive.infolist()) for size in ("compress_size", "file_size"))
-    check_expansion(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
+    check_unpacked_size(packed, unpacked, "save it by np.savez, or the rows as a sparse array")
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
@@ -376,20 +376,20 @@ def _place_of(values: csr_array, entry: int) -> list[int]:
 
 def _read_svmlight(source: Source, n_features: int | None) -> Data:
     if source.size >= LARGE_TEXT:
-        return _open_svmlight(source.path, n_features)
+        return open_svmlight(source.path, n_features)
     with source.open() as file:
         X, y = _parsed_svmlight(file.read(), n_features)
     _check_svmlight(X, n_features)
     return X, _as_labels(y)
 
 
-def _open_svmlight(path: Path, n_features: int | None) -> Data:
-    """Return the rows of a large file, read some lines at a time into mapped files."""
+def open_svmlight(path: Path, n_features: int | None, batch: int = TEXT_BATCH) -> Data:
+    """Return the rows of a large file, read lines of about `batch` bytes at a time into mapped files."""
     from .mapped import CsrFile
 
     labels, line = [], 1
     with open(path, "rb") as file, CsrFile() as rows:
-        while text := b"".join(file.readlines(TEXT_BATCH)):
+        while text := b"".join(file.readlines(batch)):
             X, y = _parsed_svmlight(text, n_features, line)
             rows.add(X)
             labels.append(y)
@@ -408,7 +408,7 @@ def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tupl
     try:
         X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float64, zero_based=False)
     except (OverflowError, ValueError) as error:
-        raise ValueError(_svmlight_problem(text, n_features, line) or f"it is no LIBSVM file: {error}") from error
+        raise ValueError(_svmlight_problem(text, n_features, line) or f"it is not a LIBSVM file: {error}") from error
     # scikit-learn reads "1_1" as 11; underscores are allowed in comments
     suspicious = not np.isfinite(X.data).all() or not np.isfinite(y).all() or b"_" in text
     problem = _svmlight_problem(text, n_features, line) if suspicious else None
@@ -441,7 +441,7 @@ def _label_problem(word: str) -> str | None:
     if "," in word:
         return f"several labels, {short(word)}; each row must have one"
     if ":" in word:
-        return f"{short(word)} is not a label; each line must begin with one, and any number will do where there is none"
+        return f"{short(word)} is not a label; each line must begin with one. For rows without labels, give any number"
     return f"the label {short(word)} is not a finite number; LIBSVM files have numbers for labels, CSV files may have words"
 
 

@@ -19,7 +19,7 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
-from .expansion import check_expansion
+from .decompression import check_unpacked_size
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
 BATCH = 1 << 16
@@ -34,7 +34,7 @@ def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix
     except (EOFError, TypeError, ValueError) as error:
         have = os.path.getsize(path)
         raise ValueError(
-            f"it is no .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
+            f"it is not an .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
             "with numpy.save"
         ) from error
     if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
@@ -73,7 +73,7 @@ def open_parquet(path: Path, labels: bool, target: str | int | None) -> tuple[Ma
         return _read_parquet(parquet, path, labels, target)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"it is no Parquet file, or damaged ({reason})") from error
+        raise ValueError(f"it is not a Parquet file, or damaged ({reason})") from error
 
 
 def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
@@ -84,7 +84,7 @@ def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | No
     column = _column(target, names, len(names)) if labels or target is not None else None
     kept = [number for number in range(len(names)) if number != column]
     dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
-    check_expansion(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
+    check_unpacked_size(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
     kind = None if column is None else file.schema_arrow.field(column).type
     if kind is not None and kind.num_fields:
         raise ValueError(f"its column {names[column]!r} is of type {kind}; labels must be numbers or words")
@@ -156,7 +156,7 @@ def _labels(values: Any, name: str, row: int, count: int, size: int) -> Array:
     """Return the labels of a batch of a file of that many rows and bytes."""
     if hasattr(values, "dictionary"):
         words = values.dictionary.to_pylist()
-        check_expansion(size, 4 * count * max(map(len, words), default=0), PLAIN_PARQUET)
+        check_unpacked_size(size, 4 * count * max(map(len, words), default=0), PLAIN_PARQUET)
     found = _numbers(values, name, row)
     return found.astype(str) if found.dtype == object else found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def strict_number(text: str) -> float | None:
-    """Return the number in a text, or None if it is none.
+    """Return the number in a text, or None if the text is not a number.
 
     Python's own `float` also takes "1_1" for 11 and the digits of other scripts, which would merge labels that differ.
     """
@@ -17,5 +17,5 @@ def strict_number(text: str) -> float | None:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether `float` reads a text as everyone else does, if it reads it at all."""
+    """Return whether a text has ASCII characters only and no underscore, so that `float` reads it as other programs do."""
     return text.isascii() and "_" not in text

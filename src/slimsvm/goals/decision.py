@@ -12,6 +12,6 @@ class Decision(Enum):
     LARGEST = "an output for each class; the largest wins, the first of equals"
     VOTES = "an output for each pair of classes, which votes; the class with the most votes wins, the first of equals"
     SCORED_VOTES = "as VOTES, and sums of outputs decide between equal votes"
-    DAG = "an output for each pair of classes; of the classes left, the first meets the last, and the loser is out"
+    DAG = "an output for each pair of classes; that of the first and last remaining class removes one, until one is left"
     VALUE = "one output, the predicted value"
     SIDE = "one output; +1 where it is 0 or more, else -1"

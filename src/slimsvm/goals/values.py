@@ -27,18 +27,11 @@ class Regression:
     real: ClassVar[bool] = True
     #: the rule by which `decode` works
     decision: ClassVar[Decision] = Decision.VALUE
+    #: predictions are values, of one output
+    n_classes: ClassVar[int] = 0
+    outputs: ClassVar[int] = 1
     epsilon: float = 0.0
     variance: float = 1.0
-
-    @property
-    def n_classes(self) -> int:
-        """0: there are no classes."""
-        return 0
-
-    @property
-    def outputs(self) -> int:
-        """The number of columns."""
-        return 1
 
     def encode(self, labels: Array) -> Array:
         """Return the targets (n, 1)."""

@@ -16,10 +16,10 @@ from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, make_kernel
 from ..kernels.spec import SPECS, check_parameters
 from ..model import Expansion
+from ..pairs import PairCoefficients
 from ..rows.precision import SPARSE_DENSITY
 from ..text import short
 from .imported import NO_CLASSES, Imported
-from .pairs import pair_columns
 
 #: the most coefficients, points times pairs of classes: 2 GiB
 LARGEST = 1 << 28
@@ -64,7 +64,7 @@ def _imported(text: str, n_features: int | None) -> Imported:
     if any(row.size != labels.size - 1 for row in coef):
         raise ValueError(f"it has points without the {labels.size - 1} coefficients that {labels.size} classes need")
     stacked = np.array(coef, dtype=np.float64).reshape(-1, labels.size - 1)
-    columns, bias = _in_order(pair_columns(stacked.T, counts), bias, labels)
+    columns, bias = _in_order(np.asarray(PairCoefficients(stacked, counts)), bias, labels)
     texts, columns = _merged([line[-1] if len(line) == labels.size else "" for line in lines], columns)
     points = _rows(texts, n_features)
     model = Expansion(make_kernel(**params), points, columns, bias)

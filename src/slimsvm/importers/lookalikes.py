@@ -14,8 +14,8 @@ from scipy.sparse import csr_array, issparse
 from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, Matrix, make_kernel
 from ..model import Expansion
+from ..pairs import PairCoefficients
 from .imported import NO_CLASSES, Imported
-from .pairs import pair_columns
 
 #: attributes of such a model; the name of its class ends in one of KINDS
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "intercept_", "kernel", "gamma", "degree", "coef0", "predict")
@@ -47,7 +47,7 @@ def import_lookalike(svm: Any) -> Imported:
     goal, classes = _goal(svm, name)
     coef = dual.T.copy()
     if goal.n_classes > 2:
-        coef = pair_columns(dual, np.ravel(_host(svm.n_support_)).astype(np.int64))
+        coef = np.asarray(PairCoefficients(coef, np.ravel(_host(svm.n_support_)).astype(np.int64)))
     params = _parameters(svm, points.shape[1])
     kernel = make_kernel(params["kernel"], gamma=params["gamma"], degree=params["degree"], coef0=params["coef0"])
     own = _goal_parameters(svm, goal)

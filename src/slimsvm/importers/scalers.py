@@ -18,5 +18,10 @@ def make_scaler(name: str, sparse: bool) -> Any:
     """Return a new scaler by its short name, None for "none"; zeros in sparse rows stay zero."""
     if sparse and name == "minmax":
         raise ValueError("minmax would fill sparse rows; use maxabs")
-    scalers = {"standard": StandardScaler(with_mean=not sparse), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
+    scalers = {
+        "standard": StandardScaler(with_mean=not sparse),
+        "minmax": MinMaxScaler(),
+        "maxabs": MaxAbsScaler(),
+        "robust": RobustScaler(with_centering=not sparse),
+    }
     return scalers.get(name)

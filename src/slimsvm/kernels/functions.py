@@ -115,7 +115,7 @@ class InnerKernel(Kernel):
         scale, factor = self.slope(K, lambda: inner_products(A, Z), xp)
         if factor is not None:
             W *= factor
-        pull = _transposed_product(W, A)
+        pull = transposed_product(W, A)
         if self.translation_invariant:
             pull = pull - xp.sum(W, axis=0)[:, None] * Z
         return scale * pull
@@ -396,7 +396,7 @@ class Precomputed(Kernel):
             )
 
 
-def _transposed_product(W: Array, A: Matrix) -> Array:
+def transposed_product(W: Array, A: Matrix) -> Array:
     """Return W' A for dense or sparse A."""
     return np.asarray(A.T @ W).T if issparse(A) else W.T @ A
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .functions import RBF, Array, InnerKernel, Kernel, Laplacian, Matrix, dense
+from .functions import RBF, Array, InnerKernel, Kernel, Laplacian, Matrix, dense, transposed_product
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class GaussianSums(MetricSums):
         """Return P' A, P' a, P' 1 and (A * A)' P w."""
         P, AA = self._weighted(K, W), A.multiply(A).tocsr() if issparse(A) else A * A
         norms = AA @ self.squares
-        return _product(P, A), P.T @ norms, self.xp.sum(P, axis=0), AA.T @ (P @ self.pulls)
+        return transposed_product(P, A), P.T @ norms, self.xp.sum(P, axis=0), AA.T @ (P @ self.pulls)
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return the derivatives."""
@@ -113,7 +113,7 @@ class InnerSums(MetricSums):
         scale, slope = self.kernel.slope(K, lambda: A @ self.folded, self.xp)
         values = self.xp.ones_like(K) if slope is None else slope
         values *= scale
-        return (_product(self._weighted(values, W), A),)
+        return (transposed_product(self._weighted(values, W), A),)
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return the derivatives; each factor occurs twice in <f x, f z>."""
@@ -156,8 +156,3 @@ def metric_sums(
         raise ValueError(f"the {kernel.name} kernel has no gradients, so no metric can be learned with it")
     kind = GaussianSums if isinstance(kernel, RBF) else InnerSums if isinstance(kernel, InnerKernel) else ManhattanSums
     return kind(kernel, Z, V, factors, widths, send, xp)  # type: ignore[arg-type]
-
-
-def _product(P: Any, A: Matrix) -> Any:
-    """Return P' A for dense or sparse A."""
-    return np.asarray(A.T @ P).T if issparse(A) else P.T @ A

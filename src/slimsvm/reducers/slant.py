@@ -27,7 +27,7 @@ from ..model import Expansion, Status, Task
 from ..path import Path, Step, merge, prefer
 from ..rows.responses import Responses
 from ..solvers.newton import IntervalSquares
-from ..solvers.refit import REFIT_VALUES, Refit
+from ..solvers.refit import Refit, refit_rows
 from ..solvers.wanted import wanted
 from .base import EndedModels, Models, Reducer
 
@@ -220,7 +220,7 @@ def _report(task: Task, run: int, n_runs: int, done: float) -> None:
 def _refitted(run: SlantRun, deadline: Deadline) -> Models:
     """Yield the models of a run with the best coefficients for their points; after the deadline, only the largest one."""
     task, largest = run.task, run.found[-1]
-    rows = task.sample(max(REFIT_VALUES // (largest.size + 1), 1))
+    rows = refit_rows(task, largest.size)
     part = task.part(rows)
     refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
     for small in refit.nested([largest] if deadline.over else run.found):

@@ -12,12 +12,11 @@ from scipy.sparse import issparse
 from sklearn.metrics import confusion_matrix
 
 from ..kernels import Array, Matrix
-from ..tradeoffs.choice import smallest_good
 from ..tradeoffs.methods import FULL
+from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, finished, settings_of
 from ..tradeoffs.split import Split
-from ..tradeoffs.summary import Point, summarise
-from ..tradeoffs.value import Tradeoff
+from ..tradeoffs.summary import Point, smallest_good, summarise
 
 #: classes up to which confusion matrices are shown
 MOST_CLASSES = 30

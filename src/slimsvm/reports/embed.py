@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,9 @@ from ..tradeoffs.measure import svc_of
 Files = dict[str, bytes]
 
 
-def javascript(model: Any, stem: str) -> Files:
-    """Return the ES module, which the page also runs."""
-    return JavaScriptExporter().render(artefact_of(model), stem)
-
-
-def c_source(model: Any, stem: str) -> Files:
-    """Return the C source and its header, float32."""
-    return CExporter().render(artefact_of(model), stem)
-
-
-def json_text(model: Any, stem: str) -> Files:
-    """Return the JSON file."""
-    return JSONExporter().render(artefact_of(model), stem)
+def exported(exporter: Any, model: Any, stem: str) -> Files:
+    """Return the files of an exporter."""
+    return exporter.render(artefact_of(model), stem)
 
 
 def slim_file(model: Any, stem: str) -> Files:
@@ -46,25 +37,25 @@ def slim_file(model: Any, stem: str) -> Files:
 
 
 #: what the page runs
-LIVE = (javascript,)
-#: what the page only hands out
-DOWNLOADS = (c_source, json_text, slim_file)
+LIVE = (partial(exported, JavaScriptExporter()),)
+#: what the page offers for download
+DOWNLOADS = (partial(exported, CExporter()), partial(exported, JSONExporter()), slim_file)
 
 
 @dataclass
-class Hold:
-    """Compressed files by model, up to a limit in bytes of HTML."""
+class EmbeddedModels:
+    """The compressed files of each model in the page, up to a limit of bytes."""
 
-    room: int
+    room: int  # bytes of HTML that are left
     files: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def fits(self, model: Any) -> bool:
-        """Return whether a model may fit: its numbers take half a byte each at the least, zeros included."""
+        """Return whether a model may fit: each of its numbers takes at least half a byte, also zeros."""
         svc = svc_of(model)
         return svc.model_.size * svc.n_features_in_ <= 2 * self.room
 
-    def load(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
-        """Add what these functions make of a model; what does not fit, or cannot be exported, is left out."""
+    def add(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
+        """Add the files that these functions make of a model; those that do not fit or cannot be exported are left out."""
         for make in makers if self.fits(model) else ():
             try:
                 with warnings.catch_warnings():

@@ -32,6 +32,6 @@ def render(title: str, data: dict[str, Any]) -> str:
 
 
 def as_script(data: Any) -> str:
-    """Return JSON that no text in it can end the element around it."""
+    """Return JSON in which no text can end the HTML element around it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")

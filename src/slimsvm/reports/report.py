@@ -15,12 +15,12 @@ from ..kernels import Matrix
 from ..text import short
 from ..tradeoffs.arguments import checked_rows
 from ..tradeoffs.methods import FULL
+from ..tradeoffs.result import Tradeoff, read_tradeoff
 from ..tradeoffs.rows import Row, finished, last_study, settings_of
 from ..tradeoffs.split import fingerprint, split_rows
-from ..tradeoffs.value import Tradeoff, read_tradeoff
 from .card import card
 from .content import Study, content, key_of
-from .embed import DOWNLOADS, LIVE, Hold
+from .embed import DOWNLOADS, LIVE, EmbeddedModels
 from .page import render
 
 #: bytes of the page at most
@@ -137,7 +137,7 @@ def _method(rows: Sequence[Row], wanted: str | None) -> str:
 def with_models(study: Study) -> dict[str, Any]:
     """Return what the page shows, with as many models as there is room for: those next to the chosen one first."""
     data = content(study) | {"stem": stem_of(study.title)}
-    hold = Hold(LARGEST_PAGE - len(render(study.title, data | {"models": {}}).encode()))
+    embedded = EmbeddedModels(LARGEST_PAGE - len(render(study.title, data | {"models": {}}).encode()))
     points = sorted(study.points, key=lambda point: _distance(study, point))
     models = {key_of(point): study.model(point) for point in points}
     for mine in (True, False):
@@ -147,8 +147,8 @@ def with_models(study: Study) -> dict[str, Any]:
                 if model is not None and (point.method == study.method) == mine:
                     method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
                     name = f"{data['stem']}-{method}-{point.budget or 'all'}"
-                    hold.load(key_of(point), name, model, makers)
-    return data | {"models": hold.files}
+                    embedded.add(key_of(point), name, model, makers)
+    return data | {"models": embedded.files}
 
 
 def _distance(study: Study, point: Any) -> float:

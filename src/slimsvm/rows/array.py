@@ -17,17 +17,16 @@ from scipy.sparse import issparse
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from . import precision
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
 from .array_losses import metric_losses
 from .array_metric import metric_product
-from .backends import FLOAT32, FLOAT64, TILE_VALUES, Backend, Held
+from .backends import FLOAT32, FLOAT64, Backend, Held
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import Given, is_large_work, mean_row, rounding_error
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
 
@@ -54,19 +53,19 @@ class ArrayRows(GivenRows):
         X: Matrix,
         meter: Meter | None = None,
         cache_mb: float = 512.0,
-        error: float = precision.FLOAT32_ERROR,
+        error: float = FLOAT32_ERROR,
         ids: Array | None = None,
         *,
         index: Array | None = None,
+        precision: Precision = USUAL,
     ) -> None:
-        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids)
+        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
         _check(kernel, self.given, backend)
         self.backend = backend
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
         self._centre = mean_row(_some_of(self.given)) if centred else None
         self.held = self._uploaded()
-        if not np.isfinite(self.held.radius):
-            raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
+        check_finite(self.held.radius)
         self.dtype = self.value_dtype(self.held)
         self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
         self._cache: RowCache | None = None
@@ -97,10 +96,10 @@ class ArrayRows(GivenRows):
 
     def _uploaded(self) -> Held:
         """Return the rows on the device, in float32 where the work is large and the rounding small."""
-        float32_pays = is_large_work(self.n, self.n, self.d) or not self.backend.has_float64
+        float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
             rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= min(self.error, precision.FLOAT32_ERROR):
+            if self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 
@@ -116,8 +115,8 @@ class ArrayRows(GivenRows):
 
     def value_dtype(self, rows: Held) -> np.dtype:
         """Return the precision of kernel values of these rows, which may be lower than that of the rows."""
-        mixed = isinstance(self.kernel, RBF) and self.error >= precision.MIXED_ERROR and self.backend.plain_float32
-        return FLOAT32 if mixed and is_large_work(self.n, self.n, self.d) else rows.dtype
+        mixed = isinstance(self.kernel, RBF) and self.error >= MIXED_ERROR and self.backend.plain_float32
+        return FLOAT32 if mixed and self.precision.is_large(self.n, self.n, self.d) else rows.dtype
 
     def rounding(self, rows: Held) -> float:
         """Return the error of kernel values from float32 inner products with these rows or points."""
@@ -129,7 +128,7 @@ class ArrayRows(GivenRows):
             return self.held, self.backend.columns(points)
         given = Given(points)
         there = self.backend.upload(given, self.held.dtype, self.centre)
-        if self.held.dtype == FLOAT32 and self.rounding(there) > min(self.error, precision.FLOAT32_ERROR):
+        if self.held.dtype == FLOAT32 and self.rounding(there) > self.precision.most(self.error):
             return self.in_float64(), self.backend.upload(given, FLOAT64, self.centre)
         return self.held, there
 
@@ -157,8 +156,8 @@ class ArrayRows(GivenRows):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
         if exact and not self.backend.has_float64:
-            return HostRows(self.kernel, points, self.meter, cache_mb, error)
-        return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error)
+            return HostRows(self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
+        return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
         """Return some of the rows on the host, with float64 kernel values."""
@@ -184,14 +183,7 @@ class ArrayRows(GivenRows):
 
         Values that are only `summed` are not clipped to 1 after rounding, which saves a pass over the tile.
         """
-        xp, kernel, on = self.backend.xp, self.kernel, self.backend
-        if isinstance(kernel, RBF):
-            norms = B.norms[:, None]
-            right = xp.concat([2 * B.values, xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
-            return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
-        if isinstance(kernel, InnerKernel):
-            return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, xp)
-        return lambda A: kernel.values(A.values, B.values, xp)
+        return evaluator(self.backend, self.kernel, B, dtype, summed=summed)
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row; a kernel function is called on the device."""
@@ -267,7 +259,7 @@ class ArrayRows(GivenRows):
         self._fill(slots[new], index[new])
         on = self.backend
         total = on.zeros((self.n, V.shape[1]), on.sum_dtype)
-        for some in blocks(slots.size, max(TILE_VALUES // (self.n + 1), 1)):
+        for some in blocks(slots.size, max(on.tile_values // (self.n + 1), 1)):
             K = on.cast(on.take(self.cache.rows, slots[some]), on.sum_dtype)
             total += K.T @ on.send(V[some], on.sum_dtype)
         return on.fetch(total)
@@ -282,6 +274,25 @@ class ArrayRows(GivenRows):
                 self.cache.rows[int(slot), some] = K[:, k]
 
         self.backend.tiled(self.n if index.size else 0, index.size + self.d, work)
+
+
+def evaluator(
+    on: Backend, kernel: Kernel, B: Held, dtype: np.dtype | None = None, *, summed: bool = False
+) -> Callable[[Held], Any]:
+    """Return a function from rows A to K(A, B) on the device; see `ArrayRows.evaluator`."""
+    if isinstance(kernel, RBF):
+        norms = B.norms[:, None]
+        right = on.xp.concat([2 * B.values, on.xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+        return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
+    if isinstance(kernel, InnerKernel):
+        return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, on.xp)
+    return lambda A: kernel.values(A.values, B.values, on.xp)
+
+
+def check_finite(radius: float) -> None:
+    """Raise ValueError if the largest squared norm of the rows is not a number."""
+    if not np.isfinite(radius):
+        raise ValueError("rows must be finite numbers whose squares can be summed; some are not. Scale or drop them")
 
 
 class OnDevice:
@@ -342,7 +353,8 @@ def on_device(backend: Backend, X: Any) -> OnDevice:
 
 def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
     """Return rows with the linear kernel from values on the device, on the meter of `like`."""
-    return ArrayRows(like.backend, Linear(), OnDevice(like.backend, values), like.meter, like.cache_mb)
+    there = OnDevice(like.backend, values)
+    return ArrayRows(like.backend, Linear(), there, like.meter, like.cache_mb, precision=like.precision)
 
 
 def _some_of(given: Given) -> Given:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels import Array, Matrix, stacked
-from . import precision
 from .array_curvatures import DeviceCurvatures
 from .backends import FLOAT32, FLOAT64, Held
 from .curvatures import RunningCurvatures
@@ -66,7 +65,7 @@ class ArrayAgainst:
             return self.rows.pair(points)
         there = self.on.points(points, self.held.dtype)
         if self.held.dtype == FLOAT32:
-            allowed = max(precision.FLOAT32_ERROR, self.rows.rounding(self.rows.held))
+            allowed = max(self.rows.precision.float32_error, self.rows.rounding(self.rows.held))
             if self.rows.rounding(there) > allowed:
                 self.on.needs_float64("a point is too far from the rows for float32")
                 self.held, there = self.on.converted(self.held, FLOAT64), self.on.points(points, FLOAT64)

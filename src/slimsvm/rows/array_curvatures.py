@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels import Array
 from .backends import Backend
-from .curvatures import RunningCurvature, running
+from .curvatures import FEW_ROWS, RunningCurvature, running
 from .factors import JITTER, MORE, factor_definite, not_finite
 
 if TYPE_CHECKING:
@@ -41,15 +41,17 @@ class DeviceFactor:
 class DeviceCurvatures:
     """The sums of several outputs for the points of a handle on a device with float64."""
 
-    def __init__(self, against: ArrayAgainst, count: int) -> None:
-        self.on = against.on
+    def __init__(
+        self, against: ArrayAgainst, count: int, *, large_system: int = LARGE_SYSTEM, few_rows: int = FEW_ROWS
+    ) -> None:
+        self.on, self.large_system = against.on, large_system
         bordered = partial(_bordered, self.on.xp)  # a method of this object would refer back to it: a cycle
-        self.each = [RunningCurvature(against, against.curvature_there, bordered) for _ in range(count)]
+        self.each = [RunningCurvature(against, against.curvature_there, bordered, few_rows) for _ in range(count)]
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of each output's sum plus R: large ones on the device, others on the host."""
         sums = running(self.each, outputs, residual, weights)
-        if R.shape[0] < LARGE_SYSTEM:
+        if R.shape[0] < self.large_system:
             return [factor_definite(self.on.fetch(H), R) for H in sums]
         regulariser = self.on.send(R, self.on.sum_dtype)
         return [factor_there(self.on, H + regulariser) for H in sums]

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix
 from ..metric import Metric
-from . import precision
 from .backends import FLOAT32, FLOAT64, Backend, Held
 from .precision import rounding_error
 
@@ -59,7 +58,7 @@ def metric_product(rows: ArrayRows, points: Matrix, V: Array, metric: Metric) ->
     held, there = rows.held, MetricPoints.of(on, kernel, placed, metric, rows.held.dtype)
     if held.dtype == FLOAT32 and isinstance(kernel, InnerKernel):
         radius = max(_radius(rows, held, there), there.radius)
-        if rounding_error(kernel, rows.d, radius, metric) > min(rows.error, precision.FLOAT32_ERROR):
+        if rounding_error(kernel, rows.d, radius, metric) > rows.precision.most(rows.error):
             held, there = rows.in_float64(), MetricPoints.of(on, kernel, placed, metric, FLOAT64)
     out, weights = np.zeros((rows.n, V.shape[1])), on.send(V, on.sum_dtype)
 

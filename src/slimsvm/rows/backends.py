@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..kernels import Array, Matrix, dense
 from .precision import Given
@@ -68,6 +69,7 @@ class Backend:
     has_float64: bool
     plain_float32: bool
     is_gpu: bool = False
+    tile_values: int = TILE_VALUES
 
     @property
     def sum_dtype(self) -> np.dtype:
@@ -208,34 +210,53 @@ class Backend:
         return self._uploaded(given, dtype, centre, FLOAT64)
 
     def _uploaded(self, given: Given, dtype: np.dtype, centre: Array | None, sent: np.dtype) -> Held:
-        """Return rows on the device; the differences are float64 there, where it has such numbers."""
-        middle = None if centre is None or not self.has_float64 else self.send(centre[None], FLOAT64)
-
-        def placed(rows: Matrix) -> Any:
-            if not self.has_float64:
-                return self.send(dense(rows) if centre is None else dense(rows) - centre, FLOAT32)
-            there = self.cast(self.send(dense(rows), FLOAT32 if rows.dtype == FLOAT32 else sent), FLOAT64)
-            return there if middle is None else there - middle
-
-        most = STAGED_VALUES if self.is_cuda else SENT_VALUES
+        """Return rows on the device; `sent` is the precision in which they travel."""
+        placed, most = self.placing(centre, sent), STAGED_VALUES if self.is_cuda else SENT_VALUES
         parts = ((some, placed(rows)) for some, rows in _sent_blocks(given, most))
         return self._lifted(parts, given.n, given.d, dtype)
+
+    def placing(self, centre: Array | None, sent: np.dtype) -> Callable[[Any], Any]:
+        """Return a function that brings rows of the host or of the device into coordinates relative to the centre, there.
+
+        The differences have the device's highest precision; without float64 they are taken on the host. `sent` is the
+        precision in which float64 rows travel.
+        """
+        middle = None if centre is None else self.send(centre[None], self.sum_dtype)
+
+        def placed(rows: Any) -> Any:
+            if isinstance(rows, np.ndarray) or issparse(rows):
+                rows = dense(rows)
+                if middle is not None and not self.has_float64:
+                    return self.send(rows - centre, FLOAT32)
+                rows = self.send(rows, FLOAT32 if rows.dtype == FLOAT32 or not self.has_float64 else sent)
+            there = self.cast(rows, self.sum_dtype)
+            with np.errstate(invalid="ignore"):  # the caller checks the largest norm
+                return there if middle is None else there - middle
+
+        return placed
 
     def _lifted(self, parts: Iterator[tuple[slice, Any]], n: int, d: int, dtype: np.dtype) -> Held:
         """Return rows with the norms of their values, from blocks in the device's highest precision."""
         lifted, largest = self.empty((n, d + 2), dtype), [self.zeros((), self.sum_dtype)]
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the radius
-            for some, rows in parts:
-                values = self.cast(rows, dtype)
-                wide = self.cast(values, self.sum_dtype)
-                norms = self.xp.sum(wide * wide, axis=1)
-                lifted[some, :d] = values
-                lifted[some, d] = self.cast(norms, dtype)
-                lifted[some, d + 1] = 1.0
-                if some.stop > some.start:
-                    largest.append(self.xp.max(norms))
-            radius = float(self.xp.max(self.xp.stack(largest)))  # the one time that the host waits for the device
-        return Held(lifted, d, radius, dtype)
+        for some, rows in parts:
+            largest.append(self.lift(rows, lifted[some, :], dtype))
+        return Held(lifted, d, self.largest(largest), dtype)
+
+    def lift(self, rows: Any, lifted: Any, dtype: np.dtype) -> Any:
+        """Write rows and the norms of their values into memory of d + 2 columns; return the largest norm, on the device."""
+        n, d = rows.shape
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the largest norm
+            values = self.cast(rows, dtype)
+            wide = self.cast(values, self.sum_dtype)
+            norms = self.xp.sum(wide * wide, axis=1)
+            lifted[:, :d] = values
+            lifted[:, d] = self.cast(norms, dtype)
+            lifted[:, d + 1] = 1.0
+            return self.xp.max(norms) if n else self.zeros((), self.sum_dtype)
+
+    def largest(self, numbers: list[Any]) -> float:
+        """Return the largest of several numbers on the device: the one time that the host waits for it."""
+        return float(self.xp.max(self.xp.stack(numbers)))
 
     def points(self, placed: Matrix, dtype: np.dtype) -> Held:
         """Return points on the device, given relative to the centre."""
@@ -255,20 +276,18 @@ class Backend:
 
     def with_norms(self, values: Any, dtype: np.dtype, centre: Array | None = None) -> Held:
         """Return rows that are on the device, relative to a centre, with the norms of their values."""
-        n, d = values.shape
-        middle = self.send(np.zeros((1, d)) if centre is None else centre[None], self.sum_dtype)
-        strips = blocks(n, max(SENT_VALUES // (d + 1), 1))
-        parts = ((some, self.cast(values[some, :], self.sum_dtype) - middle) for some in strips)
+        (n, d), placed = values.shape, self.placing(centre, self.sum_dtype)
+        parts = ((some, placed(values[some, :])) for some in blocks(n, max(SENT_VALUES // (d + 1), 1)))
         return self._lifted(parts, n, d, dtype)
 
     # Tiles.
 
     def tiled(self, count: int, width: int, work: Callable[[slice], None], most: int = TILE_VALUES) -> None:
-        """Call work(some) for slices that cover range(count), in tiles of about TILE_VALUES numbers, `width` an item.
+        """Call work(some) for slices that cover range(count), in tiles of about `tile_values` numbers, `width` an item.
 
         A tile for which the device has no memory is halved and tried again, so `work` must store its result at its end.
         """
-        values = TILE_VALUES * (GPU_TILES if self.is_gpu else 1)
+        values = self.tile_values * (GPU_TILES if self.is_gpu else 1)
         size = max(min(values // (width + 1), most), 1)
         start = 0
         while start < count:

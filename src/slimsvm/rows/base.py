@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .cache import RowCache
-from .precision import Given, narrow
+from .precision import USUAL, Given, Precision, narrow
 from .protocol import Meter, OnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
@@ -29,9 +29,16 @@ class GivenRows:
     spent = 0
 
     def __init__(
-        self, kernel: Kernel, given: Given, meter: Meter | None, cache_mb: float, error: float, ids: Array | None
+        self,
+        kernel: Kernel,
+        given: Given,
+        meter: Meter | None,
+        cache_mb: float,
+        error: float,
+        ids: Array | None,
+        precision: Precision = USUAL,
     ) -> None:
-        self.kernel, self.given, self.meter = kernel, given, meter or Meter()
+        self.kernel, self.given, self.meter, self.precision = kernel, given, meter or Meter(), precision
         self.cache_mb, self.error = cache_mb, error
         self.ids = np.arange(self.n) if ids is None or (not ids.size and self.n) else ids
 
@@ -173,13 +180,20 @@ class GivenRows:
         return self.kernel.pullback(A, Z, K, W)
 
 
-def means(X: Matrix, count: int, rounds: int, rng: np.random.Generator, weights: Array | None = None) -> Array:
+def means(
+    X: Matrix,
+    count: int,
+    rounds: int,
+    rng: np.random.Generator,
+    weights: Array | None = None,
+    written_out: int = WRITTEN_OUT,
+) -> Array:
     """Return the centres of at most `count` clusters of the rows, by `rounds` rounds of k-means.
 
-    Sparse rows are made dense unless they are many. scikit-learn's k-means centres dense rows only, so the same seed would
-    give other means for sparse rows.
+    Sparse rows of up to `written_out` entries are made dense. scikit-learn's k-means centres dense rows only, so the same
+    seed would give other means for sparse rows.
     """
-    X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > WRITTEN_OUT else dense(X)
+    X = narrow(X) if issparse(X) and X.shape[0] * X.shape[1] > written_out else dense(X)
     kmeans = KMeans(min(count, X.shape[0]), n_init=1, max_iter=rounds, random_state=int(rng.integers(2**31)))
     # threads sum in any order, so the last digit would not be reproducible
     with warnings.catch_warnings(), one_openmp_thread(), one_blas_thread():

@@ -33,12 +33,12 @@ SAMPLE = 1024
 class Boxes:
     """Rows in boxes: the numbers of the rows in each, and its bounds along the axes."""
 
-    def __init__(self, values: Array, reach: float) -> None:
+    def __init__(self, values: Array, reach: float, box_rows: int = BOX_ROWS) -> None:
         sample = values[:: max(values.shape[0] // SAMPLE, 1)].astype(np.float64)
         _, axes = np.linalg.eigh(np.cov(sample.T, ddof=0).reshape(values.shape[1], -1))
         self.axes, self.reach = np.ascontiguousarray(axes[:, ::-1][:, :AXES]), reach
         placed = np.concatenate([self._along(values[part]) for part in _parts(values.shape[0])])
-        self.members = _leaves(placed)
+        self.members = _leaves(placed, box_rows)
         self.low = np.array([placed[rows].min(axis=0) for rows in self.members])
         self.high = np.array([placed[rows].max(axis=0) for rows in self.members])
 
@@ -73,35 +73,40 @@ class Boxes:
 
 
 class LazyBoxes:
-    """The boxes of some rows, made after products that were large enough to pay for them."""
+    """The boxes of some rows, made after products of `large_work` multiply-adds, which pay for them."""
 
-    def __init__(self, kernel: Kernel, error: float) -> None:
-        self.kernel, self.work = kernel, 0
+    def __init__(self, kernel: Kernel, error: float, *, box_rows: int = BOX_ROWS, large_work: int = LARGE_WORK) -> None:
+        self.kernel, self.error, self.work = kernel, error, 0
+        self.box_rows, self.large_work = box_rows, large_work
         self.least = NEGLIGIBLE * min(error, FLOAT32_ERROR)
         self.made = False
         self.boxes: Boxes | None = None
 
+    def anew(self) -> LazyBoxes:
+        """Return the boxes of other rows with the same kernel."""
+        return LazyBoxes(self.kernel, self.error, box_rows=self.box_rows, large_work=self.large_work)
+
     def of(self, rows: Prepared, points: int) -> Boxes | None:
         """Return the boxes of the rows for a product with `points` points, or None where they are not worth it."""
-        if not isinstance(self.kernel, RBF) or rows.sparse or self.least == 0 or rows.count < 8 * BOX_ROWS:
+        if not isinstance(self.kernel, RBF) or rows.sparse or self.least == 0 or rows.count < 8 * self.box_rows:
             return None
         self.work += rows.count * points * rows.values.shape[1]
-        if self.work < LARGE_WORK:
+        if self.work < self.large_work:
             return None
         if not self.made:
             with one_blas_thread():  # other threads of BLAS would wait actively and slow down the product that follows
-                self.boxes = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma)
+                self.boxes = _boxes(rows.values, -float(np.log(self.least)) / self.kernel.gamma, self.box_rows)
             self.made = True
         return self.boxes
 
 
-def _boxes(values: Array, reach: float) -> Boxes | None:
+def _boxes(values: Array, reach: float, box_rows: int) -> Boxes | None:
     """Return boxes for squared distances up to `reach`, or None if most rows are within reach of each other."""
     sample = values[:: max(values.shape[0] // SAMPLE, 1)].astype(np.float64)
     norms = squared_norms(sample)
     if np.mean(norms[:, None] + norms - 2 * sample @ sample.T < reach) > MOST_PAIRS:
         return None
-    boxes = Boxes(values, reach)
+    boxes = Boxes(values, reach, box_rows)
     return boxes if boxes.share(values) < MOST_NEAR else None
 
 
@@ -109,12 +114,12 @@ def _parts(n: int) -> list[slice]:
     return [slice(start, min(start + (1 << 16), n)) for start in range(0, n, 1 << 16)]
 
 
-def _leaves(placed: Array) -> list[Array]:
+def _leaves(placed: Array, box_rows: int) -> list[Array]:
     """Return the numbers of the rows in each leaf of a k-d tree, which is split along the axis of most variance."""
     leaves, waiting = [], [np.arange(placed.shape[0])]
     while waiting:
         rows = waiting.pop()
-        if rows.size <= BOX_ROWS:
+        if rows.size <= box_rows:
             leaves.append(np.sort(rows))
             continue
         part = placed[rows]

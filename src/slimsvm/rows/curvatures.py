@@ -26,22 +26,25 @@ LINE_VALUES = 1 << 17
 class RunningCurvatures:
     """The sums of several outputs for the points of a handle, to which points may be added. Few rows change in a step."""
 
-    def __init__(self, against: Against, count: int) -> None:
-        self.each = [RunningCurvature(against, against.curvature, bordered) for _ in range(count)]
+    def __init__(self, against: Against, count: int, *, few_rows: int = FEW_ROWS, kept_values: int = KEPT_VALUES) -> None:
+        self.each = [RunningCurvature(against, against.curvature, bordered, few_rows) for _ in range(count)]
+        self.kept_values = kept_values
 
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
         """Return the sum of each of some outputs over the rows with a residual, (m + 1, m + 1)."""
-        return running(self.each, outputs, residual, weights)
+        return running(self.each, outputs, residual, weights, self.kept_values)
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of each output's sum plus R."""
         return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
 
 
-def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, weights: Array) -> list[Any]:
-    """Return the sum of each of some outputs; too large ones are not kept (`KEPT_VALUES`)."""
+def running(
+    each: Sequence[RunningCurvature], outputs: Array, residual: Array, weights: Array, kept_values: int = KEPT_VALUES
+) -> list[Any]:
+    """Return the sum of each of some outputs; the sums of all are kept if they have at most `kept_values` numbers."""
     found = [each[c].at(line != 0, weights) for c, line in zip(outputs, residual, strict=True)]
-    if found and len(each) * found[0].shape[0] ** 2 > KEPT_VALUES:
+    if found and len(each) * found[0].shape[0] ** 2 > kept_values:
         for c in outputs:
             each[c].forget()
     return found
@@ -50,8 +53,14 @@ def running(each: Sequence[RunningCurvature], outputs: Array, residual: Array, w
 class RunningCurvature:
     """The sum of one output, in arrays of any library. `sums` adds up rows; `bordered` appends new columns."""
 
-    def __init__(self, against: Against, sums: Callable[..., Any], bordered: Callable[[Any, Any], Any]) -> None:
-        self.against, self.sums, self.bordered = against, sums, bordered
+    def __init__(
+        self,
+        against: Against,
+        sums: Callable[..., Any],
+        bordered: Callable[[Any, Any], Any],
+        few_rows: int = FEW_ROWS,
+    ) -> None:
+        self.against, self.sums, self.bordered, self.few_rows = against, sums, bordered, few_rows
         self.forget()
 
     def forget(self) -> None:
@@ -62,7 +71,7 @@ class RunningCurvature:
     def at(self, active: Array, weights: Array) -> Any:
         """Return the sum over the active rows."""
         rows = np.flatnonzero(active)
-        changed = rows if self.active is None or rows.size < FEW_ROWS else np.flatnonzero(active != self.active)
+        changed = rows if self.active is None or rows.size < self.few_rows else np.flatnonzero(active != self.active)
         if 2 * changed.size >= rows.size:
             self.values = self.sums(rows, weights)
         else:
@@ -87,9 +96,9 @@ def bordered(values: Array, border: Array) -> Array:
 class CompiledCurvatures:
     """The sums of several outputs for fixed float32 kernel values, by one compiled call without the interpreter's lock."""
 
-    def __init__(self, K: Array, count: int) -> None:
-        self.K = K
-        self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= KEPT_VALUES else None
+    def __init__(self, K: Array, count: int, *, kept_values: int = KEPT_VALUES, line_values: int = LINE_VALUES) -> None:
+        self.K, self.line_values = K, line_values
+        self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= kept_values else None
 
     def _begun(self, count: int) -> tuple[Array, Array, Array]:
         """Return for `count` outputs: the rows in their sums, whether a sum is known, and the sums."""
@@ -104,7 +113,7 @@ class CompiledCurvatures:
         """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
         n, m = self.K.shape
         state, places = (self.kept, outputs) if self.kept else (self._begun(outputs.size), np.arange(outputs.size))
-        space = np.empty((m + 1) ** 2 + max(LINE_VALUES, m + 1), np.float32)
+        space = np.empty((m + 1) ** 2 + max(self.line_values, m + 1), np.float32)
         core.update_curvatures(ssyrk(), self.K, weights, places, residual, *state, np.empty(n, np.intp), space)
         return [state[2][place] for place in places]
 

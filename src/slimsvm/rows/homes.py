@@ -10,7 +10,7 @@ from ..kernels import Array, Kernel, Matrix
 from .array import ArrayRows, OnDevice, on_device
 from .backends import Backend, has_torch_device, open_cupy, open_strict, open_torch
 from .host import HostRows
-from .precision import FLOAT32_ERROR
+from .precision import FLOAT32_ERROR, USUAL, Precision
 from .protocol import Meter, Rows
 
 
@@ -45,16 +45,22 @@ def is_device_array(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in DEVICE_LIBRARIES
 
 
-def rows_on_device(X: Any, device: str) -> OnDevice:
-    """Return a device's array as rows, on the device of that name; X is copied only if it is on another device."""
+def open_backend(device: str) -> Backend | None:
+    """Return the array library of a device; None for homes without one."""
     device = resolve_device(device)
     opened = BACKENDS.get(device.partition(":")[0])
-    if opened is None:
+    return None if opened is None else opened(device)
+
+
+def rows_on_device(X: Any, device: str) -> OnDevice:
+    """Return a device's array as rows, on the device of that name; X is copied only if it is on another device."""
+    backend = open_backend(device)
+    if backend is None:
         raise ValueError(
             f"X is an array of {type(X).__module__.partition('.')[0]}, but device={device!r} takes host arrays; use "
             "device='cuda', or give X as a NumPy array"
         )
-    return on_device(opened(device), X)
+    return on_device(backend, X)
 
 
 def _unknown(device: Any) -> ValueError:
@@ -84,12 +90,13 @@ def open_rows(
     error: float = FLOAT32_ERROR,
     ids: Array | None = None,
     index: Array | None = None,
+    precision: Precision = USUAL,
 ) -> Rows:
     """Return rows on a device: those of X with the numbers `index`, all by default.
 
     `error` is the allowed error of a kernel value, `cache_mb` the memory for kernel rows, `ids` the numbers of the rows in
-    the training set (0, 1, ... by default).
+    the training set (0, 1, ... by default). `precision` says when kernel values are float32.
     """
     device = resolve_device(device)
     home = HOMES[device.partition(":")[0]](device)
-    return home(kernel, X, meter, cache_mb, error, ids, index=index)
+    return home(kernel, X, meter, cache_mb, error, ids, index=index, precision=precision)

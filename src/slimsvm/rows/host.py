@@ -19,7 +19,18 @@ from .cache import RowCache
 from .host_against import HostAgainst
 from .host_backward import backpropagate
 from .on_demand import on_demand
-from .precision import FLOAT32_ERROR, Given, Prepared, copied_rows, narrow, plain_rows, prepare, value_dtype
+from .precision import (
+    FLOAT32_ERROR,
+    USUAL,
+    Given,
+    Precision,
+    Prepared,
+    copied_rows,
+    narrow,
+    plain_rows,
+    prepare,
+    value_dtype,
+)
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
 from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
@@ -36,7 +47,7 @@ class HostRows(GivenRows):
 
     `index` selects rows of X without a copy. `error` is the allowed error of a kernel value, `cache_mb` the memory for
     kernel rows, `ids` the numbers of the rows in the training set (0, 1, ... by default). `prepared` are the same rows in
-    the form of tiles, if they exist already.
+    the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
     outputs_at_once = 8
@@ -53,10 +64,11 @@ class HostRows(GivenRows):
         index: Array | None = None,
         crew: Crew | None = None,
         prepared: Prepared | None = None,
+        precision: Precision = USUAL,
     ) -> None:
-        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids)
-        self.prepared = prepare(kernel, self.given, self.n, error) if prepared is None else prepared
-        self.dtype = value_dtype(kernel, self.prepared, self.n, error)
+        super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
+        made = prepare(kernel, self.given, self.n, error, precision=precision) if prepared is None else prepared
+        self.prepared, self.dtype = made, value_dtype(kernel, made, self.n, error, precision)
         self.boxes = LazyBoxes(kernel, error)
         self.crew = crew or Crew()
         self._cache: RowCache | None = None
@@ -88,17 +100,21 @@ class HostRows(GivenRows):
         """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
-        part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
         return part
 
-    def coarse(self) -> HostRows:
-        """Return dense rows in float32, for searches whose sampling noise exceeds its rounding; sparse rows unchanged."""
-        prepared = self.prepared
-        if prepared.sparse or prepared.values.dtype == np.float32 or not isinstance(self.kernel, InnerKernel):
+    def coarse(self, partners: int) -> HostRows:
+        """Return the rows in float32, for searches whose sampling noise exceeds its rounding.
+
+        Sparse rows, and rows whose kernel values with `partners` points are little work, are returned unchanged.
+        """
+        prepared, large = self.prepared, self.precision.is_large(self.n, partners, self.d)
+        dense = not prepared.sparse and isinstance(self.kernel, InnerKernel)
+        if not (large and dense) or prepared.values.dtype == np.float32:
             return self
         part, dtype = copy.copy(self), np.dtype(np.float32)
         part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
-        part.cache_mb, part._cache, part.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
         return part
 
     def main_features(self, most: int) -> Array | None:
@@ -130,7 +146,7 @@ class HostRows(GivenRows):
         if isinstance(self.kernel, Precomputed):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
-        return HostRows(self.kernel, points, self.meter, cache_mb, error, crew=self.crew)
+        return HostRows(self.kernel, points, self.meter, cache_mb, error, crew=self.crew, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
         """Return some of the rows with float64 kernel values."""
@@ -142,7 +158,9 @@ class HostRows(GivenRows):
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
-        tiles = tiles_against(self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric)
+        tiles = tiles_against(
+            self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric, self.precision
+        )
         boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes ignore metrics
         return tiled_product(tiles, V, self.crew, boxes)
 
@@ -237,7 +255,7 @@ class NarrowRows(HostRows):
         self.features, self.width = features, whole.d
         self.given = Given(csr_array(whole.given.rows())[:, features])
         self.prepared = Prepared(narrow(whole.prepared.values[:, features]), whole.prepared.norms, None)
-        self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        self.cache_mb, self._cache, self.boxes = 0.0, None, self.boxes.anew()
 
     def inward(self, points: Matrix) -> Array:
         """Return points reduced to these features."""
@@ -251,4 +269,4 @@ class NarrowRows(HostRows):
 
 def linear_rows(values: Array, like: HostRows) -> HostRows:
     """Return rows with the linear kernel, with the meter and threads of `like`."""
-    return HostRows(Linear(), values, like.meter, like.cache_mb, crew=like.crew)
+    return HostRows(Linear(), values, like.meter, like.cache_mb, crew=like.crew, precision=like.precision)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from .._core import core
 from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
 from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
-from .precision import FLOAT32_ERROR, Prepared, float32_error, plain_rows
+from .precision import Prepared, float32_error, plain_rows
 from .protocol import Curvatures
 from .threads import blocks
 from .tiles import Tiles, kernel_values, make_tiles, tiles_against
@@ -94,12 +94,15 @@ class HostAgainst:
 
     def _tiles(self, points: Matrix) -> Tiles:
         if self.placed is None:
-            return tiles_against(self.kernel, self.prepared, self.rows.given, points, self.rows.error)
+            return tiles_against(
+                self.kernel, self.prepared, self.rows.given, points, self.rows.error, precision=self.rows.precision
+            )
         if not isinstance(self.kernel, InnerKernel):
             return make_tiles(self.kernel, self.prepared, plain_rows(points))
         if self.prepared.values.dtype == np.float32:
             placed = as_rows(points, self.prepared)
-            if float32_error(self.kernel, placed) <= max(FLOAT32_ERROR, float32_error(self.kernel, self.prepared)):
+            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, self.prepared))
+            if float32_error(self.kernel, placed) <= allowed:
                 return make_tiles(self.kernel, self.prepared, placed)
             self.prepared = self.prepared.doubled()
         return make_tiles(self.kernel, self.prepared, as_rows(points, self.prepared))

@@ -69,5 +69,8 @@ class HasMetricLosses(Protocol):
 class HasCoarseRows(Protocol):
     """A home that can give its rows in float32 if its own precision is higher."""
 
-    def coarse(self) -> Any:
-        """Return the rows in float32, for searches whose sampling noise exceeds its rounding."""
+    def coarse(self, partners: int) -> Any:
+        """Return the rows in float32 if kernel values with `partners` points are large work, or these rows.
+
+        It is for searches whose sampling noise exceeds float32's rounding.
+        """

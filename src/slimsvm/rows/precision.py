@@ -30,6 +30,26 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
+class Precision:
+    """When kernel values are float32: for more than `small_work` multiply-adds, with errors up to `float32_error`."""
+
+    small_work: float = SMALL_WORK
+    float32_error: float = FLOAT32_ERROR
+
+    def is_large(self, n: int, partners: int, d: int) -> bool:
+        """Return whether n x partners kernel values of d features are enough work for float32 to be faster."""
+        return n * partners * d > self.small_work
+
+    def most(self, error: float) -> float:
+        """Return the largest error of float32 kernel values for a caller who allows `error`."""
+        return min(error, self.float32_error)
+
+
+#: the thresholds of all homes by default
+USUAL = Precision()
+
+
+@dataclass(frozen=True)
 class Given:
     """The caller's rows: an array, or its rows with some numbers. Holds no copy."""
 
@@ -160,7 +180,14 @@ def narrow(X: csr_array) -> csr_array:
     return csr_array((X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)), X.shape)
 
 
-def prepare(kernel: Kernel, given: Given, partners: int, error: float, metric: Metric | None = None) -> Prepared:
+def prepare(
+    kernel: Kernel,
+    given: Given,
+    partners: int,
+    error: float,
+    metric: Metric | None = None,
+    precision: Precision = USUAL,
+) -> Prepared:
     """Return the rows in the best form for tiles against about `partners` points, with kernel values to within `error`."""
     if not isinstance(kernel, InnerKernel):
         return plain_rows(given.rows())
@@ -170,14 +197,14 @@ def prepare(kernel: Kernel, given: Given, partners: int, error: float, metric: M
     else:
         given = Given(given.rows().toarray()) if issparse(given.X) else given
         centre = mean_row(given) if kernel.translation_invariant and given.n else None
-    if is_large_work(given.n, partners, given.d):
+    if precision.is_large(given.n, partners, given.d):
         rows = _converted(given, np.dtype(np.float32), centre)
-        if float32_error(kernel, rows.measured(metric), metric) <= min(error, FLOAT32_ERROR):
+        if float32_error(kernel, rows.measured(metric), metric) <= precision.most(error):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
 
 
-def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> np.dtype:
+def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float, precision: Precision = USUAL) -> np.dtype:
     """Return the precision of kernel values against about `partners` points, with values to within `error`.
 
     It may be lower than that of the rows: distances of rows far from their mean need float64 inner products, but the
@@ -187,13 +214,8 @@ def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float) -> 
         return np.dtype(np.float64)
     dtype = rows.values.dtype
     if isinstance(kernel, RBF) and not rows.sparse and error >= MIXED_ERROR:
-        return np.dtype(np.float32) if is_large_work(rows.count, partners, rows.values.shape[1]) else dtype
+        return np.dtype(np.float32) if precision.is_large(rows.count, partners, rows.values.shape[1]) else dtype
     return dtype
-
-
-def is_large_work(n: int, partners: int, d: int) -> bool:
-    """Return whether n x partners kernel values of d features are enough work for float32 to be faster."""
-    return n * partners * d > SMALL_WORK
 
 
 def plain_rows(X: Matrix) -> Prepared:

@@ -9,7 +9,6 @@ from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
 from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from ..pairs import PairCoefficients
-from . import precision
 from .boxes import LazyBoxes
 from .host import HostRows
 from .precision import Given, prepare, value_dtype
@@ -99,7 +98,7 @@ def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRo
 
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
     dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
-    return dense and kernel.name in SPECS and X.size * points.shape[0] <= min(TINY_WORK, precision.SMALL_WORK)
+    return dense and kernel.name in SPECS and X.size * points.shape[0] <= TINY_WORK
 
 
 def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array, metric: Metric | None) -> Array:

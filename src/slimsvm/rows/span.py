@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Array, Matrix, dense
-from .boxes import LazyBoxes
 from .host import HostRows, linear_rows
 from .host_against import HostAgainst
 from .precision import Given, Prepared
@@ -36,7 +35,7 @@ class SpanRows(HostRows):
         self.whole, self.basis = whole, basis
         values = whole.prepared.values @ basis if values is None else values
         self.given, self.prepared = Given(values), Prepared(values, whole.prepared.norms, None)
-        self.cache_mb, self._cache, self.boxes = 0.0, None, LazyBoxes(self.kernel, self.error)
+        self.cache_mb, self._cache, self.boxes = 0.0, None, self.boxes.anew()
 
     def subset(self, index: Array) -> SpanRows:
         """Return some of the rows, with the same span."""

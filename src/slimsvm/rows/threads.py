@@ -33,7 +33,7 @@ class OneBlasThread:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the limit during a `with` block."""
+        """EmbeddedModels the limit during a `with` block."""
         user = threading.get_ident(), object()
         try:
             with self.lock:

@@ -12,7 +12,7 @@ from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Matrix, scaled
 from ..metric import Metric
 from .boxes import Boxes
-from .precision import FLOAT32_ERROR, Given, Prepared, float32_error, plain_points, prepare
+from .precision import USUAL, Given, Precision, Prepared, float32_error, plain_points, prepare
 from .tails import tail_of
 from .threads import Crew, blocks
 
@@ -285,6 +285,7 @@ def tiles_against(
     error: float,
     dtype: np.dtype | None = None,
     metric: Metric | None = None,
+    precision: Precision = USUAL,
 ) -> Tiles:
     """Return tiles between the given rows, prepared as A, and any points.
 
@@ -295,7 +296,7 @@ def tiles_against(
         return Tiles(kernel, A, plain_points(points, metric))
     B, within = A.points(points, metric), A.measured(metric)
     doubtful = (B,) if metric is None else (B, within)
-    if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > min(error, FLOAT32_ERROR):
+    if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > precision.most(error):
         A = prepare(kernel, given, 0, error)
         B, within = A.points(points, metric), A.measured(metric)
     return make_tiles(kernel, within, B, dtype)

@@ -372,7 +372,7 @@ class CSource:
         return function(f"{name}(const float *x, float *out)", body)
 
     def prepared(self) -> list[str]:
-        """Statements that scale the caller's row, where it is scaled."""
+        """Statements that scale the caller's row; none if the model has no scaling."""
         return [f"{self.row_entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
 
     def kernel_call(self) -> str:

@@ -16,14 +16,17 @@ from .literals import as_float32, float_literal
 
 @dataclass(frozen=True)
 class MapCode:
-    """The C code of one kind of map: tables, constants, and the probability of the only score or of score k."""
+    """The C code of one kind of map: the probability of score k, and the tables and constants in it."""
 
-    tables: Callable[[Any], dict[str, Array]]
-    constants: Callable[[Any], dict[str, float]]
-    #: statements before the loop over scores, an expression of scores[k], and whether it calls expf
-    before: tuple[str, ...]
-    probability: str
-    exponential: bool
+    probability: str  # an expression of scores[k]
+    tables: Callable[[Any], dict[str, Array]] = lambda _: {}
+    constants: Callable[[Any], dict[str, float]] = lambda _: {}
+    before: tuple[str, ...] = ()  # statements before the loop over scores
+
+    @property
+    def exponential(self) -> bool:
+        """Whether the code calls expf."""
+        return "expf" in self.probability
 
 
 def _interpolation() -> str:
@@ -76,34 +79,22 @@ def _sigmoid_tables(calibration: Any) -> dict[str, Array]:
     return {name: as_float32(getattr(calibration, name), "calibration") for name in ("slope", "shift")}
 
 
-def _no_tables(_: Any) -> dict[str, Array]:
-    return {}
-
-
-def _no_constants(_: Any) -> dict[str, float]:
-    return {}
-
-
 def _temperature(calibration: Any) -> dict[str, float]:
     return {"TEMPERATURE": calibration.temperature}
 
 
-_SIGMOID = MapCode(_sigmoid_tables, _no_constants, (), LOGISTIC.format("slope[k] * scores[k] + shift[k]"), True)
-_ISOTONIC = MapCode(_isotonic_tables, _no_constants, (), "curve(scores[k], k)", False)
-#: by name and whether there are two classes
-CODE: dict[tuple[str, bool], MapCode] = {
-    ("sigmoid", True): _SIGMOID,
-    ("sigmoid", False): _SIGMOID,
-    ("isotonic", True): _ISOTONIC,
-    ("isotonic", False): _ISOTONIC,
-    ("temperature", True): MapCode(_no_tables, _temperature, (), LOGISTIC.format("scores[k] / TEMPERATURE"), True),
-    ("temperature", False): MapCode(_no_tables, _temperature, SOFTMAX, "expf((scores[k] - top) / TEMPERATURE)", True),
+#: by the name of the map; "softmax" is the temperature of three classes or more
+CODE = {
+    "sigmoid": MapCode(LOGISTIC.format("slope[k] * scores[k] + shift[k]"), _sigmoid_tables),
+    "isotonic": MapCode("curve(scores[k], k)", _isotonic_tables),
+    "temperature": MapCode(LOGISTIC.format("scores[k] / TEMPERATURE"), constants=_temperature),
+    "softmax": MapCode("expf((scores[k] - top) / TEMPERATURE)", constants=_temperature, before=SOFTMAX),
 }
 
 
 def map_code(calibration: Calibration, n_classes: int) -> MapCode:
     """Return the C code of a map."""
-    return CODE[calibration.name, n_classes == 2]
+    return CODE["softmax" if calibration.name == "temperature" and n_classes > 2 else calibration.name]
 
 
 def constants(calibration: Calibration, n_classes: int) -> list[str]:

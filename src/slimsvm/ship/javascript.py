@@ -37,7 +37,7 @@ function tally(out) {
 }
 """
 WINNER = """\
-/** The class that is left when the first always meets the last, by the outputs of one pair less than there are classes. */
+/** The class of the DAG: the output of the first and the last remaining class removes one of them, until one is left. */
 function winner(values) {
   let first = 0, last = classes.length - 1;
   while (first < last) {
@@ -48,11 +48,11 @@ function winner(values) {
   return first;
 }
 """
-PARTED = """\
+VOTE_SCORES = """\
   const [votes, confidence] = tally(outputs(row));
   return votes.map((count, k) => count + confidence[k] / (3 * (Math.abs(confidence[k]) + 1)));"""
 
-PARTED_BY_DAG = """\
+DAG_SCORES = """\
   const values = evaluate(row), [votes, confidence] = tally(bias.map((_, k) => output(values, k)));
   const found = votes.map((count, k) => count + confidence[k] / (3 * (Math.abs(confidence[k]) + 1)));
   found[winner(values)] += classes.length;
@@ -75,9 +75,9 @@ _LABEL, _EACH = "the label of an array of numbers", "a score for each class"
 FUNCTIONS: dict[Decision, Functions] = {
     Decision.SIGN: Functions(_LABEL, "classes[Number(outputs(row)[0] > 0)]", "[score], above 0 for the second class"),
     Decision.LARGEST: Functions(_LABEL, "classes[largest(outputs(row))]", _EACH, helpers=(LARGEST,)),
-    Decision.VOTES: Functions(_LABEL, "classes[largest(tally(outputs(row))[0])]", _EACH, PARTED, (LARGEST, TALLY)),
-    Decision.SCORED_VOTES: Functions(_LABEL, "classes[largest(scores(row))]", _EACH, PARTED, (LARGEST, TALLY)),
-    Decision.DAG: Functions(_LABEL, "classes[winner(evaluate(row))]", _EACH, PARTED_BY_DAG, (TALLY, WINNER)),
+    Decision.VOTES: Functions(_LABEL, "classes[largest(tally(outputs(row))[0])]", _EACH, VOTE_SCORES, (LARGEST, TALLY)),
+    Decision.SCORED_VOTES: Functions(_LABEL, "classes[largest(scores(row))]", _EACH, VOTE_SCORES, (LARGEST, TALLY)),
+    Decision.DAG: Functions(_LABEL, "classes[winner(evaluate(row))]", _EACH, DAG_SCORES, (TALLY, WINNER)),
     Decision.VALUE: Functions("the value of an array of numbers", "outputs(row)[0]", None),
     Decision.SIDE: Functions(
         "1 for an array of numbers like the training rows, -1 for a novel one",

@@ -1,6 +1,6 @@
 """LIBSVM model files, written; `importers.libsvm` reads them.
 
-A file holds pairs of classes (see `pairs`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
+A file holds pairs of classes (`libsvm_layout`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
 that cannot be folded into the points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.
 """
 
@@ -19,16 +19,16 @@ from ..kernels.spec import SPECS
 from ..scaling import Scaling
 from ..text import short
 from .artefact import Array, Artefact
-from .pairs import Layout, layout_of
+from .libsvm_layout import Layout, layout_of
 
 #: slimsvm's names of LIBSVM's kernels
 LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
-#: LIBSVM's names of the problems; pairs of classes are all others
 #: warnings for decisions that LIBSVM makes differently
 OTHER_DECISIONS = {
     Decision.SCORED_VOTES: "gives a tie in votes to the first class; this model breaks ties by its outputs",
-    Decision.DAG: "this model goes by a DAG: a row in which no class wins all of its pairs may have another label",
+    Decision.DAG: "this model decides by a DAG: a row in which no class wins all of its pairs may get another label",
 }
+#: LIBSVM's names of the problems; pairs of classes are all others
 SVM_TYPES = {Decision.VALUE: "epsilon_svr", Decision.SIDE: "one_class"}
 
 
@@ -53,7 +53,7 @@ class LIBSVMExporter:
         if a.calibration is not None and not _holds(a):
             warnings.warn(
                 "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "
-                "and labels go by the scores",
+                "and labels follow the scores",
                 stacklevel=3,
             )
         layout = layout_of(a)

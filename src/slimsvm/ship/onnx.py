@@ -20,9 +20,9 @@ from ..kernels.spec import SPECS, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
+from .libsvm_layout import layout_of
 from .literals import check_float32
 from .onnx_calibration import add_probabilities
-from .pairs import layout_of
 
 OPSET = 17
 #: the numbers of element types in ONNX

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..calibration import LEAST, Calibration
 
-
-class Nodes(Protocol):
-    """The part of an ONNX graph that is used here."""
-
-    def constant(self, name: str, values: Any) -> str:
-        """Add an array and return its name."""
-
-    def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Add a node and return the name of its first output."""
+if TYPE_CHECKING:
+    from .onnx import Graph
 
 
-def add_probabilities(g: Nodes, calibration: Calibration, scores: str, n_classes: int) -> str:
+def add_probabilities(g: Graph, calibration: Calibration, scores: str, n_classes: int) -> str:
     """Add `probabilities` (n, k) to a graph, from scores (n, k), which are [-f, f] for two classes."""
     if n_classes == 2:
         scores = g.add("Gather", scores, g.constant("second", np.array([1])), axis=1)
@@ -34,17 +27,17 @@ def add_probabilities(g: Nodes, calibration: Calibration, scores: str, n_classes
     return g.add("Div", p, total, name="probabilities")
 
 
-def _sigmoid(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
+def _sigmoid(g: Graph, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
     scaled = g.add("Mul", scores, g.constant("slope", calibration.slope))
     return g.add("Sigmoid", g.add("Add", scaled, g.constant("shift", calibration.shift)))
 
 
-def _temperature(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str:
+def _temperature(g: Graph, calibration: Any, scores: str, n_classes: int) -> str:
     scaled = g.add("Div", scores, g.constant("temperature", np.array(calibration.temperature)))
     return g.add("Sigmoid", scaled) if n_classes == 2 else g.add("Softmax", scaled, axis=1)
 
 
-def _isotonic(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
+def _isotonic(g: Graph, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
     """Add the curve of each score: the value at its first knot, plus each piece's rise times the share passed."""
     found, zero, one = [], g.constant("none", np.array(0.0)), g.constant("all", np.array(1.0))
     for k in range(calibration.starts.size - 1):
@@ -62,7 +55,7 @@ def _isotonic(g: Nodes, calibration: Any, scores: str, n_classes: int) -> str:  
     return found[0] if len(found) == 1 else g.add("Concat", *found, axis=1)
 
 
-MAPS: dict[str, Callable[[Nodes, Any, str, int], str]] = {
+MAPS: dict[str, Callable[[Any, Any, str, int], str]] = {
     "sigmoid": _sigmoid,
     "isotonic": _isotonic,
     "temperature": _temperature,

@@ -1,7 +1,7 @@
 """Tables of small integers. Each table has one step, and rows are integers in units of the points, so sums are exact.
 
-Where points have 8 bits, rows have 16: rounded points are other points, whose coefficients are fitted to them, but what
-rounding takes from a row is lost. Rows take no bytes of tables.
+Points of 8 bits go with rows of 16 bits, which take no bytes of tables. Rounded points lose little, because coefficients
+are fitted to them; the rounding of a row is not corrected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HALVINGS, COMPARED_ROWS, LEAST_SAVED = 8, 2048, 0.05
 
 @dataclass(frozen=True)
 class Grid:
-    """x is about middle + step * q, with q from -largest to largest; rows have `fine` steps in each of these."""
+    """Integers q from -largest to largest for numbers x, about middle + step * q. Rows have steps of step / fine."""
 
     bits: int
     middle: Array | float  # of each feature, or of all
@@ -63,7 +63,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class ShortScaling:
-    """A scaling in 4 bytes a feature: a row is scale x in its own steps, less a shift in those of the points."""
+    """A scaling in 4 bytes for each feature: scale * x in steps of the rows, minus a shift in steps of the points."""
 
     scales: Array  # codes of `upper_halves`
     shifts: Array  # integers of 16 bits
@@ -71,10 +71,10 @@ class ShortScaling:
 
 @dataclass(frozen=True)
 class Quantised:
-    """The integers of points and coefficients, which have a step of their own, and what rows become.
+    """The integer tables: points on a grid, coefficients with another step, bias, widths and scaling.
 
-    The biases of several outputs have 16 bits beside points of 8 bits, where coefficients can make up for their rounding.
-    One output may be a value far from 0, and keeps all digits.
+    With points of 8 bits, the biases of several outputs have 16 bits, and coefficients are fitted to their rounding. The
+    bias of a single output may be far from 0, and keeps all digits.
     """
 
     grid: Grid

@@ -21,7 +21,7 @@ from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
 from ..kernels.spec import SPECS
 from ..metric import Metric
 from ..scaling import Scaling
-from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,10 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     kernel, parameters = function.kernel
     if function.metric is not None:
         function.metric.check(kernel, *function.points.shape)
-    return artefact_with(
-        function.metric,
-        kernel=kernel,
-        parameters=parameters,
-        points=_numbers(function.points),
-        coef=_numbers(function.coef),
-        bias=_numbers(function.bias),
-        goal=goal,
-        classes=parts.get("classes_", NO_CLASSES),
-        scaling=_scaling(scalers, reader, features),
-        calibration=parts.get("calibration_"),
-    )
+    points, coef, bias = (_numbers(part) for part in (function.points, function.coef, function.bias))
+    classes, scaling = parts.get("classes_", NO_CLASSES), _scaling(scalers, reader, features)
+    artefact = Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, parts.get("calibration_"))
+    return artefact.with_metric(function.metric)
 
 
 #: fitted attributes that predictions need; `coding_` in files of version 0.1
@@ -100,7 +92,7 @@ PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibratio
 def _numbers(values: Any) -> Array:
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         raise ValueError("these are no dense numbers")
-    return values
+    return values.astype(np.float64, copy=False)
 
 
 def _scaling(scalers: list[Any], reader: Reader, features: int) -> Scaling | None:

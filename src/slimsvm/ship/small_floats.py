@@ -53,7 +53,7 @@ UPPER_HALF = (
 
 
 def upper_halves(numbers: Array) -> Array:
-    """Return the upper 16 bits of float32 numbers (bfloat16), which hold them to one part in 256 whatever their size."""
+    """Return the upper 16 bits of float32 numbers (bfloat16), which are exact to one part in 256."""
     bits = np.asarray(numbers, dtype=np.float32).view(np.uint32)
     return ((bits.astype(np.uint64) + (1 << 15)) >> 16).astype(np.uint16)
 

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
-from ..importers.fronts import in_front
 from ..importers.models import is_known
+from ..importers.preprocessing import fold_transformers
 from ..kernels import Custom, Kernel
 from ..model import Expansion
 from ..text import short
-from .artefact import NO_CLASSES, Array, Artefact, artefact_with, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 
 #: the most numbers in the dense points of an artefact: 8 GiB
 LARGEST = 1 << 30
@@ -38,19 +38,11 @@ def artefact_of(model: Any) -> Artefact:
             f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
         )
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
-    written, scaling, metric = in_front(steps, function.kernel.name, written, function.metric)
-    artefact = artefact_with(
-        metric,
-        kernel=function.kernel.name,
-        parameters=_parameters(function.kernel),
-        points=written,
-        coef=np.asarray(function.coef),
-        bias=function.bias,
-        goal=goal,
-        classes=classes,
-        scaling=scaling,
-        calibration=getattr(svm, "calibration_", None),
-    )
+    written, scaling, metric = fold_transformers(steps, function.kernel.name, written, function.metric)
+    coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
+    kernel, parameters = function.kernel.name, _parameters(function.kernel)
+    calibration = getattr(svm, "calibration_", None)
+    artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration).with_metric(metric)
     try:
         artefact.check()
     except ValueError as error:

@@ -20,7 +20,7 @@ from ..model import Status
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
-from .water import Amount, CostWater, Covered, SlackWater, WaterSurface, fill
+from .water import Amount, CostWater, Covered, DrawnWater, SlackWater, WaterSurface, fill
 
 #: largest batch as a share of all rows; a larger one gives small problems too few rounds
 LARGEST_BATCH = 1 / 32
@@ -30,13 +30,9 @@ LARGEST_MOVE = 1 / 256
 #: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
 #: With a smaller value, early iterates, which are poor, have more weight
 RECENT = 4.0
-#: until this many draws, or as many as there are rows, C is multiplied by (EARLY / draws)^2. A w of few rows is best at a
-#: small scale, where the slack of C covers nearly all rows and draws are hardly better than chance. With a larger value,
-#: misclassified rows are drawn for longer, and the optimum of C is reached later
+#: until this many draws, or as many as there are rows, the bias moves from the one with the fewest errors to that of the
+#: water, which is poor for a w of few rows. With a larger value the bias of the optimum is reached later
 EARLY = 8192
-#: share of that slack which the first draws use, so that they prefer the rows that are wrong by most. It grows with the
-#: draws to 1 at EARLY. A smaller share draws outliers more often
-EARLY_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -47,14 +43,21 @@ class Iterate:
     values: Array
     heights: list[Array]  # of each basin
     surface: WaterSurface
+    cut: float | None = None  # where the class changes, if not at the threshold of the water
+
+    @property
+    def threshold(self) -> float:
+        """The output, for a w of length 1, at which the class changes: both basins then have the same level."""
+        return float(self.surface.levels[0] - self.surface.levels[-1]) / 2 if np.isfinite(self.surface.level) else 0.0
 
     @property
     def predictor(self) -> tuple[float, float]:
-        """The factor of w in w / (|w| level), and the bias with which both basins have this level."""
-        length, levels = np.sqrt(max(self.coef @ self.values, 0.0)), self.surface.levels
-        if not length or not 0 < self.surface.level < np.inf:
+        """The factor of w in w / (|w| level), and the bias; a level that is no margin leaves w / |w|."""
+        length, level = np.sqrt(max(self.coef @ self.values, 0.0)), self.surface.level
+        if not length:
             return 0.0, 0.0
-        return float(1 / (length * self.surface.level)), float((levels[-1] - levels[0]) / 2 / self.surface.level)
+        scale = 1 / level if 0 < level < np.inf else 1.0
+        return float(scale / length), -scale * (self.threshold if self.cut is None else self.cut)
 
 
 class DrawOrder:
@@ -97,6 +100,17 @@ class DrawOrder:
     def shares(self, places: Array, wet: Array) -> Array:
         """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
         return self.signs[places] * self.weights[places] / self.weights[wet].mean()
+
+
+def fewest_errors(basins: list[DrawOrder], heights: list[Array]) -> float:
+    """Return the output at which the class has to change for the fewest errors, by weight."""
+    signs, weights = (np.concatenate([getattr(basin, name) for basin in basins]) for name in ("signs", "weights"))
+    outputs = np.concatenate(heights) * signs
+    order = np.argsort(outputs)
+    outputs, weights = outputs[order], (signs * weights)[order]
+    middles = (outputs[1:] + outputs[:-1]) / 2
+    errors = np.where(outputs[1:] > outputs[:-1], np.cumsum(weights)[:-1], np.inf)  # positive below, less negative below
+    return float(middles[errors.argmin()]) if np.isfinite(errors).any() else float(outputs[0])
 
 
 class BatchPerceptron:
@@ -151,8 +165,8 @@ class BatchPerceptron:
 
     @property
     def amount(self) -> Amount:
-        """The water for this many draws: that of nu, or that of C, which is larger at first (not in the paper's form)."""
-        return CostWater(self.C / self.progress**2) if self.slack is None else self.slack
+        """The water of a result: that of nu or that of C."""
+        return CostWater(self.C) if self.slack is None else self.slack
 
     @property
     def progress(self) -> float:
@@ -165,26 +179,22 @@ class BatchPerceptron:
         count = self.batch if self.root else self.even_batch()
         rows, step = self.draw(count)
         self.drawn += count
-        step = step / np.sqrt(self.t) if self.root else step * (count * self.last.surface.covered.mass)
+        step = step / np.sqrt(self.t) if self.root else step * count
         coef = self.last.coef
         coef[rows] += step
         self.responses.add_rows(rows, step[:, None], keep=False)  # a row is drawn again too late for a cache
+        length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
         if self.root:
-            length = max(np.sqrt(coef @ self.values), 1.0)
-            coef /= length
-            self.responses.values /= length
+            coef /= max(length, 1.0)
+            self.responses.values /= max(length, 1.0)
             self.sums += self.t * np.stack([coef, self.values])
         else:
-            self.average(coef, min(RECENT * count / self.drawn, 1.0))
-        self.last = self.lowered(self.iterate(coef, self.values))
+            self.average(coef, length, min(RECENT * count / self.drawn, 1.0))
+        self.last = self.iterate(coef, self.values, self.drawn_water(float(length)))
 
-    def lowered(self, iterate: Iterate) -> Iterate:
-        """Return the iterate with the share of its water that this many draws use."""
-        share, surface = max(self.progress, EARLY_SHARE), iterate.surface
-        if self.slack is not None or share == 1.0 or not np.isfinite(surface.level):
-            return iterate
-        filled = [(h, basin.weights) for h, basin in zip(iterate.heights, self.basins, strict=True)]
-        return replace(iterate, surface=fill(filled, SlackWater(share * surface.volume), surface.levels))
+    def drawn_water(self, length: float) -> Amount:
+        """Return the water for the next draws, by the length of the sum of all; that of a result in the paper's form."""
+        return self.amount if self.root or self.slack is not None else DrawnWater(self.C, length / self.drawn)
 
     def even_batch(self) -> int:
         """Return the size of the next batch, a multiple of the number of basins.
@@ -194,9 +204,8 @@ class BatchPerceptron:
         k = len(self.basins)
         return -(-min(int(LARGEST_MOVE * self.drawn) or 1, self.batch) // k) * k
 
-    def average(self, coef: Array, share: float) -> None:
+    def average(self, coef: Array, length: float, share: float) -> None:
         """Move the average towards an iterate, scaled to length 1, by a share of the way."""
-        length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
         self.sums *= 1 - share
         self.sums[0] += share / length * coef
         self.sums[1] += share / length * self.values
@@ -216,13 +225,13 @@ class BatchPerceptron:
         unique, place = np.unique(np.concatenate(rows), return_inverse=True)
         return unique, np.bincount(place, np.concatenate(steps))
 
-    def iterate(self, coef: Array, values: Array) -> Iterate:
+    def iterate(self, coef: Array, values: Array, amount: Amount) -> Iterate:
         """Return a w with its water surface, searched near that of the last one."""
         length = np.sqrt(max(coef @ values, np.finfo(float).tiny))
         heights = [values[basin.rows] * (basin.signs / length) for basin in self.basins]
         guess = self.last.surface.levels if np.isfinite(self.last.surface.level) else None
         filled = [(h, basin.weights) for h, basin in zip(heights, self.basins, strict=True)]
-        return Iterate(coef, values, heights, fill(filled, self.amount, guess))
+        return Iterate(coef, values, heights, fill(filled, amount, guess))
 
     def state(self) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
@@ -275,7 +284,11 @@ class BatchPerceptron:
 
     def result(self) -> Iterate:
         """Return the iterate to predict with, an average."""
-        return self.iterate(*self.sums)
+        found, share = self.iterate(self.sums[0], self.sums[1], self.amount), self.progress
+        if share == 1.0 or len(self.basins) == 1 or self.slack is not None:
+            return found
+        cut = (1 - share) * fewest_errors(self.basins, found.heights) + share * found.threshold
+        return replace(found, cut=cut)
 
     def check_slack(self, iterate: Iterate) -> None:
         """Raise ValueError for a nu without a solution, or with the same solution as any larger nu."""

@@ -44,11 +44,14 @@ class ClassPairs:
         """Return whether each pair of classes has few enough rows."""
         return sum(sorted(group.size for group in groups)[-2:]) <= SMALL_BLOCK
 
-    def solve(self, first: int, tol: float, limit: float) -> Iterator[OneAgainst]:
-        """Yield the solutions of a class against later ones, some at a time; a gap above `tol` is unfinished."""
+    def solve(self, first: int, tol: float, limit: float, values: int = MOST_VALUES) -> Iterator[OneAgainst]:
+        """Yield the solutions of a class against later ones, some at a time; a gap above `tol` is unfinished.
+
+        About `values` kernel values are in memory at a time.
+        """
         later = np.arange(first + 1, len(self.groups))
         sizes = np.array([self.groups[other].size for other in later], dtype=np.intp)
-        share = np.cumsum(sizes) * self.groups[first].size // MOST_VALUES
+        share = np.cumsum(sizes) * self.groups[first].size // values
         for part in range(int(share[-1]) + 1 if later.size else 0):
             if (share == part).any():
                 yield self._against(first, later[share == part], sizes[share == part], tol, limit)

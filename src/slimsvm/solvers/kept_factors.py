@@ -19,13 +19,13 @@ class KeptFactors:
     step or two: each costs two products with the kernel values, while a new curvature costs one for each point.
     """
 
-    def __init__(self) -> None:
-        self.factors: dict[int, Factor] = {}
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self.most, self.factors = most, dict[int, Factor]()
 
     def keep(self, output: int, factor: Factor) -> None:
         """Keep a factor if it is large enough and there is memory for it."""
         others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
-        if factor.size >= MANY and others + factor.size**2 <= MOST_KEPT:
+        if factor.size >= MANY and others + factor.size**2 <= self.most:
             self.factors[output] = factor
 
     def get(self, output: int, size: int, number: int) -> Factor | None:

@@ -20,7 +20,6 @@ from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
-from ..rows.precision import is_large_work
 from ..rows.protocol import Rows
 from .whitening import Whitening
 
@@ -111,8 +110,7 @@ class MetricLoss:
         self.ends = np.cumsum([part.size for part in start.arrays])
         self.origin = np.concatenate([part.ravel() for part in start.arrays])
         self.limit = float(np.log(bound))
-        pays = is_large_work(rows.n, *start.points.shape) and isinstance(rows, HasCoarseRows)
-        self.coarse: Rows = rows.coarse() if pays else rows  # type: ignore[attr-defined]
+        self.coarse: Rows = rows.coarse(start.points.shape[0]) if isinstance(rows, HasCoarseRows) else rows
         self._there = self._sent_home()
 
     @property

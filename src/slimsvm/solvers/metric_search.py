@@ -31,8 +31,6 @@ WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
 TRIAL_SECONDS = 0.03
 #: L-BFGS is skipped if there is no time for this many steps
 FEWEST_STEPS = 20
-#: L-BFGS has whitened coefficients with at most this many points; the curvature of more takes too long
-MOST_WHITENED = 1024
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
 #: evaluations of L-BFGS between two checks of the validation loss
@@ -72,6 +70,8 @@ class Learning:
         The regularisation of the logarithms of factors and widths, in units of the squared error of one row.
     bound : float
         Factors and widths are kept between 1 / bound and bound.
+    most_whitened : int
+        L-BFGS has whitened coefficients with at most this many points. The curvature of more points takes too long.
     most_numbers : int
         The most numbers in points (size times features) that may move together with a metric. More: more memory, about 250
         bytes for each number.
@@ -91,6 +91,7 @@ class Learning:
     finish: float = 0.25
     pull: float = 1.0
     bound: float = 1000.0
+    most_whitened: int = 1024
     most_numbers: int = 1 << 24
 
     def __post_init__(self) -> None:
@@ -389,7 +390,7 @@ class MetricSearch(PointSearch):
         )
         if not effort.steps:
             return
-        if self.parameters.points.shape[0] > MOST_WHITENED:
+        if self.parameters.points.shape[0] > self.learning.most_whitened:
             descend(watch.beside(seen), seen.x, settings, deadline)
             return
         variables, watched = loss.whitened(seen.x), watch.beside(seen)

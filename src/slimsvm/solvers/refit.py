@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..kernels import Array
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
 from .newton import IntervalSquares, NewtonSettings, tie_ridge
@@ -17,6 +18,11 @@ REFIT_VALUES = 1 << 24
 PRECISE = NewtonSettings()
 
 
+def refit_rows(task: Task, size: int, values: int = REFIT_VALUES) -> Array:
+    """Return the rows for a refit of models of up to `size` points, which takes at most about `values` kernel values."""
+    return task.sample(max(values // (size + 1), 1))
+
+
 @dataclass(frozen=True)
 class Refit:
     """Rows with their demands; a call returns a model's points with the best coefficients and bias for them."""
@@ -25,9 +31,11 @@ class Refit:
     problem: IntervalSquares
 
     @classmethod
-    def of(cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True) -> Refit:
+    def of(
+        cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True, values: int = REFIT_VALUES
+    ) -> Refit:
         """Return a refit to a full model's margins, or to the labels, for models of up to `most` points."""
-        part = task.part(task.sample(max(REFIT_VALUES // (most + 1), 1)))
+        part = task.part(refit_rows(task, most, values))
         return cls(part.rows, IntervalSquares(wanted(part, model, or_labels=or_labels), part.weights))
 
     def __call__(self, small: Expansion) -> Expansion:

@@ -99,6 +99,10 @@ class SmoState:
     shrinks: bool = True
     #: whether the steps need only kernel values, which may then be evaluated a kernel row at a time
     by_rows: bool = True
+    #: most rows of a block that is solved to `EXACT`
+    small_block: int = SMALL_BLOCK
+    #: most pair steps of a run without a limit, in all and for each row, whichever is more
+    most_steps: tuple[int, int] = (MOST_STEPS, MOST_STEPS_A_ROW)
 
     def __init__(
         self,
@@ -159,10 +163,11 @@ class SmoState:
     def solve(self, limit: float, report: Callable[[float], None]) -> None:
         """Run rounds until no pair of rows violates optimality by more than `tol`, or for `limit` pair steps.
 
-        Without a limit a run ends after MOST_STEPS or MOST_STEPS_A_ROW.
+        Without a limit a run ends after `most_steps`.
         """
         if limit == np.inf:
-            limit = self.steps + max(MOST_STEPS, MOST_STEPS_A_ROW * self.rows.n)
+            in_all, a_row = self.most_steps
+            limit = self.steps + max(in_all, a_row * self.rows.n)
         restored, self.rounds = self.rounds, None
         rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
         rounds.limit = min(rounds.limit, limit)
@@ -296,7 +301,7 @@ class SmoState:
         size, n = self.size, self.rows.n
         if self.index.size == n:
             return  # the block already has all rows
-        if self.by_rows and SMALL_BLOCK < n <= 2 * size and self.tol >= FLOAT_TOL:
+        if self.by_rows and self.small_block < n <= 2 * size and self.tol >= FLOAT_TOL:
             self.on_demand = self.rows.on_demand()
         if n <= size or self.on_demand is not None:
             self.working = np.arange(n)
@@ -328,7 +333,7 @@ class SmoState:
         """Solve the block to a tenth of the gap and add the change to the responses of all rows."""
         index, tol = self.index, self.tol
         whole = index.size == self.rows.n
-        small = whole and index.size <= SMALL_BLOCK
+        small = whole and index.size <= self.small_block
         real = np.float64 if small or tol < FLOAT_TOL else self.rows.dtype
         alpha, y, v = self.alpha[index], self.y[index].astype(real), v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]

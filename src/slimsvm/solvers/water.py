@@ -9,8 +9,11 @@ With a mean level g of the basins, M the weight of all rows under water and S th
 
     SlackWater:  M g - S = volume      the paper's problem, volume = n nu
     CostWater:   C S g = 1             the slack of the C-SVM at the best scale of w
+    DrawnWater:  C M l g = 1           the slack of the C-SVM, as the rows drawn so far tell it
 
-The second is the minimum of 1/2 s^2 + C sum_i max(0, 1 - s c_i) over s, with the level 1 / s.
+The second is the minimum of 1/2 s^2 + C sum_i max(0, 1 - s c_i) over s, with the level 1 / s. In the third, l is the length
+of the mean of y_i phi(x_i) over the rows drawn. The optimum is C M times their mean over the rows under water, so S = M l
+there and the two agree. Before it, a w of few rows has S < 0 on the rows that are under water, but l > 0.
 """
 
 from __future__ import annotations
@@ -87,7 +90,23 @@ class CostWater:
         return 1 / (self.C * covered.heights)
 
 
-Amount = SlackWater | CostWater
+@dataclass(frozen=True)
+class DrawnWater:
+    """The volume of water for which the optimum of C has the length that a mean of rows of this length gives it."""
+
+    C: float
+    length: float
+
+    def filled(self, covered: Covered, level: Array) -> Array:
+        """Return whether water up to a mean level has at least this volume."""
+        return covered.mass * level * (self.C * self.length) >= 1
+
+    def level(self, covered: Covered) -> float:
+        """Return the mean level at which exactly these rows are under water."""
+        return 1 / (self.C * self.length * covered.mass)
+
+
+Amount = SlackWater | CostWater | DrawnWater
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ..costs import microseconds
 from ..estimators import SlimSVC
 from ..kernels import Array, Matrix
 from ..ship.c import CExporter
@@ -30,7 +31,7 @@ def measure(model: Any, X_test: Matrix, y_test: Array) -> dict[str, Any]:
     return {
         "size": svc.model_.size,
         **table_cost(model),
-        "us": microseconds(model, X_test),
+        "us": microseconds_per_row(model, X_test),
         "error": error,
         "se": se,
         **_validation(svc),
@@ -55,14 +56,9 @@ def table_cost(model: Any) -> dict[str, int | None]:
     return {"bytes": expansion.nbytes, "multiply_adds": None}
 
 
-def microseconds(model: Any, X: Matrix, repeats: int = 7) -> float:
-    """Return the time per row when all rows of X are predicted at once, the shortest of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        model.predict(X)
-        times.append(perf_counter() - start)
-    return 1e6 * float(np.min(times)) / X.shape[0]
+def microseconds_per_row(model: Any, X: Matrix) -> float:
+    """Return the time per row when all rows of X are predicted at once, the shortest of seven runs."""
+    return microseconds(partial(model.predict, X), calls=7, seconds=np.inf) / X.shape[0]
 
 
 def _validation(svc: SlimSVC) -> dict[str, Any]:

@@ -18,7 +18,7 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Method:
-    """A name and its settings of `SlimSVC`; `budgeted` if each budget is a run of its own."""
+    """A name and its settings of `SlimSVC`; with `budgeted`, each budget is a separate run."""
 
     name: str
     settings: Mapping[str, Any]

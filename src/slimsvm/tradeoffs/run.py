@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from time import perf_counter
 from typing import Any
 
@@ -18,14 +20,14 @@ from sklearn.pipeline import make_pipeline
 from ..estimators import SlimSVC
 from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix
+from ..progress import silent
+from ..rows.threads import thread_count
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
-from .machine import machine
 from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods
+from .result import MemoryStore, Tradeoff, store_of
 from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, TEXTS, Row, key_of
 from .split import Split, fingerprint, resolve_scale, split_rows
-from .store import MemoryStore, store_of
-from .value import Tradeoff
 
 #: powers of two in the usual range
 BUDGETS = (4, 8, 16, 32, 64, 128)
@@ -57,10 +59,6 @@ class Run:
         return SHARED_WORK + (self.budget or 0)
 
 
-def _silent(progress: Progress) -> None:
-    """Report nothing."""
-
-
 def tradeoff(
     X: Matrix,
     y: Any,
@@ -76,7 +74,7 @@ def tradeoff(
     force: bool = False,
     name: str = "data",
     origin: Mapping[str, str] | None = None,
-    report: Callable[[Progress], None] = _silent,
+    report: Callable[[Progress], None] = silent,
     **settings: Any,
 ) -> Tradeoff:
     """Train methods at several budgets and measure size, speed and test error of each model.
@@ -142,7 +140,7 @@ def tradeoff(
         "data": _one_line(name),
         **(origin or {}),
         "fingerprint": fingerprint(X, y, *(test or ())),
-        **machine(),
+        **_machine(),
     }
     words = _settings_words(settings, scale, None if test is not None else test_size, time_limit)
     study = _Study(X, y, test, test_size, scale, settings, common, words, runs, store_of(file))
@@ -155,6 +153,18 @@ def _runs(methods: Sequence[Method], budgets: Sequence[int], seeds: Sequence[int
         for method in methods:
             for budget in budgets if method.budgeted else (None,):
                 yield Run(method, budget, seed)
+
+
+def _machine() -> dict[str, Any]:
+    """Return the computer and the versions that make a row."""
+    return {
+        "slimsvm": version("slimsvm"),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "scikit_learn": version("scikit-learn"),
+        "threads": thread_count(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
 
 
 @dataclass(frozen=True)
@@ -194,7 +204,7 @@ class _Study:
         return empty | self.common | own
 
     def _words(self, method: Method) -> str:
-        """Return the settings of a run for its row; a method that was given by name has none of its own."""
+        """Return the settings of a run for its row; a method that was given by name adds none."""
         own = {name: value for name, value in method.settings.items() if not isinstance(value, str | None)}
         return self.words if not own else f"{self.words} {_without_addresses(own)}"
 

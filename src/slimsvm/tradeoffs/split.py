@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from ..kernels import Array, Matrix
 
 SCALES = ("auto", "none", "standard", "minmax", "maxabs")
-#: "auto" standardises features if the largest standard deviation is more than this many times the median one
+#: "auto" standardises features if the largest standard deviation is more than this many times the median one; more: rarely
 UNEVEN = 10.0
 
 

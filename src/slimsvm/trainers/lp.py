@@ -40,8 +40,7 @@ FEASIBLE = 1e-9
 #: gap of the last interior point solution, and the share of the largest coefficient above which a column is used;
 #: a larger share leaves fewer columns for the simplex method, and may remove one that it needs
 EXACT, USED = 1e-8, 1e-5
-#: rows nearest to the margin that get a group each, and rows that leave split groups in a round; more of them need fewer
-#: rounds of larger problems
+#: rows nearest to the margin that get a group each, and rows that leave split groups in a round
 ALONE, SPLIT_OFF = 2000, 500
 #: cosine of two columns above which they are not added in the same round, and price below which a column is removed
 ALIKE, CHEAP = 0.9, 0.9
@@ -54,7 +53,8 @@ class LP(BinaryTrainer):
     Problems of up to `direct` rows are solved as one linear program. Others use column generation with `batch` columns a
     round, and keep the kernel values of a few hundred columns in memory. `max_iter` limits the iterations of each output,
     those of the simplex and the interior point method together (-1: no limit), and `time_limit` its seconds. A run that
-    reaches a limit returns the best model so far.
+    reaches a limit returns the best model so far. The `alone` rows nearest to the margin get a group of their own, and
+    `split_off` rows leave split groups in a round: more of them need fewer rounds of larger problems.
     """
 
     C: float = 1.0
@@ -63,6 +63,8 @@ class LP(BinaryTrainer):
     time_limit: float | None = None
     direct: int = 1000
     batch: int = 200
+    alone: int = ALONE
+    split_off: int = SPLIT_OFF
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
@@ -72,7 +74,7 @@ class LP(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, as one linear program or as a sequence of small ones."""
         effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
-        lp = LpProblem(problem.rows, problem.y, self.C * problem.weights)
+        lp = LpProblem(problem.rows, problem.y, self.C * problem.weights, self.split_off)
         if problem.y.size <= self.direct:
             lp.add(np.arange(problem.y.size))
             status = corner(lp, self.tol, effort)
@@ -85,7 +87,7 @@ class LP(BinaryTrainer):
 
     def generated_corner(self, lp: LpProblem, effort: Effort, report: Callable[[float], None]) -> Status:
         """Generate columns to half of the gap allowed, then find the corner on them to the whole of it."""
-        status = generate(lp, self.batch, 0.5 * self.tol, effort, report)
+        status = generate(lp, self, 0.5 * self.tol, effort, report)
         if status not in (Status.CONVERGED, Status.STALLED):
             return status
         narrow(lp, effort)
@@ -95,8 +97,8 @@ class LP(BinaryTrainer):
 class LpProblem:
     """The problem of all rows on the present columns, the best model, and the bounds on the optimum over all columns."""
 
-    def __init__(self, rows: Rows, y: Array, cap: Array) -> None:
-        self.rows, self.y, self.cap = rows, y, cap
+    def __init__(self, rows: Rows, y: Array, cap: Array, split_off: int = SPLIT_OFF) -> None:
+        self.rows, self.y, self.cap, self.split_off = rows, y, cap, split_off
         self.columns = np.empty(0, dtype=np.intp)
         self.K = rows.against(rows.take(self.columns))
         self.group = np.arange(y.size)
@@ -174,22 +176,25 @@ class LpProblem:
         self.group = np.unique(label, return_inverse=True)[1]
 
     def split(self, z: Array) -> bool:
-        """Split the groups with rows on both sides of the margin; return whether there are any."""
+        """Split the groups with rows on both sides of the margin; return whether there are any.
+
+        The `split_off` rows of them nearest to the margin get a group each.
+        """
         loss, mean_loss = (np.bincount(self.group, self.cap * part) for part in (np.maximum(1 - z, 0.0), 1 - z))
         mixed = (loss - np.maximum(mean_loss, 0.0) > FEASIBLE * (1 + loss))[self.group]
         label = 2 * self.group + (mixed & (z < 1))
         rows = np.flatnonzero(mixed)
-        off = rows[np.argsort(np.abs(1 - z[rows]))[:SPLIT_OFF]]
+        off = rows[np.argsort(np.abs(1 - z[rows]))[: self.split_off]]
         label[off] = 2 * self.y.size + np.arange(off.size)
         self.group = np.unique(label, return_inverse=True)[1]
         return bool(mixed.any())
 
 
-def generate(lp: LpProblem, batch: int, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
+def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
     """Add columns and split groups in rounds until the gap is `tol`."""
     eps, first, clear_at, progress = 0.1, True, 1.0, GapProgress(tol, largest=1.0)
     lp.bundle(
-        np.zeros(lp.y.size), 0, np.arange(lp.y.size) % ALONE
+        np.zeros(lp.y.size), 0, np.arange(lp.y.size) % settings.alone
     )  # margins are not known yet: any groups of limited size will do
     while (reached := effort.reached()) is None:
         u, c, b = interior_point(*lp.grouped(), eps, effort)
@@ -201,12 +206,12 @@ def generate(lp: LpProblem, batch: int, tol: float, effort: Effort, report: Call
         z = lp.margins(c, b)
         changed = first or lp.split(z)
         if first:
-            lp.bundle(z, ALONE, lp.K.nearest())
+            lp.bundle(z, settings.alone, lp.K.nearest())
             first = False
         if lp.gap <= clear_at:  # removing columns in every round could add and remove the same column for ever
             lp.keep(np.abs(prices[lp.columns]) > CHEAP)
             clear_at = 0.9 * lp.gap
-        new = columns_to_add(lp, prices, reach, batch)
+        new = columns_to_add(lp, prices, reach, settings.batch)
         lp.add(new)
         if not new.size and not changed and eps < 0.01 * tol:
             return Status.STALLED

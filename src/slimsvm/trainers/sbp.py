@@ -32,10 +32,12 @@ MOST_ROUNDS, MOST_DRAWS_A_ROW = 5_000, 100
 class SBP(BinaryTrainer):
     """Stochastic batch perceptron, with an unregularised bias unless `bias` is False.
 
-    `nu` is the slack per row, for a w of length 1. With None, the default, each round takes the slack that corresponds to
-    C (`water.CostWater`). Then the optimum is that of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is
-    needed. During the first draws, up to 8,192 or as many as there are rows, C is larger and draws use 0.7 of the slack:
-    a w of few rows has so much slack with C itself that misclassified rows would hardly be preferred.
+    `nu` is the slack per row, for a w of length 1. With None, the default, nu is found on the way: each round takes the
+    slack that corresponds to C by the length of the mean of the rows drawn so far (`water.DrawnWater`). In the end that is
+    the slack of the optimum of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is needed. Results after
+    fewer draws than rows, or than 8,192, have a bias between that of the slack and the one with the fewest errors: few rows
+    have been drawn by then, so that errors on all rows are about those on new ones. Steps as in the paper take the slack of
+    C at the best scale of w (`water.CostWater`).
 
     A round draws `batch` rows, or a 256th of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
     independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is

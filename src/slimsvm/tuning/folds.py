@@ -9,16 +9,15 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..kernels import Array, Matrix
 
-#: with at most this many rows there are three folds; with more rows, one fold is enough
-SMALL = 8000
-FOLDS = 3
-#: the most validation rows
+#: up to SMALL rows, each trial has an error of FOLDS folds; beyond, of the first fold. More: less noise and longer trials
+SMALL, FOLDS = 8000, 3
+#: the most validation rows of a fold; more: less noise in the errors of trials, and more time
 MOST_VALIDATION = 10_000
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training rows, of which subsamples are the first ones, and validation rows."""
+    """Training rows and validation rows; the first training rows are the subsample of a trial."""
 
     train: Array
     validation: Array

@@ -11,16 +11,16 @@ from sklearn.pipeline import Pipeline
 from ..estimators import Interrupted
 from ..reducers import Slim
 from ..solvers.metric_search import Learning
+from .halving import Halving
 from .problem import Problem
 from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
-from .stages import Halving
 from .trials import Trial, bytes_of
 
-#: mini-batches for the sizes before the largest one, with a learned metric; more: better small models, which nobody asked
-#: for, and less time for the largest one
+#: mini-batches for the sizes before the largest one, with a learned metric; more: better models of these sizes, which are
+#: not returned, and less time for the largest one
 WAY_BATCHES = 200
-#: passes of mini-batches and steps of L-BFGS for a metric within a time limit, which ends them before where it is short
+#: the most passes of mini-batches and steps of L-BFGS for a metric under a time limit; more: the limit ends them earlier
 LONG_PASSES, LONG_STEPS = 500, 3000
 
 

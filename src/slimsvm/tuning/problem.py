@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight
 
 from ..checks import is_count
 from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
+from ..estimators.validation import weighted_rows
 from ..kernels import KERNELS, Array, Matrix, make_kernel
 from ..metric import takes_factors, takes_widths
 from ..reducers import Slim
@@ -21,9 +21,10 @@ from .trials import table_bytes
 
 #: the least number of rows: every fold needs some for training and some for validation
 LEAST_ROWS = 10
-#: the most support vectors if only the error is limited
+#: the most support vectors if only the error is limited; more: lower errors can be met, in longer trials
 LARGEST = 256
-#: a metric is learned with at most this many features, which take time, and at least this many rows, which it needs
+#: metrics are tried with at most MOST_FEATURES features, since each takes time, and at least LEAST_FOR_METRIC rows, since
+#: a metric learned from fewer fits them too closely
 MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
 NO_LABELS = (
     "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
@@ -110,11 +111,7 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
         check_classification_targets(y)
         if np.unique(y).size < 2:
             raise ValueError(f"all rows have the label {y[0]!r}; a classifier needs rows of two classes at least")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any() or not weights.any():
-        raise ValueError("sample weights must be 0 or more, and some above 0")
-    kept = weights > 0
-    return (X, y, weights) if kept.all() else (X[kept], y[kept], weights[kept])
+    return weighted_rows(X, y, sample_weight)[:3]
 
 
 def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:

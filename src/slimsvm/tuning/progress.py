@@ -46,10 +46,6 @@ class TuningProgress:
         )
 
 
-def silent_tuning(progress: TuningProgress) -> None:
-    """Report nothing."""
-
-
 def print_tuning(progress: TuningProgress) -> None:
     """Print the progress to stderr."""
     print(f"slimsvm: tune: {progress}", file=sys.stderr)

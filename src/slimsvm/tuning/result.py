@@ -65,18 +65,14 @@ class TuningResult:
 
 def columns(trials: Sequence[Trial], constraint: Constraint) -> dict[str, list[Any]]:
     """Return the trials as lists by column."""
-    names = list(trials[0].settings.parameters)
-    table: dict[str, list[Any]] = {name: [trial.settings.parameters[name] for trial in trials] for name in names}
-    table["size"] = [trial.size for trial in trials]
-    table["bytes"] = [trial.nbytes for trial in trials]
-    table["rows"] = [trial.effort.rows for trial in trials]
-    table["error"] = [trial.error for trial in trials]
-    table["standard_error"] = [trial.standard_error for trial in trials]
-    table["seconds"] = [trial.seconds for trial in trials]
-    table["stage"] = [trial.stage for trial in trials]
-    table["feasible"] = [constraint.met(trial) for trial in trials]
-    table["status"] = [trial.status.value for trial in trials]
-    return table
+    rows = [
+        trial.settings.parameters
+        | {"size": trial.size, "bytes": trial.nbytes, "rows": trial.effort.rows}
+        | {"error": trial.error, "standard_error": trial.standard_error, "seconds": trial.seconds}
+        | {"stage": trial.stage, "feasible": constraint.met(trial), "status": trial.status.value}
+        for trial in trials
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _short(value: Any) -> str:

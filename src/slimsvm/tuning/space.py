@@ -1,4 +1,7 @@
-"""The settings to try: ranges, first guesses, points spread over the ranges, and neighbours of good settings."""
+"""The settings that are tuned: kernel width, C, scaling, the tube of a regression and slim's metric; and which are tried.
+
+First guesses are tried, then points spread over the ranges, then neighbours of good settings.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,61 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix, resolve_gamma, squared_norms
 from ..kernels.spec import SPECS
-from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings, scaler_of
 
-#: kernel widths tried, as multiples of one over the median squared distance between two rows (rbf), or of "scale"
+#: the scalings to try for dense rows, and for sparse rows, whose zeros stay zero
+DENSE_SCALERS = ("none", "standard", "minmax", "robust")
+SPARSE_SCALERS = ("none", "standard", "maxabs")
+#: the least and the largest kernel width, as multiples of one over the median squared distance of two rows (rbf), or of
+#: "scale"; a wider range finds unusual widths, and has fewer trials in the usual ones
 WIDTHS = (1 / 16, 16.0)
 #: the multiple that is tried first; a small model needs wider kernels than a full one
 FIRST_WIDTH = 1.0
+#: the same for C
 COSTS = (0.1, 1e4)
 FIRST_COST = 10.0
 #: radii of the tube of a regression, as shares of the targets' standard deviation
 TUBES = (0.0, 0.05, 0.2)
-#: neighbours differ by these factors
+#: neighbours differ by these factors; larger ones reach farther, smaller ones come closer to the best settings
 WIDTH_STEP = 1.6
 COST_STEP = 5.0
-#: pairs of rows whose median distance is the unit of gamma
+#: pairs of rows whose median distance is the unit of gamma; more: less chance in the unit
 PAIRS = 4096
+
+
+@dataclass(frozen=True, order=True)
+class Settings:
+    """The settings of a trial. `epsilon` is None for classes."""
+
+    gamma: float
+    C: float
+    scaling: str
+    epsilon: float | None = None
+    metric: str = "fixed"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings by name, without those that the estimator does not have."""
+        values = {"gamma": self.gamma, "C": self.C, "scaling": self.scaling, "epsilon": self.epsilon, "metric": self.metric}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def estimator(self, template: Any, size: int, reducer: Any, seed: int) -> Any:
+        """Return an estimator for a model of at most `size` support vectors; the metric is that of the reducer."""
+        tuned = {name: value for name, value in self.parameters.items() if name not in ("scaling", "metric")}
+        return clone(template).set_params(
+            budget=size, tolerance=None, trainer=None, reducer=reducer, random_state=seed, **tuned
+        )
+
+    def pipeline(self, estimator: Any, *, sparse: bool) -> Pipeline:
+        """Return the estimator after its scaler, neither fitted."""
+        scaler = make_scaler(self.scaling, sparse)
+        return make_pipeline(estimator) if scaler is None else make_pipeline(scaler, estimator)
 
 
 @dataclass(frozen=True)
@@ -90,7 +129,7 @@ def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]
     found: dict[str, Any] = {}
     stretches: list[Array] = []
     for name in SPARSE_SCALERS if sparse else DENSE_SCALERS:
-        scaler = scaler_of(name, sparse=sparse)
+        scaler = make_scaler(name, sparse)
         if scaler is not None:
             scaler.fit(X)
         stretch = _stretch(scaler, X.shape[1])

@@ -13,19 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels import Array, Matrix
 from ..limits import Deadline
-from ..model import Expansion, Status, Task
+from ..model import Expansion, Judgement, Status, Task
 from ..path import Step
 from ..reducers import Slim
 from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from .folds import FoldedRows
-from .settings import Settings
+from .space import Settings
 
-#: few steps for the choice of initial points, and no more steps for small models than for large ones
+#: slim's schedule in trials: few steps for the choice of initial points, and no more for small models than for large ones
 SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
-#: validation_fraction of SlimSVC in a trial; small, because a trial has only one model
+#: the validation_fraction of the estimator in a trial, which has one model and nothing to choose; more: fewer training rows
 VALIDATION = 0.02
-#: passes over the rows by which a metric is learned, for each L-BFGS step of an effort; the reducer's own are 2
+#: passes over the rows by which a metric is learned, for each L-BFGS step of a trial; more: better metrics, longer trials
 PASSES_PER_STEP = 2
 
 
@@ -114,12 +114,12 @@ class Trials:
             points.append(model.points)
             ends.append(estimator.path_.status)
         assert model is not None
-        error, standard_error = _mean(np.concatenate(losses), np.concatenate(weights))
+        found = Judgement.of(np.concatenate(losses), np.concatenate(weights))
         return Trial(
             settings,
             effort,
-            error,
-            standard_error,
+            found.error,
+            found.standard_error,
             model.size,
             bytes_of(model, settings),
             perf_counter() - began,
@@ -155,17 +155,9 @@ class Trials:
 
 def bytes_of(model: Expansion, settings: Settings) -> int:
     """Return the bytes of a model as float32 tables, with two numbers for each scaled feature."""
-    metric = 4 * model.metric.size if model.metric else 0
-    return table_bytes(model.size, model.points.shape[1], model.bias.size, settings.scaling) + metric
+    return model.nbytes + table_bytes(0, model.points.shape[1], 0, settings.scaling)
 
 
 def table_bytes(size: int, features: int, outputs: int, scaling: str) -> int:
     """Return the bytes of points, coefficients, bias and scaling as float32 tables."""
     return 4 * (size * (features + outputs) + outputs + (0 if scaling == "none" else 2 * features))
-
-
-def _mean(losses: Array, weights: Array) -> tuple[float, float]:
-    """Return the weighted mean of the losses, and its standard error."""
-    share = weights / weights.sum()
-    mean = float(share @ losses)
-    return mean, float(np.sqrt(np.square(share) @ np.square(losses - mean)))

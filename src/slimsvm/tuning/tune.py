@@ -11,15 +11,15 @@ import numpy as np
 from ..checks import check_at_least
 from ..estimators.validation import seed_of
 from ..limits import check_time_limit
+from ..progress import silent
 from .folds import make_rows
+from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, smallest
 from .last_fit import fit_best
 from .problem import Problem, constraint_of, make_problem
-from .progress import LAST_FIT, TuningProgress, print_tuning, silent_tuning
+from .progress import LAST_FIT, TuningProgress, print_tuning
 from .result import TuningResult
-from .sizes import smallest
 from .space import different_scalers, make_space
-from .stages import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts
-from .store import open_store, open_study, seed_in
+from .study import open_store, open_study, seed_in
 from .trials import Trial, TrialEffort, Trials
 
 #: settings of the first stage
@@ -115,7 +115,7 @@ def tune(
     seed = seed_in(kept) if random_state is None else None
     seed = seed_of(random_state) if seed is None else seed
     store = open_store(kept, problem, seed)
-    tell = callback or (print_tuning if verbose else silent_tuning)
+    tell = callback or (print_tuning if verbose else silent)
     search = _search(problem, seed, clock, tell, store)
     best = _best_trial(search, store, n_trials, max_error)
     if not constraint.met(best):

@@ -4,8 +4,8 @@ from sklearn.datasets import make_moons
 
 from slimsvm import SlimSVC, tune
 from slimsvm.model import Status
-from slimsvm.tuning.settings import Settings
-from slimsvm.tuning.store import EVALUATIONS, SEED, StudyStore, _values_of, seed_in
+from slimsvm.tuning.space import Settings
+from slimsvm.tuning.study import EVALUATIONS, SEED, StudyStore, _values_of, seed_in
 from slimsvm.tuning.trials import Trial, TrialEffort, Trials
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

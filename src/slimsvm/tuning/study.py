@@ -1,7 +1,7 @@
 """Trials kept in an Optuna study, to be resumed or shown: the extra `slimsvm[tune]`.
 
 Each of the settings is one trial of the study. Its intermediate values are the errors of the stages, by training rows.
-Settings that a stage leaves behind are pruned, the others complete.
+Settings that a stage drops are pruned, the others complete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..model import Status
 from ..reducers.slim import METRICS
 from ..text import short
 from .problem import Problem
-from .settings import DENSE_SCALERS, SPARSE_SCALERS, Settings
+from .space import DENSE_SCALERS, SPARSE_SCALERS, Settings
 from .trials import Trial, TrialEffort
 
 #: user attributes of a study and of its trials
@@ -38,7 +38,7 @@ def fingerprint(X: Matrix, y: Array, weights: Array) -> str:
 
 
 def open_study(study: Any, storage: Any) -> Any:
-    """Return the study, or the one of that name in a storage, made where there is none."""
+    """Return the study, or the one of that name in a storage, which is made if the storage has none."""
     if study is None and storage is None:
         return None
     if isinstance(study, str) and storage is None:
@@ -76,7 +76,7 @@ def seed_in(study: Any) -> int | None:
 
 
 def open_store(study: Any, problem: Problem, seed: int) -> NoStore | StudyStore:
-    """Return where trials are kept; raise ValueError for a study of something else."""
+    """Return where trials are kept; raise ValueError for a study of other data or settings."""
     if study is None:
         return NoStore()
     store = StudyStore(study)
@@ -117,7 +117,7 @@ class StudyStore:
                 ) from error
 
     def claim(self, data: str, search: str, seed: int) -> None:
-        """Write into the study what it is about; raise ValueError where it is about something else."""
+        """Write data, search and seed into the study; raise ValueError if the study has others."""
         told = self.study.user_attrs
         if [direction.name for direction in self.study.directions] != ["MINIMIZE"]:
             raise ValueError(
@@ -130,7 +130,7 @@ class StudyStore:
             )
         if told.get(DATA, data) != data:
             raise ValueError(
-                f"the study {self.study.study_name!r} is of another data set: its trials say nothing of these rows. Give "
+                f"the study {self.study.study_name!r} is of another data set. Give "
                 "another name, or the rows, labels and weights that it was made with"
             )
         if told.get(SEARCH, search) != search:
@@ -175,7 +175,7 @@ class StudyStore:
 
 
 def _distributions(settings: Settings) -> dict[str, Any]:
-    """Return ranges that hold the settings; Optuna wants them for every trial, and takes no sample from them here."""
+    """Return ranges that contain the settings. Optuna needs them for every trial; nothing is sampled from them."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     ranges: dict[str, Any] = {

@@ -7,38 +7,38 @@ shorten stages; they do not change the results of finished stages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 from .folds import FoldedRows
 from .progress import TuningProgress
-from .settings import Settings
-from .space import Space
+from .space import Settings, Space
 from .trials import Trial, TrialEffort, Trials
 
-#: training rows of the first stage
+#: training rows of the first stage; more: fewer good settings are lost there, and trials take longer
 FIRST_ROWS = 1500
-#: the most training rows of the last stage
+#: the most training rows of the last stage; more: errors nearer to those of the last fit, and longer trials
 MOST_ROWS = 12_000
-#: the most support vectors in trials of the first stage
+#: the most support vectors in trials of the first stage; more: trials nearer to the last fit, and longer ones
 FIRST_SIZE = 64
 #: L-BFGS steps of the stages; those of the last one are the reducer's own
 STEPS = (15, 20, 30, 50)
-#: settings that are kept from one stage to the next: a third, and at least these
-KEEP = 3
-LEAST_KEPT = 3
-#: the stage in which neighbours of the best settings are added, counted from 0, and how many of the best have neighbours
-WIDEN_AT = 1
-CENTRES = 3
+#: one in KEEP settings goes from one stage to the next, and at least LEAST_KEPT; a larger KEEP leaves time for more
+#: settings in the first stage
+KEEP, LEAST_KEPT = 3, 3
+#: neighbours are added in this stage, counted from 0, around so many of the best settings; more: a closer search
+WIDEN_AT, CENTRES = 1, 3
 #: the same for the last stage, which has as many rows and steps as the last fit; a metric needs them to show its value
 LAST_CENTRES = 1
 #: the share of the search time that has passed at the end of each stage
 SHARES = (0.35, 0.65, 0.85, 1.0)
 #: the time of the last fit, as a multiple of a trial with as many steps and rows: it also makes smaller models, and refines
 LAST_FIT_TRIALS = 5.0
-#: the most of the time limit that is reserved for the last fit
+#: the most of the time limit that is reserved for the last fit; more: fewer trials
 MOST_RESERVED = 0.6
+#: for the smallest model, sizes are bisected until they differ by one part in this many; more: smaller models, more trials
+RESOLUTION = 8
 
 
 def efforts(rows: FoldedRows, budget: int) -> list[TrialEffort]:
@@ -184,3 +184,35 @@ class Halving:
 def _ranked(trials: Iterable[Trial]) -> list[Trial]:
     """Return the trials by error, the lowest first; of equal ones the fixed metric first, then as they were tried."""
     return sorted(trials, key=lambda trial: (trial.error, trial.settings.metric != "fixed"))
+
+
+def smallest(search: Halving, finalists: Sequence[Trial], allowed: float) -> Trial:
+    """Return the trial of the smallest model whose error is within `allowed`; the best finalist if none is.
+
+    Sizes are halved while the error stays within it, then bisected.
+    """
+    within = [trial for trial in finalists if trial.error <= allowed]
+    if not within:
+        return finalists[0]
+    too_small = 0
+    while within[0].effort.size > 1:
+        size = within[0].effort.size // 2
+        found = _within(search, [trial.settings for trial in within], replace(within[0].effort, size=size), allowed)
+        if not found:
+            too_small = size
+            break
+        within = found
+    best = within[0]
+    while best.effort.size - too_small > max(1, best.effort.size // RESOLUTION) and too_small:
+        size = (best.effort.size + too_small) // 2
+        found = _within(search, [trial.settings for trial in within], replace(best.effort, size=size), allowed)
+        if found:
+            within, best = found, found[0]
+        else:
+            too_small = size
+    return best
+
+
+def _within(search: Halving, settings: Sequence[Settings], effort: TrialEffort, allowed: float) -> list[Trial]:
+    """Return the trials of a size that are within the error, the best first."""
+    return [trial for trial in search.stage(settings, effort, "size", 1.0, {}) if trial.error <= allowed]

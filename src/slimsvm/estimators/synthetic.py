@@ -1,4 +1,4 @@
-"""Points in place of rows, for a model without rows: its support vectors, and points between pairs of them."""
+"""Synthetic rows for a model that is shrunk without rows: its support vectors, and points between pairs of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from sklearn.neighbors import NearestNeighbors
 from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion
 
-#: the least number of points, and the points for each support vector; more: a closer fit and more time
+#: synthetic rows at least, and for each support vector; more: a small model closer to the full one, and more time
 LEAST_ROWS = 4096
 ROWS_PER_POINT = 4
-#: each support vector is paired with this many nearest ones
+#: nearest support vectors with which each one may be paired; more: synthetic rows spread farther from them
 NEIGHBOURS = 8
-#: the share of pairs that are neighbours, which lie where rows are dense; other pairs cover the space between
+#: the share of pairs that are neighbours, which lie where rows are dense; less: more rows in the space between
 NEIGHBOURING = 0.5
 
 
-def stand_in_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
+def synthetic_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
     """Return the support vectors, and points at random places between pairs of them."""
     if isinstance(model.kernel, Precomputed | Custom):
         raise ValueError(

@@ -24,12 +24,20 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks; estimators then
 #: tasks in a phase, each of which is reported to callbacks; more: smoother progress bars
 TICKS = 100
 
-__all__ = ["CallbackSupportMixin", "watched"]
+__all__ = ["CallbackSupportMixin", "Report", "watched"]
+
+Report = Callable[[str, float], None]
 
 
 @contextmanager
-def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History) -> Iterator[Callable[[str, float], None]]:
-    """Yield the report function of `fit`; callbacks get the latest measures in the `metadata` of each part."""
+def watched(estimator: Any, X: Any, y: Any, sample_weight: Any, history: History, given: Report | None) -> Iterator[Report]:
+    """Yield the report function of `fit`: the given one, or one for `verbose` and for callbacks.
+
+    Callbacks get the latest measures in the `metadata` of each part.
+    """
+    if given is not None:
+        yield given
+        return
     printed = Printed(type(estimator).__name__, history) if estimator.verbose else silent
     if not getattr(estimator, "_skl_callbacks", None):
         yield printed

@@ -1,4 +1,4 @@
-"""The transformers in front of a model in a Pipeline, as one scaling of raw rows and points that fit it.
+"""The transformers before a model in a Pipeline, as one scaling of raw rows and points that fit it.
 
 Scalers, choices of columns and imputers become a scaling. A PCA is a matrix, which an exported model has no table for. It
 is folded into the points if that is exact: as the last transformer, before a kernel of inner products, or if it keeps
@@ -28,21 +28,23 @@ from .scalers import SCALERS
 
 
 @dataclass(frozen=True)
-class Front:
-    """Features that are scaled columns of rows with `given` features."""
+class ColumnScaling:
+    """Features that are scaled columns of the raw rows."""
 
     columns: Array  # the column of each feature
     scaling: Scaling
-    given: int
+    given: int  # the number of features of the raw rows
 
     @classmethod
-    def same(cls, n: int) -> Front:
-        """Return the front that does not change rows."""
+    def same(cls, n: int) -> ColumnScaling:
+        """Return the scaling that does not change rows of n features."""
         return cls(np.arange(n), Scaling.affine(np.zeros(n), np.ones(n)), n)
 
-    def then(self, after: Front) -> Front:
-        """Return this front followed by another one."""
-        return Front(self.columns[after.columns], self.scaling.part(after.columns).then(after.scaling), given=self.given)
+    def then(self, after: ColumnScaling) -> ColumnScaling:
+        """Return one scaling for this one followed by another."""
+        return ColumnScaling(
+            self.columns[after.columns], self.scaling.part(after.columns).then(after.scaling), given=self.given
+        )
 
     def on_rows(self, points: Array) -> tuple[Array, Scaling]:
         """Return points of the features as points of the rows, and the scaling of the rows.
@@ -69,14 +71,15 @@ class Front:
         return replace(metric, factors=factors)
 
 
-def in_front(
+def fold_transformers(
     transformers: list[Any], kernel: str, points: Array, metric: Metric | None
 ) -> tuple[Array, Scaling | None, Metric | None]:
-    """Return points, scaling and metric for raw rows; ValueError for transformers that cannot be folded in."""
+    """Return points, scaling and metric for raw rows; raise ValueError for transformers that cannot be folded in."""
     steps = [step for step in transformers if step not in NOTHING]
     if not steps:
         return points, None, metric
-    n = _first(steps).n_features_in_
+    check_is_fitted(steps[0])
+    n = steps[0].n_features_in_
     if isinstance(steps[-1], PCA):
         if metric is not None and metric.factors is not None:
             raise ValueError(
@@ -89,24 +92,18 @@ def in_front(
     return *whole.on_rows(points), whole.metric_on_rows(metric)
 
 
-def _first(steps: list[Any]) -> Any:
-    """Return the first transformer, fitted."""
-    check_is_fitted(steps[0])
-    return steps[0]
-
-
-def _chain(steps: list[Any], n: int) -> Front:
-    """Return the front of transformers one after the other."""
-    whole = Front.same(n)
+def _chain(steps: list[Any], n: int) -> ColumnScaling:
+    """Return one scaling for transformers that follow each other."""
+    whole = ColumnScaling.same(n)
     for step in steps:
-        whole = whole.then(_front(step, whole.columns.size))
+        whole = whole.then(_scaling(step, whole.columns.size))
     return whole
 
 
-def _front(step: Any, n: int) -> Front:
-    """Return the front of one transformer of n features."""
+def _scaling(step: Any, n: int) -> ColumnScaling:
+    """Return the scaling of one transformer of n features."""
     if step in NOTHING or (isinstance(step, FunctionTransformer) and step.func is None):  # "passthrough", once fitted
-        return Front.same(n)
+        return ColumnScaling.same(n)
     check_is_fitted(step)
     if isinstance(step, Pipeline):
         return _chain([each for _, each in step.steps], n)
@@ -122,39 +119,36 @@ def _front(step: Any, n: int) -> Front:
             "ColumnTransformer of these, and PCA. Transform the rows before, or convert the whole Pipeline by skl2onnx "
             "(slimsvm.ship.converter.register)"
         )
-    return Front(np.arange(n), SCALERS[type(step)].scaling(step, n), n)
+    return ColumnScaling(np.arange(n), SCALERS[type(step)].scaling(step, n), n)
 
 
-def _columns(step: ColumnTransformer, n: int) -> Front:
-    """Return the front of a ColumnTransformer: its parts in the order of their outputs."""
+def _columns(step: ColumnTransformer, n: int) -> ColumnScaling:
+    """Return the scaling of a ColumnTransformer: its parts in the order of their outputs."""
     parts = []
     for name, transformer, _ in step.transformers_:
         chosen = np.asarray(step._transformer_to_input_indices[name], dtype=np.intp)
         if transformer == "drop" or not chosen.size:
             continue
-        inside = _front(transformer, chosen.size)
+        inside = _scaling(transformer, chosen.size)
         parts.append((step.output_indices_[name].start, chosen[inside.columns], inside.scaling))
     parts.sort(key=lambda part: part[0])
     scaling = Scaling(*(np.concatenate(each) for each in zip(*(part[2].parts for part in parts), strict=True)))
-    return Front(np.concatenate([part[1] for part in parts]), scaling, n)
+    return ColumnScaling(np.concatenate([part[1] for part in parts]), scaling, n)
 
 
-def _complete(step: SimpleImputer, n: int) -> Front:
-    """Return the front of an imputer, which leaves rows unchanged, with a warning that it fills in no missing values."""
-    if step.add_indicator or (not step.keep_empty_features and _missing(step.statistics_).any()):
+def _complete(step: SimpleImputer, n: int) -> ColumnScaling:
+    """Return the scaling that changes nothing, with a warning: exported models do not fill in missing values."""
+    empty = np.isnan(np.asarray(step.statistics_, dtype=np.float64)).any()
+    if step.add_indicator or (empty and not step.keep_empty_features):
         raise ValueError(
             "cannot export a SimpleImputer that adds indicators or leaves empty columns out; fill in rows before the model"
         )
     warnings.warn("exported models do not fill in missing values; give them complete rows", UserWarning, stacklevel=2)
-    return Front.same(n)
+    return ColumnScaling.same(n)
 
 
-def _missing(statistics: Array) -> Array:
-    return np.isnan(np.asarray(statistics, dtype=np.float64))
-
-
-def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[Front, Array]:
-    """Return the front that subtracts the mean of a PCA, and points before its rotation.
+def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[ColumnScaling, Array]:
+    """Return the scaling that subtracts the mean of a PCA, and points before its rotation.
 
     Inner products <W (x - mean), z> are <x - mean, W'z>. If W is orthogonal, distances are those to W'z.
     """
@@ -164,9 +158,9 @@ def _rotated(pca: PCA, kernel: str, points: Array) -> tuple[Front, Array]:
     if total is not INNER and not (total is SQUARES and size == n and not pca.whiten):
         raise ValueError(
             f"cannot export a PCA before the {kernel} kernel: distances in {size} of {n} components"
-            f"{', whitened,' if pca.whiten else ''} are none between raw rows and points. Possible are a PCA of all "
-            "components without whitening before the rbf kernel, and any before the linear, poly and sigmoid kernels; or "
-            "transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
+            f"{', whitened,' if pca.whiten else ''} are not distances of raw rows and points. Possible are a PCA of "
+            "all components without whitening before the rbf kernel, and any before the linear, poly and sigmoid kernels; "
+            "or transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"
         )
     rotation = pca.components_ / np.sqrt(pca.explained_variance_)[:, None] if pca.whiten else pca.components_
-    return Front(np.arange(n), Scaling.affine(np.asarray(pca.mean_), np.ones(n)), n), points @ rotation
+    return ColumnScaling(np.arange(n), Scaling.affine(np.asarray(pca.mean_), np.ones(n)), n), points @ rotation

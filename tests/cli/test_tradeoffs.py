@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from slimsvm.cli import commands as cli
-from slimsvm.cli import seeing
+from slimsvm.cli import tradeoffs
 from slimsvm.tradeoffs import read_tradeoff
 from slimsvm.tradeoffs.rows import read_rows
 
@@ -57,7 +57,7 @@ def test_ctrl_c_says_that_the_command_continues(here, capsys, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(seeing, "_line_by_line", lambda: stop)
+    monkeypatch.setattr(tradeoffs, "_line_by_line", lambda: stop)
     assert cli.run(["tradeoff", "iris", *QUICK]) == 130
     error = capsys.readouterr().err
     assert "the same command" in error
@@ -106,7 +106,7 @@ def test_names_of_methods_are_shown_as_they_are(here, capsys):
     text = (here / "tradeoff.csv").read_text()
     (here / "tradeoff.csv").write_text(text.replace(",nystroem,", ",[/a]\x1b[2J,"))
     capsys.readouterr()
-    seeing.show_tradeoff("iris", read_tradeoff(here / "tradeoff.csv"))
+    tradeoffs.show_tradeoff("iris", read_tradeoff(here / "tradeoff.csv"))
     shown = capsys.readouterr().out
     assert "The smallest [/a][2J model" in shown
     assert "\x1b" not in shown

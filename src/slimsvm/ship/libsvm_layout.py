@@ -2,7 +2,8 @@
 
 The output of a pair of classes i < j sums over the points of i, with their coefficients against j, and over the points of
 j, with theirs against i. A point whose pairs have no class in common is written several times, under a few classes that
-cover the pairs. `importers.pairs` reads this layout. A model without classes has each point once, with one coefficient.
+cover the pairs. `pairs.PairCoefficients` reads this layout. A model without classes has each point once, with one
+coefficient.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 LARGE, MOST_EXPANSION = 1 << 28, 500
 
 
-def check_expansion(packed: int, unpacked: int, remedy: str) -> None:
+def check_unpacked_size(packed: int, unpacked: int, remedy: str) -> None:
     """Raise ValueError for a file that would fill the memory; `remedy` tells how to save such data on purpose."""
     if unpacked > LARGE and unpacked > MOST_EXPANSION * packed:
-        raise ValueError(f"its {packed:,} bytes unpack to {unpacked:,}; where that is meant, {remedy}")
+        raise ValueError(f"its {packed:,} bytes unpack to {unpacked:,}; if that is intended, {remedy}")

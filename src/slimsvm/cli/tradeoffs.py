@@ -7,20 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from . import names
 from .arguments import Argument, Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
-    LARGEST_INT,
-    SCALERS,
     Force,
+    Gamma,
     Kernel,
     Label,
     Split,
     check_output,
-    gamma_of,
     given,
     one_of,
     positive,
+    seconds,
     whole,
 )
 from .render import message_of, plain, show, show_files
@@ -29,7 +29,7 @@ from .stopped import StoppedEarly
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
 
-#: the rows, where no other name is given
+#: the default file of the results
 ROWS = Path("tradeoff.csv")
 
 Data = Annotated[
@@ -58,7 +58,7 @@ def methods_of(text: str) -> list[str]:
 
 def budgets_of(text: str) -> list[int]:
     """Return numbers of support vectors."""
-    return [whole(1, LARGEST_INT)(word) for word in names_of(text)]
+    return [whole(1)(word) for word in names_of(text)]
 
 
 def tradeoff(
@@ -71,26 +71,19 @@ def tradeoff(
     budgets: Annotated[
         Any, Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
     ] = None,
-    seeds: Annotated[
-        int, Option("--seeds", parser=whole(1, 1000), metavar="INTEGER", help="Runs of each, with other test rows.")
-    ] = 1,
+    seeds: Annotated[int, Option("--seeds", parser=whole(1, 1000), help="Runs of each, with other test rows.")] = 1,
     kernel: Kernel = "rbf",
-    gamma: Annotated[
-        Any, Option("--gamma", "-g", parser=gamma_of, metavar="NUMBER", help="'scale', 'auto' or a number.")
-    ] = "scale",
-    C: Annotated[float, Option("-C", parser=positive, metavar="FLOAT", help="Cost of a margin violation.")] = 1.0,
+    gamma: Gamma = "scale",
+    C: Annotated[float, Option("-C", parser=positive, help="Cost of a margin violation.")] = 1.0,
     scale: Annotated[
         str,
         Option(
             "--scale",
-            parser=one_of(lambda: ("auto", *SCALERS)),
-            metavar="NAME",
+            parser=one_of(("auto", *names.SCALERS)),
             help="Scale the features: auto (standard where they differ widely), none, standard, minmax or maxabs.",
         ),
     ] = "auto",
-    time_limit: Annotated[
-        float | None, Option("--time-limit", parser=positive, metavar="SECONDS", help="For shrinking, in each run.")
-    ] = None,
+    time_limit: Annotated[float | None, Option("--time-limit", parser=seconds, help="For shrinking, in each run.")] = None,
     label: Label = None,
     split: Split = "train",
     test: TestData = None,
