@@ -46,7 +46,9 @@ class Slim(Reducer):
     that it gets wrong have none: this is the slant loss of Cotter et al. 2013, squared. Target "auto" is "label" unless
     "slant" has a clearly lower validation error at 64 points, which happens if rows are few and the full model was trained
     on many. `decay` is the share of the SVM's own regularisation. None means 0.1 with the slant target. With labels it
-    grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves.
+    grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves. Noisy labels need
+    more and clean ones less, so multiples of it are tried at 64 points, and the validation loss chooses
+    (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
 
     In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
     decay. In novelty detection rows have no labels, and the target is always the full model.
@@ -69,7 +71,7 @@ class Slim(Reducer):
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better
+    (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept. Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better
     on the validation rows, and clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely
     and does harm if later rows differ from earlier ones. With a time limit the blocks decide first, in a quarter of the
     time, and the better kind of models gets the rest.
