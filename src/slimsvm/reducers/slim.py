@@ -73,7 +73,7 @@ class Slim(Reducer):
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
     (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept.
 
-    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on the validation rows, and
+    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
     differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
     models gets the rest.
