@@ -36,6 +36,8 @@ PRECISIONS = ("int8", "int16")
 RANGE_ROWS, BEYOND = 4096, 0.001
 #: how much narrower than the fixed kernel a learned one begins: features that do not matter are yet to get small factors
 LEARNED_GAMMA = 4.0
+#: where slim begins to look for a decay
+USUAL_C = 10.0
 #: rows at most on which slim chooses the size of a model
 VALIDATION_ROWS = 4096
 
@@ -108,28 +110,22 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, widths of the kernel, shares of the points that fit, costs of errors, and precisions."""
-        return {
-            "metric": self.metrics,
-            "gamma": (1.0, 4.0, 0.25),
-            "share": SHARES,
-            "C": (10.0, 1.0, 100.0),
-            "precision": PRECISIONS,
-        }
+        """Return metrics, widths of the kernel and precisions; slim itself chooses its decay and the size."""
+        return {"metric": self.metrics, "gamma": (1.0, 4.0, 0.25), "precision": PRECISIONS}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
-        """Return the best of the path to as many points as fit, or to a share of them."""
+        """Return the best of the path to as many points as fit."""
         metric, precision = settings["metric"], settings["precision"]
         learned = Slim(metric=metric).learned(RBF(1.0))
         fitting = points_within(data, size, precision, widths="widths" in learned, factors="factors" in learned)
-        count = min(max(int(settings["share"] * fitting), 1), len(data.X) - 1)
+        count = min(fitting, len(data.X) - 1)
         reducer = Slim(metric=metric, time_limit=seconds)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         narrower = LEARNED_GAMMA if learned else 1.0
         gamma = narrower * settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
         kind = SlimSVR if data.real else SlimSVC
-        given = {"gamma": gamma, "C": settings["C"], "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
+        given = {"gamma": gamma, "C": USUAL_C, "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
         machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 from .checks import check_budget, check_positive, is_count
-from .costs import BITS, check_exportable, factor_bytes, table_bytes
+from .costs import BITS, NO_SCALER, ScalerTables, check_exportable, factor_bytes, table_bytes
 from .kernels import Kernel
 
 
@@ -57,7 +57,7 @@ class Costs:
     features: int
     outputs: int
     microseconds: Callable[[int], float]  # for a batch with a model of that size
-    scaler_bytes: int = 0  # of the tables of a scaler in front of the model
+    scaler: ScalerTables = NO_SCALER  # in front of the model
     learned: frozenset[str] = frozenset()  # the parts of a metric that models learn: "factors", "widths"
 
     def bytes(self, size: int, precision: str) -> int:
@@ -65,7 +65,7 @@ class Costs:
         factors = factor_bytes(self.kernel, self.features, precision) if "factors" in self.learned else 0
         widths = "widths" in self.learned
         own = table_bytes(self.kernel, size, self.features, self.outputs, precision, widths=widths)
-        return own + (self.scaler_bytes or factors)
+        return own + (self.scaler.bytes(self.kernel, precision) or factors)
 
 
 def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,39 @@ FACTOR_BYTES = {"float32": 4, "int16": 8, "int8": 4}
 CHEAP_COEFFICIENTS = 1 / 8
 
 
+@dataclass(frozen=True)
+class ScalerTables:
+    """The C tables of scalers in front of a model: a centre and a scale for each feature, and two limits where they clip.
+
+    With int8 and a kernel of distances, the centre and the scale have 16 bits each if centres are `near` 0 in units of the
+    scale. All other numbers have 32 bits.
+    """
+
+    features: int = 0
+    clips: bool = False
+    near: bool = False
+
+    def bytes(self, kernel: Kernel, precision: str) -> int:
+        """Return the most bytes of the tables."""
+        if precision == "int8" and self.near and not self.clips and _is_of_distances(kernel):
+            return 4 * self.features
+        return 4 * self.features * (4 if self.clips else 2)
+
+    def behind(self, other: ScalerTables) -> ScalerTables:
+        """Return the tables of these scalers behind others, which are one table for each number."""
+        if not self.features or not other.features:
+            return other if not self.features else self
+        return ScalerTables(max(self.features, other.features), self.clips or other.clips)
+
+
+#: the tables of a model without scalers
+NO_SCALER = ScalerTables()
+
+
+def _is_of_distances(kernel: Kernel) -> bool:
+    return kernel.name in SPECS and SPECS[kernel.name].total.shift_invariant
+
+
 def table_bytes(
     kernel: Kernel, points: int, features: int, outputs: int, precision: str = "float32", *, widths: bool = False
 ) -> int:
@@ -30,8 +64,7 @@ def table_bytes(
     if kernel.name == "linear":
         points = min(points, outputs)
     cheap = precision != "float32" and outputs <= CHEAP_COEFFICIENTS * features
-    distance = kernel.name in SPECS and SPECS[kernel.name].total.shift_invariant
-    bias = 2 if precision == "int8" and outputs > 1 and distance else 4
+    bias = 2 if precision == "int8" and outputs > 1 and _is_of_distances(kernel) else 4
     return points * ((features + widths) * bits + outputs * (16 if cheap else bits)) // 8 + bias * outputs
 
 

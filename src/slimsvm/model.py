@@ -228,6 +228,11 @@ class Holdout:
         losses = self.losses(model)
         return Judgement.of(losses, self.weights, self._class_errors(losses))
 
+    def judge_shortfall(self, model: Expansion) -> Judgement:
+        """Return the mean squared distance of outputs from their demands, which is less noisy than a share of errors."""
+        residual = self.goal.demands(self.goal.encode(self.labels)).residual(model.on(self.rows))
+        return Judgement.of(np.square(residual).sum(axis=1), self.weights)
+
     def _class_errors(self, losses: Array) -> Array | None:
         """Return the share of misclassified rows of each class; None without classes."""
         if not self.goal.n_classes:

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
 from .budgets import Budgets, Costs, size_limit
-from .costs import microseconds
+from .costs import NO_SCALER, ScalerTables, microseconds
 from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds, split_rows
 from .goals import Goal, OneVsOne
 from .keeping import Keeper
@@ -89,7 +89,7 @@ class Selection:
     estimator: Any = None  # the estimator that models are scored and timed in
     deployed: Callable[[Any], Any] = itself  # from the estimator to a Pipeline that predicts `raw` rows
     raw: Any = None  # rows before the transformers of a Pipeline; None means X
-    scaler_bytes: int = 0  # bytes of these transformers as C tables
+    scaler: ScalerTables = NO_SCALER  # these transformers as C tables
     follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
     deadline: Deadline = field(default_factory=Deadline)  # when all work must end
     keeper: Keeper = field(default_factory=Keeper)  # saves the states of long runs
@@ -245,7 +245,7 @@ class Selection:
         Impossible budgets raise ValueError with the nearest possible ones.
         """
         shape = self.X.shape[1], self.goal.outputs
-        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler_bytes, self.reducer.learned(self.kernel))
+        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler, self.reducer.learned(self.kernel))
         return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
 
     def select(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +19,7 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Judgement, Status
 from slimsvm.reducers.slim import Slim
-from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
+from slimsvm.solvers.point_search import Objective, PointSearch, Schedule, known_objectives
 from slimsvm.solvers.wanted import wanted
 from slimsvm.trainers import SMO
 
@@ -96,6 +97,52 @@ def test_regularisation_grows_with_the_points_unless_it_is_given(moons):
     assert {slant.decay_at(size, schedule, 1, real=True) for size in (1, 16, 500)} == {0.0}
     [objective] = given._objectives(moons[0], None)
     assert {objective.decay_at(size, schedule, 1, real) for size in (1, 500) for real in (True, False)} == {0.3}
+
+
+def noisy(seed, n=500):
+    """Labels of one feature, a third of them wrong, and six features that say nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 7))
+    return X, np.where(rng.random(n) < 0.3, -1.0, 1.0) * np.sign(X[:, 0])
+
+
+def test_noisy_labels_get_more_decay_and_clean_ones_less():
+    X, y = noisy(0)
+    strong = SlimSVC(40, trainer=None, C=1e3, gamma=0.3, random_state=0).fit(X, y)
+    plain = clone(strong).set_params(reducer=Slim(schedule=Schedule(decay_powers=0))).fit(X, y)
+    assert strong.path_[-1].settings == "target=label, decay x 100"
+    assert plain.path_[-1].settings == "target=label"
+    fresh, truth = noisy(1, 4000)
+    assert strong.score(fresh, truth) > plain.score(fresh, truth) + 0.01
+    clean = SlimSVC(40, trainer=None, C=1e-2, gamma=0.3, random_state=0).fit(X, np.sign(np.sin(2 * X[:, 0])))
+    assert clean.path_[-1].settings == "target=label, decay x 0.01"
+
+
+def test_a_given_decay_is_kept():
+    X, y = noisy(0, 200)
+    given = SlimSVC(8, trainer=None, C=1e3, reducer=Slim(decay=0.1, steps=5), random_state=0).fit(X, y)
+    assert {step.settings for step in given.path_} == {"target=label"}
+
+
+def test_other_decays_are_multiples_with_names_of_their_own():
+    schedule = Schedule(decay_factor=4.0, decay_powers=1)
+    label, slant = Objective("label", None, None), Objective("slant", None, None)
+    assert [each.multiple for each in label.with_other_decays(schedule)] == [1.0, 0.25, 4.0]
+    assert [each.name for each in known_objectives([label, slant], schedule)] == [
+        "target=label",
+        "target=label, decay x 0.25",
+        "target=label, decay x 4",
+        "target=slant",
+    ]
+    usual, more = (each.decay_at(10, schedule, 1, real=False) for each in (label, label.with_decay(schedule, 1)))
+    assert more == 4 * usual
+
+
+def test_nothing_is_tried_without_validation_rows(moons):
+    task, _ = moons
+    search = PointSearch(task, Objective("label", None, None), 1.0, Schedule(), Deadline())
+    search.grow(4, 5, all_rows=True, last=False)
+    assert search.with_best_decay() is search
 
 
 @pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 12, 20], [12]), ([8, 30], [30])])

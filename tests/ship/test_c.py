@@ -16,7 +16,7 @@ from slimsvm.kernels import RBF
 from slimsvm.kernels.spec import SPECS
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.literals import c_string, float_literal, identifier, table
-from slimsvm.ship.quantise import FITTED_POINTS, _rounded_in_turn, quantise
+from slimsvm.ship.quantise import FITTED_POINTS, _rounded_in_turn, predicted_alike, quantise
 from slimsvm.ship.small_floats import of_upper_halves, upper_halves
 from slimsvm.ship.source import artefact_of
 from tools.targets import missing, run_c
@@ -116,6 +116,20 @@ def test_short_scales_are_exactly_what_their_tables_say(tmp_path):
     clear = no_ties(units)
     np.testing.assert_allclose(outcome.scores[clear], expected[clear], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(scale, artefact.compact().scaling.scale * q.grid.fine / step, rtol=1 / 256)
+
+
+@pytest.mark.parametrize("scaler", ["standard", "none"])
+def test_far_points_and_rows_do_not_make_all_others_coarse(scaler):
+    artefact = artefact_of(model_of("rbf", "two", scaler)).compact()
+    points = artefact.points.copy()
+    points[0, 2] += 500 * np.ptp(points)
+    far, rows = replace(artefact, points=points), ROWS.copy()
+    tables = quantise(far, 8, rows=rows)
+    assert tables.grid.step < quantise(far, 8).grid.step / 50
+    assert predicted_alike(far, tables, rows) > predicted_alike(far, quantise(far, 8), rows)
+    assert (tables.scaling is None) == (quantise(far, 8).scaling is None)
+    even = quantise(artefact, 8, rows=rows)  # nothing is far: the range hardly shrinks
+    assert even.grid.step > quantise(artefact, 8).grid.step / 4
 
 
 def test_centres_far_from_the_rows_stay_floats():

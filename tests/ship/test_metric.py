@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from slimsvm import SlimSVC, export, load, runtime, save
 from slimsvm.budgets import Costs
-from slimsvm.costs import model_bytes
+from slimsvm.costs import NO_SCALER, ScalerTables, model_bytes
+from slimsvm.estimators.shrink import scaler_tables
 from slimsvm.kernels import RBF, Poly
 from slimsvm.metric import Metric
 from slimsvm.reducers.slim import Slim
@@ -160,11 +161,29 @@ def test_a_budget_of_bytes_includes_the_metric(precision, scaler, tmp_path):
     assert machine.model_.metric is not None
     flash = CExporter(precision).cost(artefact_of(model)).flash
     assert flash <= 200
-    costs = Costs(machine.model_.kernel, 5, 1, lambda _: 0.0, 0 if scaler is None else 40, frozenset({"factors", "widths"}))
-    short = 5 * 4 if scaler is not None and precision == "int8" else 0  # of 8 bytes a feature, 4 are needed
-    assert flash == costs.bytes(machine.model_.size, precision) - short
+    tables = NO_SCALER if scaler is None else scaler_tables([model[0]])
+    costs = Costs(machine.model_.kernel, 5, 1, lambda _: 0.0, tables, frozenset({"factors", "widths"}))
+    assert flash == costs.bytes(machine.model_.size, precision)
     save(model, tmp_path / "m.slim")
     np.testing.assert_array_equal(load(tmp_path / "m.slim").predict(X), model.predict(X))
+
+
+def test_scalers_take_four_bytes_a_feature_in_int8_where_they_can():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    near, far = StandardScaler().fit(X), StandardScaler().fit(X + 1e3)
+    taken = {
+        name: [tables.bytes(kernel, precision) for kernel in (RBF(1.0), Poly()) for precision in ("float32", "int8")]
+        for name, tables in {
+            "near": scaler_tables([near]),
+            "far": scaler_tables([far]),
+            "two": scaler_tables([near, near]),
+            "clips": ScalerTables(3, clips=True, near=True),
+            "nested": scaler_tables([near]).behind(scaler_tables([near])),
+            "none": scaler_tables([]).behind(scaler_tables([near])),
+        }.items()
+    }
+    plain, short = [24, 24, 24, 24], [24, 12, 24, 24]
+    assert taken == {"near": short, "far": plain, "two": plain, "clips": [48] * 4, "nested": plain, "none": short}
 
 
 def fit_pipeline(scaler, svc, X, y):

@@ -6,12 +6,21 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from slimsvm.goals import OneVsRest
 from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.model import Expansion, Task
+from slimsvm.model import Expansion, Holdout, Judgement, Task
 from slimsvm.rows.homes import open_rows
-from slimsvm.solvers.metric_search import Learning, LearningEffort, MetricSearch, MiniBatches, spread, with_objective
+from slimsvm.solvers.metric_search import (
+    Learning,
+    LearningEffort,
+    MetricSearch,
+    MiniBatches,
+    Watch,
+    spread,
+    with_objective,
+)
 from slimsvm.solvers.point_search import Objective, Schedule
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
@@ -70,6 +79,67 @@ def test_the_loss_never_ends_above_its_start():
     before = search.parameters
     search._descend_in_metric(np.arange(200), LearningEffort(5, 1e6, 0, (1.0, 1.0)))  # a rate that leads astray
     np.testing.assert_array_equal(search.parameters.points, before.points)
+
+
+def noise_with_holdout(n=300, seed=0):
+    """Rows whose labels are noise but for one feature, and as many validation rows: long descents follow the noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * n, 10))
+    y = np.where(rng.random(2 * n) < 0.3, -1.0, 1.0) * np.sign(X[:, 0])
+    holdout = Holdout(open_rows(RBF(0.1), X[n:]), (y[n:] > 0).astype(int), np.ones(n), OneVsRest(2))
+    return X[:n], y[:n], holdout
+
+
+def test_a_watched_descent_stops_where_the_validation_loss_rises():
+    X, y, holdout = noise_with_holdout()
+    watched = search_on(X, y, learning=replace(QUICK, passes=60), holdout=holdout)
+    blind = search_on(X, y, learning=replace(QUICK, passes=60, watch=0.0), holdout=holdout)
+    for search in (watched, blind):
+        search.learn(20, last=True)
+    early, late = (holdout.judge_shortfall(search.model).error for search in (watched, blind))
+    assert early < 0.8 * late
+    assert watched.stopped_early
+    assert watched.name == "target=label, metric=both, stopped early"
+    assert not blind.stopped_early
+
+
+def test_a_descent_that_helps_is_not_stopped():
+    X, y = two_rings(800)
+    holdout = Holdout(open_rows(RBF(1 / 6), X[400:]), (y[400:] > 0).astype(int), np.ones(400), OneVsRest(2))
+    search = search_on(X[:400], y[:400], holdout=holdout)
+    search.learn(4, last=True)
+    assert not search.stopped_early
+    smaller = search_on(X[:400], y[:400], holdout=holdout)
+    smaller.learn(4, last=False)
+    assert not smaller.stopped_early  # only the last size is watched
+
+
+def test_a_watch_keeps_the_best_vector_and_says_if_the_end_is_clearly_worse():
+    losses = {0.0: 3.0, 1.0: 1.0, 2.0: 2.0, 3.0: 1.05}
+    watch = Watch(lambda x: Judgement(losses[float(x[0])], 0.1), 2.5, np.zeros(1))
+    for place in (2.0, 1.0, 3.0):
+        watch(np.array([place]))
+    np.testing.assert_array_equal(watch.state()["watched"], [1.0])
+    np.testing.assert_array_equal(watch.earlier_than(np.array([2.0])), [1.0])
+    assert watch.earlier_than(np.array([3.0])) is None  # within a standard error
+    assert [steps for steps in range(11) if watch.is_due(steps)] == [3, 5, 8, 10]
+    nothing = Watch(None, np.inf, np.zeros(0))
+    nothing(np.ones(1))
+    assert nothing.state() == {}
+    assert not nothing.is_due(5)
+    assert nothing.earlier_than(np.ones(1)) is None
+
+
+def test_noise_gets_more_decay_before_the_last_size():
+    X, y, holdout = noise_with_holdout()
+    search = search_on(X, y, holdout=holdout)
+    assert search.with_best_decay() is search  # no model to begin from
+    search.learn(16, last=False)
+    chosen = search.with_best_decay()
+    assert chosen.objective.multiple == 100
+    assert chosen.model.size == 16
+    before, after = (holdout.judge_shortfall(each.model).error for each in (search, chosen))
+    assert after < before
 
 
 def test_larger_models_go_on_from_smaller_ones():

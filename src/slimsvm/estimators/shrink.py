@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ..costs import NO_SCALER, ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
@@ -34,6 +35,9 @@ from .validation import (
     weighted_rows,
 )
 
+#: how many standard deviations from 0 means may be to be integers of 16 bits in any model (`ship.quantise`)
+NEAR = 32.0
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -42,13 +46,13 @@ class Surroundings:
     report: Report
     deployed: Callable[[Any], Any] = itself  # from the model to a Pipeline that predicts raw rows
     raw: Any = None  # rows before the transformers; None without any
-    scaler_bytes: int = 0  # of the C tables of the transformers
+    scaler: ScalerTables = NO_SCALER  # the C tables of the transformers
 
     def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
         raw = X if self.raw is None else self.raw
-        size = self.scaler_bytes + scaler_bytes([step for _, step in pipeline.steps[:-1]])
-        return Surroundings(self.report, lambda last: self.deployed(ending_in(pipeline, last)), raw, size)
+        tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(self.scaler)
+        return Surroundings(self.report, lambda last: self.deployed(ending_in(pipeline, last)), raw, tables)
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class Shrinking:
             report=self.around.report,
             deployed=self.around.deployed,
             raw=self.around.raw,
-            scaler_bytes=self.around.scaler_bytes,
+            scaler=self.around.scaler,
             # outputs of pairs cannot be followed by outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
             squared=source.squared,
@@ -136,11 +140,17 @@ def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
     return changed
 
 
-def scaler_bytes(transformers: list[Any]) -> int:
-    """Return the most bytes of scalers in C: a centre, a scale and, for clipping, two limits for each feature."""
+def scaler_tables(transformers: list[Any]) -> ScalerTables:
+    """Return the C tables of scalers; only those of one StandardScaler are known to have centres near 0."""
     features = max((getattr(each, "n_features_in_", 0) for each in transformers), default=0)
     clips = any(getattr(each, "clip", False) for each in transformers)
-    return 4 * features * (4 if clips else 2)
+    return ScalerTables(features, clips, len(transformers) == 1 and _has_centres_near_zero(transformers[0]))
+
+
+def _has_centres_near_zero(scaler: Any) -> bool:
+    """Return whether the means of a StandardScaler are at most `NEAR` standard deviations from 0."""
+    mean, scale = getattr(scaler, "mean_", None), getattr(scaler, "scale_", None)
+    return mean is not None and scale is not None and bool((np.abs(mean) <= NEAR * scale).all())
 
 
 def _labels(source: Imported, X: Matrix, y: Any) -> Array:

@@ -13,7 +13,7 @@ from ..limits import Deadline
 from ..metric import Metric
 from ..model import Expansion, Status, Task
 from ..solvers.metric_search import with_objective
-from ..solvers.point_search import Objective, objective_of
+from ..solvers.point_search import Objective, known_objectives, objective_of
 
 if TYPE_CHECKING:
     from .slim import Slim
@@ -91,6 +91,8 @@ class MetricRun:
             self.inside = Saved(None)
         else:
             self._grow_fixed(size)
+            if last:
+                self.search = self.search.with_best_decay()
             if last and self.begins_fixed:
                 self._begin_last()
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
@@ -114,9 +116,12 @@ class MetricRun:
     def _begin_last(self) -> None:
         """Start the last size from the fixed model, grown as far as time allows, if that has the lower loss."""
         self.fixed.deadline = self.deadline.share(START_SECONDS)
+        decays_at: float = min(self.slim.schedule.compare_at, self.sizes[-1])
         for size in self.sizes:
             if size > self.fixed.model.size and not self.fixed.deadline.over:
                 self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+                if size >= decays_at:
+                    self.fixed, decays_at = self.fixed.with_best_decay(), np.inf
         self.search.adopt_if_better(self.fixed.model)
 
     def _keeper_of_last(self) -> PartKeeper:
@@ -135,8 +140,9 @@ class MetricRun:
 
     def _restore(self, saved: Saved) -> None:
         fixed, search = saved.part("fixed"), saved.part("search")
-        self.fixed = self.fixed.under(objective_of(self.objectives, fixed))
-        self.search = with_objective(self.search, objective_of(self.objectives, search))
+        known = known_objectives(self.objectives, self.slim.schedule)
+        self.fixed = self.fixed.under(objective_of(known, fixed))
+        self.search = with_objective(self.search, objective_of(known, search))
         self.fixed.restore(fixed)
         self.search.restore(search)
         kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]

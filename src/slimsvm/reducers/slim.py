@@ -17,8 +17,8 @@ from ..model import Expansion, Task
 from ..path import Step
 from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
-from ..solvers.metric_search import Learning, MetricSearch
-from ..solvers.point_search import Objective, PointSearch, Schedule, objective_of
+from ..solvers.metric_search import STOPPED_EARLY, Learning, MetricSearch
+from ..solvers.point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
@@ -46,7 +46,9 @@ class Slim(Reducer):
     that it gets wrong have none: this is the slant loss of Cotter et al. 2013, squared. Target "auto" is "label" unless
     "slant" has a clearly lower validation error at 64 points, which happens if rows are few and the full model was trained
     on many. `decay` is the share of the SVM's own regularisation. None means 0.1 with the slant target. With labels it
-    grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves.
+    grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves. Noisy labels need
+    more and clean ones less, so multiples of it are tried at 64 points, and the validation loss chooses
+    (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
 
     In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
     decay. In novelty detection rows have no labels, and the target is always the full model.
@@ -69,10 +71,12 @@ class Slim(Reducer):
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`solvers.metric_search`). Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better
-    on the validation rows, and clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely
-    and does harm if later rows differ from earlier ones. With a time limit the blocks decide first, in a quarter of the
-    time, and the better kind of models gets the rest.
+    (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept.
+
+    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
+    clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
+    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
+    models gets the rest.
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
@@ -185,7 +189,7 @@ class Slim(Reducer):
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
             return ended(size, sizes, deadline)
-        decided = replace(self, target=name.partition("=")[2])
+        decided = replace(self, target=target_of(name))
         if decided._is_worth_learning(task, size, model, deadline, kind):
             return (yield from decided._learned_models(task, sizes, model, deadline, kind))
         return ended(size, sizes, deadline)
@@ -206,8 +210,10 @@ class Slim(Reducer):
         return "both" if takes_widths(kernel.name) else "scales"
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
-        """Return a model of the path after some more steps with all rows."""
+        """Return a model of the path after some more steps with all rows; one that was stopped early stays as it is."""
         kind = learned_kind(step)
+        if step.settings.endswith(STOPPED_EARLY):
+            return step.model
         if kind is not None:
             learned = self._learning_from(task, step, model, kind)
             learned.keeper = task.keeper.within(f"finish {step.size}")
@@ -240,10 +246,11 @@ class Slim(Reducer):
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
-        return objective_name(step) != Objective("label", None, None).name
+        return target_of(step.settings) != "label"
 
     def _objective_of(self, task: Task, step: Step, model: Expansion | None) -> Objective:
-        return next(each for each in self._objectives(task, model) if each.name == objective_name(step))
+        known = known_objectives(self._objectives(task, model), self.schedule)
+        return next(each for each in known if each.name == objective_name(step))
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
@@ -295,6 +302,11 @@ class Slim(Reducer):
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
 
 
+def target_of(settings: str) -> str:
+    """Return the target in the settings of a step."""
+    return settings.removeprefix("target=").partition(",")[0]
+
+
 def objective_name(step: Step) -> str:
     """Return the objective of a step, in words."""
     return step.settings.partition(", metric=")[0]
@@ -302,7 +314,7 @@ def objective_name(step: Step) -> str:
 
 def learned_kind(step: Step) -> str | None:
     """Return the kind of a step's learned metric; None with the fixed one."""
-    return step.settings.partition(", metric=")[2] or None
+    return step.settings.partition(", metric=")[2].partition(",")[0] or None
 
 
 def _features(model: Expansion, task: Task) -> Array | None:
@@ -323,7 +335,8 @@ class _PathRun:
         self.keeper = task.keeper.within(f"path to {sizes[-1]}")
         self.made: list[tuple[Expansion, str]] = []
         self.inside = Saved(None)  # the state of a round on all rows
-        compares = len(objectives) > 1 and task.n_validation > 0
+        self.known = known_objectives(objectives, slim.schedule)
+        compares = len(self.known) > 1 and task.n_validation > 0
         self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
         saved = self.keeper.saved()
         if saved is not None:
@@ -337,7 +350,7 @@ class _PathRun:
         return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
 
     def grow(self) -> tuple[Expansion, str]:
-        """Return the model of the next size; at one size the other target is tried too, and the better one is kept."""
+        """Return the model of the next size; at one size other targets and decays are tried, and the best one is kept."""
         size, task, slim = self.sizes[len(self.made)], self.task, self.slim
         compare, last = size >= self.compare_at, size == self.sizes[-1]
         all_rows, last_steps = last and not compare, slim._last_steps(task, size)
@@ -350,7 +363,9 @@ class _PathRun:
             self.search.grow(size, steps, all_rows=all_rows, last=last)
         self.inside = Saved(None)
         if compare:
-            self.search, self.compare_at = self.search.best_objective(self.objectives, slim.steps // 2), np.inf
+            if len(self.objectives) > 1:
+                self.search = self.search.best_objective(self.objectives, slim.steps // 2)
+            self.search, self.compare_at = self.search.with_best_decay(), np.inf
         if compare and last:
             self._keep_rounds()
             self.search.refine(self.search.model, last_steps)
@@ -374,7 +389,7 @@ class _PathRun:
 
     def _restore(self, saved: Saved) -> None:
         search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
-        self.search = self.search.under(objective_of(self.objectives, search))
+        self.search = self.search.under(objective_of(self.known, search))
         self.search.restore(search)
         made = saved.parts("made")
         if len(made) > len(self.sizes):
@@ -384,6 +399,6 @@ class _PathRun:
             if not coef.shape[0] == points.shape[0] <= size:
                 raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
-            self.made.append((model, objective_of(self.objectives, each).name))
+            self.made.append((model, objective_of(self.known, each).name))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
         self.inside = Saved(saved.state.get("inside"))

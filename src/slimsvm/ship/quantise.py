@@ -28,6 +28,9 @@ FINEST = 32
 FAR = 128.0
 #: coefficients are fitted to the rounded points in models of at most this many points, on at most this many rows
 FITTED_POINTS, FITTED_ROWS = 2048, 4096
+#: how often the range of 8 bits may be halved, on how many rows ranges are compared, and the share of the misfit that a
+#: narrower range must save
+HALVINGS, COMPARED_ROWS, LEAST_SAVED = 8, 2048, 0.05
 
 
 @dataclass(frozen=True)
@@ -108,20 +111,31 @@ def quantise(
 ) -> Quantised:
     """Return the points and coefficients of an artefact as integers of 8 or 16 bits.
 
-    The range is that of the points and of `rows`, raw rows like those to predict, or from -limit to limit. Coefficients are
-    fitted on the same rows to reproduce the outputs with the rounded points; without `fit` they are only rounded.
+    The range is that of the points and of `rows`, raw rows like those to predict, or from -limit to limit. With rows, the
+    range of 8 bits is halved as long as outputs on the rows get nearer to the exact ones: a few far points or rows should
+    not make all others coarse, and are clipped. Coefficients are fitted on the same rows to reproduce the outputs with the
+    rounded points; without `fit` they are only rounded.
     """
     if not a.spec.total.integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
-    sample = a.points if rows is None else np.concatenate([a.points, rows if a.scaling is None else a.scaling(rows)])
+    scaled = None if rows is None else rows if a.scaling is None else a.scaling(rows)
+    sample = a.points if scaled is None else np.concatenate([a.points, scaled])
     middle, reach = _range(a, sample, centred=limit is None)
     if limit is not None and not reach <= limit:
         raise ValueError(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
-    step = (limit or HEADROOM[bits] * reach or 1.0) / _largest(bits)
-    exact, grid, scaling = a, Grid(bits, middle, step, _fine(bits, a.features)), None
+    wide = limit or HEADROOM[bits] * reach or 1.0
+    tables = _tables(a, bits, middle, wide, sample, fit=fit)
+    if bits > 8 or scaled is None or limit is not None or not scaled.size:
+        return tables
+    return _narrowed(a, tables, sample, scaled, fit=fit)
+
+
+def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample: Array, *, fit: bool) -> Quantised:
+    """Return the integers for one range."""
+    exact, grid, scaling = a, Grid(bits, middle, reach / _largest(bits), _fine(bits, a.features)), None
     if bits == 8 and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
     coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
@@ -134,6 +148,34 @@ def quantise(
     if fit and a.size <= FITTED_POINTS:
         coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
     return Quantised(grid, grid.points(a.points), coef, coef_step, bias, widths, scaling)
+
+
+def _narrowed(a: Artefact, tables: Quantised, sample: Array, rows: Array, *, fit: bool) -> Quantised:
+    """Return tables of a narrower range while that lowers the misfit on scaled rows and takes no more bytes."""
+    some = rows[:: -(-rows.shape[0] // COMPARED_ROWS)]
+    axis = 0 if np.ndim(tables.grid.middle) else None
+    low, high, usual = sample.min(axis), sample.max(axis), np.median(rows, axis)
+    reach, misfit = tables.grid.step * tables.grid.largest, _misfit(a, tables, some)
+    for _ in range(HALVINGS):
+        reach /= 2
+        # as near to the usual values as the range still covers what it can
+        least, most = np.minimum(low + reach, (low + high) / 2), np.maximum(high - reach, (low + high) / 2)
+        middle = np.clip(usual, least, most) if a.spec.total.shift_invariant else 0.0
+        other = _tables(a, tables.grid.bits, middle, reach, sample, fit=fit)
+        found = _misfit(a, other, some)
+        if not found < (1 - LEAST_SAVED) * misfit or (other.scaling is None) != (tables.scaling is None):
+            break
+        tables, misfit = other, found
+    return tables
+
+
+def _misfit(a: Artefact, tables: Quantised, scaled: Array) -> float:
+    """Return the mean squared difference between the outputs of the tables and the exact ones on scaled rows."""
+    grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
+    exact = _kernel(a, a.widths)(scaled, a.points) @ a.coef + a.bias
+    rows, points = grid.rounded_rows(_as_in_tables(a, tables, scaled)), grid.middle + grid.step * tables.points
+    found = _kernel(a, widths)(rows, points) @ (tables.coef_step * tables.coef) + tables.bias_values
+    return float(np.square(found - exact).mean())
 
 
 def _fine(bits: int, features: int) -> int:

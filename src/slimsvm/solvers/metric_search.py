@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import count
 from time import perf_counter
 from typing import Any
 
@@ -14,10 +15,11 @@ from ..checks import check_at_least_zero
 from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
-from ..model import Expansion, Task
+from ..model import Expansion, Judgement, Task
 from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
 from .adam import AdamSettings, Moments, plain_steps, recorded_steps, take_steps
+from .decay_choice import best_power
 from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
 from .point_search import Objective, PointSearch, Schedule
@@ -25,10 +27,16 @@ from .point_search import Objective, PointSearch, Schedule
 #: the share of the time left for a model below the largest size, times its size as a share of the largest, and the least
 #: such share. More: better small models, less time for the largest
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
+#: the share of the time left for a trial of another decay. More: a safer choice, less time for the largest model
+TRIAL_SECONDS = 0.03
 #: L-BFGS is skipped if there is no time for this many steps
 FEWEST_STEPS = 20
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
+#: evaluations of L-BFGS between two checks of the validation loss
+STEPS_BETWEEN = 10
+#: what the settings of a model say whose descent went on to where its validation loss was higher
+STOPPED_EARLY = "stopped early"
 #: the state before a descent
 NOTHING = Saved(None)
 
@@ -53,6 +61,9 @@ class Learning:
         With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
         Mini-batches and steps of L-BFGS for smaller sizes, on a subsample of the rows.
+    watch : float
+        Checks of the validation loss during the descent of the largest size: so many for each pass over the rows. Where the
+        loss at the end is clearly higher than at an earlier check, the earlier model is kept as it was. 0: no checks.
     finish : float
         Share of the passes and of the rate for the refinement of the chosen model on all rows.
     pull : float
@@ -76,6 +87,7 @@ class Learning:
     time_for_steps: float = 0.6
     way_batches: int = 1000
     way_steps: int = 30
+    watch: float = 1.0
     finish: float = 0.25
     pull: float = 1.0
     bound: float = 1000.0
@@ -123,7 +135,7 @@ class MetricSearch(PointSearch):
         kind: str,
     ) -> None:
         super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
-        self.learning, self.kind, self.clamped = learning, kind, False
+        self.learning, self.kind, self.clamped, self.stopped_early = learning, kind, False, False
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
         self.units = ParameterUnits(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
         self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
@@ -131,12 +143,15 @@ class MetricSearch(PointSearch):
     @property
     def name(self) -> str:
         """The settings as text."""
-        return f"{self.objective.name}, metric={self.kind}"
+        return f"{self.objective.name}, metric={self.kind}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
 
     @property
     def model(self) -> Expansion:
         """The present model."""
-        found, rows = self.parameters, self.task.rows
+        return self._model_of(self.parameters)
+
+    def _model_of(self, found: Parameters) -> Expansion:
+        rows = self.task.rows
         metric = metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
@@ -146,6 +161,7 @@ class MetricSearch(PointSearch):
             "objective": self.objective.name,
             "model": self.parameters.state(),
             "clamped": self.clamped,
+            "stopped_early": self.stopped_early,
             "subsample": self.subsample,
             "rng": rng_state(self.rng),
             "task_rng": rng_state(self.task.rng),
@@ -154,7 +170,7 @@ class MetricSearch(PointSearch):
     def restore(self, saved: Saved) -> None:
         """Continue from a saved state."""
         self.parameters = self._read_parameters(saved.part("model"))
-        self.clamped = saved.value("clamped", bool)
+        self.clamped, self.stopped_early = saved.value("clamped", bool), saved.value("stopped_early", bool)
         self.subsample = saved.places("subsample", self.task.rows.n)
         self.units = replace(self.units, spread=spread(self.task.rows.take(self.subsample)))
         restore_rng(self.rng, saved.part("rng"))
@@ -179,6 +195,27 @@ class MetricSearch(PointSearch):
         if loss(np.zeros(loss.origin.size))[0] > lowest:
             self.parameters = before
 
+    def with_best_decay(self) -> MetricSearch:
+        """Return the search under the multiple of the decay with the lowest validation loss after a short descent."""
+        schedule, size = self.schedule, self.parameters.points.size
+        if not size or not self.objective.tries_decays(schedule) or self.task.holdout is None:
+            return self
+        rows, judge, trials = self._enough_rows(size), self.task.holdout.judge_shortfall, dict[int, MetricSearch]()
+
+        def judged(power: int) -> Judgement:
+            trials[power] = self.copied(self.objective.with_decay(schedule, power))
+            trials[power]._descend_in_metric(rows, self._effort_within(TRIAL_SECONDS))
+            return judge(trials[power].model)
+
+        return trials[best_power(judged, schedule.decay_powers)]
+
+    def copied(self, objective: Objective) -> MetricSearch:
+        """Return a search under an objective that continues from the model of this one."""
+        schedule, deadline, learning = self.schedule, self.deadline, self.learning
+        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind)
+        other.parameters = replace(self.parameters)
+        return other
+
     def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
         """Grow to a model of that size: on all rows if it is the last one, else on a subsample.
 
@@ -188,11 +225,11 @@ class MetricSearch(PointSearch):
         if missing > 0:
             self.parameters = grown(self.parameters, self._new_points(missing, self.model.on(self.task.rows)))
         rows = np.arange(self.task.rows.n) if last else self._enough_rows(self.parameters.points.size)
-        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share))
+        self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share), watched=last)
 
     def resume_last(self, saved: Saved) -> None:
         """Continue the last size from a saved state of its descent."""
-        self._resume(saved, self._last_effort(self.task.rows.n))
+        self._resume(saved, self._last_effort(self.task.rows.n), watched=True)
 
     def finish(self) -> None:
         """Refine the model on all rows for some passes at a lower rate."""
@@ -202,9 +239,9 @@ class MetricSearch(PointSearch):
         """Continue the refinement from a saved state of its descent."""
         self._resume(saved, self._finish_effort())
 
-    def _resume(self, saved: Saved, effort: LearningEffort) -> None:
+    def _resume(self, saved: Saved, effort: LearningEffort, *, watched: bool = False) -> None:
         self.parameters = self._read_parameters(saved.part("model"))
-        self._descend_in_metric(np.arange(self.task.rows.n), effort, saved)
+        self._descend_in_metric(np.arange(self.task.rows.n), effort, saved, watched=watched)
 
     def _batch_rows(self, rows: int) -> int:
         """Return the rows of a mini-batch."""
@@ -221,31 +258,52 @@ class MetricSearch(PointSearch):
         return LearningEffort(int(share * whole.batches), share * whole.rate, whole.steps, (0.5, 0.8))
 
     def _way_effort(self, share: float) -> LearningEffort:
-        seconds = WAY_SECONDS * max(share, LEAST_SHARE)
-        return LearningEffort(
-            self.learning.way_batches, self.learning.rate, self.learning.way_steps, (0.6 * seconds, 0.4 * seconds)
-        )
+        return self._effort_within(WAY_SECONDS * max(share, LEAST_SHARE))
+
+    def _effort_within(self, seconds: float) -> LearningEffort:
+        """Return the effort on a smaller size within a share of the time left."""
+        learning, shares = self.learning, (0.6 * seconds, 0.4 * seconds)
+        return LearningEffort(learning.way_batches, learning.rate, learning.way_steps, shares)
 
     # Descent.
 
-    def _descend_in_metric(self, rows: Array, effort: LearningEffort, saved: Saved = NOTHING) -> None:
+    def _descend_in_metric(
+        self, rows: Array, effort: LearningEffort, saved: Saved = NOTHING, *, watched: bool = False
+    ) -> None:
         """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
 
-        `saved` is the state of a descent from the same start, which continues.
+        If the descent is watched, an earlier model is kept where its validation loss is clearly lower than that of the
+        lowest loss. `saved` is the state of a descent from the same start, which continues.
         """
         loss = self._metric_loss(rows)
         effort = self._affordable(loss, effort)
-        x = self._by_batches(loss, effort, saved)
-        self.keeper.keep({"model": loss.start.state(), "batches_ended": x})
+        watch = self._watch(loss, saved, watched=watched)
+        x = self._by_batches(loss, effort, saved, watch)
+        self.keeper.keep({"model": loss.start.state(), "batches_ended": x} | watch.state())
         seen = _Lowest(loss.cheapest_near(x), np.zeros(x.size))
-        self._polish(loss, seen, x, effort)
-        self.parameters, self.clamped = loss.at(seen.x), loss.at_bound(seen.x)
+        self._polish(loss, seen, x, effort, watch)
+        best = watch.earlier_than(seen.x)
+        self.stopped_early = best is not None
+        kept = seen.x if best is None else best
+        self.parameters, self.clamped = loss.at(kept), loss.at_bound(kept)
+
+    def _watch(self, loss: MetricLoss, saved: Saved, *, watched: bool) -> Watch:
+        """Return what watches the validation loss of a descent; it does nothing without validation rows."""
+        holdout, often = self.task.holdout, self.learning.watch
+        if not watched or holdout is None or not often:
+            return Watch(None, np.inf, np.zeros(0))
+        batch = max(self._batch_rows(loss.rows.n), loss.at_home.least_batch)
+        start = saved.array("watched", loss.origin.size) if "watched" in saved.state else np.zeros(loss.origin.size)
+        return Watch(
+            lambda x: holdout.judge_shortfall(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start
+        )
 
     def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
         """Return the loss on some of the rows, relative to the present model or another one."""
         part, learning = self.task.part(rows), self.learning
         total = max(float(self.task.weights.sum()), 1e-300)
-        decay = self.unit * (self.schedule.least_decay if self.objective.decay is None else self.objective.decay)
+        least = self.schedule.least_decay * self.objective.multiple
+        decay = self.unit * (least if self.objective.decay is None else self.objective.decay)
         return MetricLoss(
             part.rows,
             self.demands[rows] if rows.size < self.task.rows.n else self.demands,
@@ -284,7 +342,7 @@ class MetricSearch(PointSearch):
             return effort
         return replace(effort, steps=0, shares=(for_batches + share, 0.0))
 
-    def _by_batches(self, loss: MetricLoss, effort: LearningEffort, saved: Saved) -> Array:
+    def _by_batches(self, loss: MetricLoss, effort: LearningEffort, saved: Saved, watch: Watch) -> Array:
         """Return the vector after a descent by mini-batches, which keeps it in the home of the rows."""
         if "batches_ended" in saved.state:
             return saved.array("batches_ended", loss.origin.size)
@@ -298,7 +356,13 @@ class MetricSearch(PointSearch):
 
         def offered(now: Moments) -> dict[str, Any]:
             descent = {name: there.fetched(getattr(now, name)).copy() for name in ("x", "mean", "square")}
-            return {"model": loss.start.state(), "batches": batches.state(), "descent": descent | {"steps": now.steps}}
+            begun = {"model": loss.start.state(), "batches": batches.state()} | watch.state()
+            return begun | {"descent": descent | {"steps": now.steps}}
+
+        def looked_at(now: Moments) -> None:
+            if watch.is_due(now.steps):
+                watch(there.fetched(now.x))
+            self.keeper.offer(lambda: offered(now))
 
         with one_blas_thread():
             x = take_steps(
@@ -306,11 +370,11 @@ class MetricSearch(PointSearch):
                 now,
                 settings,
                 self.deadline,
-                lambda now: self.keeper.offer(lambda: offered(now)),
+                looked_at,
             )
         return there.fetched(x)
 
-    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: LearningEffort) -> None:
+    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: LearningEffort, watch: Watch) -> None:
         """Run L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
@@ -326,12 +390,12 @@ class MetricSearch(PointSearch):
         if not effort.steps:
             return
         if self.parameters.points.shape[0] > self.learning.most_whitened:
-            descend(seen, seen.x, settings, deadline)
+            descend(watch.beside(seen), seen.x, settings, deadline)
             return
-        variables = loss.whitened(seen.x)
+        variables, watched = loss.whitened(seen.x), watch.beside(seen)
 
         def value_and_gradient(u: Array) -> tuple[float, Array]:
-            value, gradient = seen(variables.at(u))
+            value, gradient = watched(variables.at(u))
             return value, variables.carried(gradient)
 
         descend(value_and_gradient, np.zeros(x.size), settings, deadline)
@@ -340,6 +404,51 @@ class MetricSearch(PointSearch):
         """Return a share of the time left; None without a deadline."""
         left = self.deadline.left
         return None if left is None else share * left
+
+
+class Watch:
+    """The validation loss along a descent, and the vector at which it was lowest.
+
+    It is checked every so many mini-batches (`every`), and at every `STEPS_BETWEEN` evaluations of L-BFGS.
+    """
+
+    def __init__(self, judged: Callable[[Array], Judgement] | None, every: float, start: Array) -> None:
+        self.judged, self.every, self.x = judged, every, start
+        self.lowest = None if judged is None else judged(start)
+
+    def __call__(self, x: Array) -> None:
+        """Check a vector."""
+        if self.judged is None or self.lowest is None:
+            return
+        found = self.judged(x)
+        if found.error < self.lowest.error:
+            self.x, self.lowest = x.copy(), found
+
+    def is_due(self, steps: int) -> bool:
+        """Return whether so many mini-batches end an interval between two checks."""
+        return self.judged is not None and int(steps / self.every) > int((steps - 1) / self.every)
+
+    def beside(self, seen: _Lowest) -> Callable[[Array], tuple[float, Array]]:
+        """Return the loss, with checks of the vector of its lowest value so far."""
+        evaluations = count(1)
+
+        def watched(x: Array) -> tuple[float, Array]:
+            found = seen(x)
+            if next(evaluations) % STEPS_BETWEEN == 0:
+                self(seen.x)
+            return found
+
+        return watched
+
+    def earlier_than(self, end: Array) -> Array | None:
+        """Return the best vector if that at the end is clearly worse; None if the end is as good."""
+        if self.judged is None or self.lowest is None:
+            return None
+        return self.x if self.judged(end).worse_than(self.lowest, 1.0) else None
+
+    def state(self) -> dict[str, Array]:
+        """Return the state for a keeper."""
+        return {} if self.judged is None else {"watched": self.x.copy()}
 
 
 class MiniBatches:
@@ -418,11 +527,5 @@ def spread(X: Matrix) -> Array:
 
 
 def with_objective(search: MetricSearch, objective: Objective) -> MetricSearch:
-    """Return a search under another objective that continues from the model of this one."""
-    if objective.name == search.objective.name:
-        return search
-    other = MetricSearch(
-        search.task, objective, search.unit, search.schedule, search.deadline, search.learning, search.kind
-    )
-    other.parameters = replace(search.parameters)
-    return other
+    """Return this search, or one under another objective that continues from the model of this one."""
+    return search if objective.name == search.objective.name else search.copied(objective)

@@ -13,11 +13,12 @@ from ..checks import check_at_least_zero
 from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
-from ..model import Expansion, Task
+from ..model import Expansion, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..text import short
+from .decay_choice import best_power
 from .descent import DescentSettings, descend
 from .linear_span import discriminating_span
 from .newton import Fitted
@@ -41,6 +42,11 @@ class Schedule:
         With several outputs, which share their points, it grows to `several_decay`.
         The slant target keeps `least_decay` at every size, and has no decay if targets are real: the full model's
         outputs are smooth already.
+    decay_factor, decay_powers, decay_steps : float, int, int
+        With labels and validation rows, multiples of that decay are tried at `compare_at` points, or at the largest size if
+        that is smaller: powers of `decay_factor`, up to `decay_powers` of them up or down, each for `decay_steps` descent
+        steps, or half of them with several outputs. The one with the clearly lowest validation loss is kept. With
+        `decay_powers` of 0 none are tried.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
     towards_mean : tuple of float
@@ -92,6 +98,9 @@ class Schedule:
     least_decay: float = 0.1
     full_decay_at: int = 64
     several_decay: float = 0.3
+    decay_factor: float = 10.0
+    decay_powers: int = 2
+    decay_steps: int = 10
     several_starts_up_to: int = 16
     towards_mean: tuple[float, ...] = (0.5, 0.25)
     trial_steps: int = 30
@@ -146,11 +155,27 @@ class Objective:
     target: str
     decay: float | None
     model: Expansion | None
+    multiple: float = 1.0  # of the decay that the schedule gives
 
     @property
     def name(self) -> str:
         """The settings as text."""
-        return f"target={self.target}"
+        return f"target={self.target}" + ("" if self.multiple == 1 else f", decay x {self.multiple:g}")
+
+    def tries_decays(self, schedule: Schedule) -> bool:
+        """Return whether other decays are tried: with labels, unless the decay is given."""
+        return self.target == "label" and self.decay is None and schedule.decay_powers > 0
+
+    def with_other_decays(self, schedule: Schedule) -> list[Objective]:
+        """Return this objective, and those with the other decays that may be chosen."""
+        if not self.tries_decays(schedule):
+            return [self]
+        powers = range(-schedule.decay_powers, schedule.decay_powers + 1)
+        return [self.with_decay(schedule, power) for power in sorted(powers, key=abs)]
+
+    def with_decay(self, schedule: Schedule, power: int) -> Objective:
+        """Return this objective with its usual decay times a power of the schedule's factor."""
+        return replace(self, multiple=schedule.decay_factor**power)
 
     def decay_at(self, size: int, schedule: Schedule, outputs: int, real: bool) -> float:
         """Return the share of the SVM's own regularisation for a model of that size; `real` for real targets."""
@@ -159,7 +184,12 @@ class Objective:
         if self.target == "slant":
             return 0.0 if real else schedule.least_decay
         full = 1.0 if outputs == 1 else schedule.several_decay
-        return float(np.clip(size / schedule.full_decay_at, schedule.least_decay, full))
+        return self.multiple * float(np.clip(size / schedule.full_decay_at, schedule.least_decay, full))
+
+
+def known_objectives(objectives: Sequence[Objective], schedule: Schedule) -> list[Objective]:
+    """Return the objectives that a model may have in the end: with the decays that are tried on the way."""
+    return [each for given in objectives for each in given.with_other_decays(schedule)]
 
 
 def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
@@ -295,6 +325,27 @@ class PointSearch:
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         search = self.under(best.objective)
         search.refine(best.model, 0)
+        return search
+
+    def with_best_decay(self) -> PointSearch:
+        """Return the search under the multiple of the decay with the lowest validation loss after some steps from here."""
+        schedule = self.schedule
+        if not self.objective.tries_decays(schedule) or self.task.holdout is None:
+            return self
+        rows, judge = self._enough_rows(self.points.size), self.task.holdout.judge_shortfall
+        steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
+        part, unit, models = self.task.part(rows), self.unit * self._weight_share(rows), dict[int, Expansion]()
+
+        def judged(power: int) -> Judgement:
+            objective, brief = self.objective.with_decay(schedule, power), replace(schedule, widenings=0)
+            trial = PointSearch(part, objective, unit, brief, self.deadline, self.features)
+            trial.refine(self.model, steps)
+            models[power] = trial.model
+            return judge(trial.model)
+
+        best = best_power(judged, schedule.decay_powers)
+        search = self.under(self.objective.with_decay(schedule, best))
+        search.refine(models[best], 0)
         return search
 
     def under(self, objective: Objective) -> PointSearch:
