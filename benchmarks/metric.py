@@ -1,10 +1,11 @@
 """covtype straight from labels with a learned metric, within seconds.
 
 python -m benchmarks.metric --device cuda                        256, 1,024 and 4,096 points in 30, 50 and 120 s
-python -m benchmarks.metric --points 1024 --seconds 600          on the host, with the threads of OMP_NUM_THREADS
+python -m benchmarks.metric --points 1024                        in 300 s on the host, with the threads of OMP_NUM_THREADS
 
 Features are as they are (class 2 against the rest), gamma is 1e-4 and C 1e4, as for the exact SVM of `benchmarks.gpu`. 2 %
-of the training rows are validation rows. Mini-batches and L-BFGS go on until their share of the time is over.
+of the training rows are validation rows. Mini-batches and L-BFGS go on until their share of the time is over. Rates were
+chosen on 20,000 held-out training rows.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Run:
 
 #: on a GPU, by the number of points
 GPU_RUNS = {256: Run(30, 1 << 16, 0.75, 0.6), 1024: Run(50, 1 << 15, 0.5, 0.75), 4096: Run(120, 1 << 15, 0.85, 0.75, 0.03)}
-#: on a host: small batches, and most of the time for them
-HOST_RUN = Run(600, 1 << 11, 0.8, 0.3)
+#: on a host: small batches, whose noise asks for a lower rate, and most of the time for them
+HOST_RUN = Run(300, 1 << 11, 0.8, 0.3, 0.015)
 
 
 def covtype(points: int, run: Run, device: str, rows: int | None) -> None:

@@ -7,9 +7,13 @@ import pytest
 
 import slimsvm.solvers.adam as module
 from slimsvm.limits import Deadline
-from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, adam, recorded_steps, take_steps
+from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, plain_steps, recorded_steps, take_steps
 
 CENTRE = np.array([1.0, -2.0, 0.5])
+
+
+def adam(gradient, start, settings, deadline, within=None, watch=None):
+    return take_steps(plain_steps(gradient, start, within), start, settings, deadline, watch)
 
 
 def slow_adam(gradient, x, steps, rate):

@@ -47,21 +47,6 @@ class Moments:
         return cls(x + 0.0, 0.0 * x, 0.0 * x)
 
 
-def adam(
-    gradient: Callable[[Any], Any],
-    start: Moments,
-    settings: AdamSettings,
-    deadline: Deadline,
-    within: Callable[[Any], None] | None = None,
-    watch: Callable[[Moments], None] | None = None,
-) -> Any:
-    """Return the last vector of a descent, which changes it in place.
-
-    `within` clips a vector to its bounds, in place. `watch` is called with the state before each step.
-    """
-    return take_steps(plain_steps(gradient, start, within), start, settings, deadline, watch)
-
-
 def take_steps(
     step: Callable[[float], None],
     now: Moments,
@@ -69,7 +54,10 @@ def take_steps(
     deadline: Deadline,
     watch: Callable[[Moments], None] | None = None,
 ) -> Any:
-    """Return the last vector of a descent; `step` takes one step of a given rate, which changes the state in place."""
+    """Return the last vector of a descent; `step` takes one step of a given rate, which changes the state in place.
+
+    `watch` is called with the state before each step.
+    """
     begun = perf_counter()
     for number in range(now.steps + 1, settings.steps + 1):
         share = number / settings.steps
@@ -88,7 +76,7 @@ def take_steps(
 def plain_steps(
     gradient: Callable[[Any], Any], now: Moments, within: Callable[[Any], None] | None = None
 ) -> Callable[[float], None]:
-    """Return a function that takes a step along the gradient at the present vector."""
+    """Return a function that takes a step along the gradient at the present vector; `within` clips a vector in place."""
     move = _move_on_host if isinstance(now.x, np.ndarray) else _move_on_device
 
     def step(rate: float) -> None:
