@@ -96,14 +96,19 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return read(outputs) for all rows; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
-        count = min(count, MAPPED_ROWS) if is_mapped(X) else count
+        if X.shape[0] > MAPPED_ROWS and is_mapped(X):
+            count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
 
+    def _on_host(self) -> bool:
+        """Return whether kernel values are computed on the host."""
+        return resolve_device(self.device) == "cpu"
+
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
+        if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
         return outputs_there(self, X)
 

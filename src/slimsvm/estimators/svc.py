@@ -427,7 +427,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         if not hasattr(self, "model_"):
             check_is_fitted(self)
         model = self.model_
-        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES and self._on_host()
         if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
             return self._read(X, lambda outputs: self.goal_.decode(outputs))
         X = prediction_rows(self, X)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -40,7 +41,8 @@ FEASIBLE = 1e-9
 #: gap of the last interior point solution, and the share of the largest coefficient above which a column is used;
 #: a larger share leaves fewer columns for the simplex method, and may remove one that it needs
 EXACT, USED = 1e-8, 1e-5
-#: rows nearest to the margin that get a group each, and rows that leave split groups in a round
+#: rows nearest to the margin that get a group each, and rows that leave split groups in a round; more of them need fewer
+#: rounds of larger problems
 ALONE, SPLIT_OFF = 2000, 500
 #: cosine of two columns above which they are not added in the same round, and price below which a column is removed
 ALIKE, CHEAP = 0.9, 0.9
@@ -53,8 +55,7 @@ class LP(BinaryTrainer):
     Problems of up to `direct` rows are solved as one linear program. Others use column generation with `batch` columns a
     round, and keep the kernel values of a few hundred columns in memory. `max_iter` limits the iterations of each output,
     those of the simplex and the interior point method together (-1: no limit), and `time_limit` its seconds. A run that
-    reaches a limit returns the best model so far. The `alone` rows nearest to the margin get a group of their own, and
-    `split_off` rows leave split groups in a round: more of them need fewer rounds of larger problems.
+    reaches a limit returns the best model so far.
     """
 
     C: float = 1.0
@@ -63,8 +64,8 @@ class LP(BinaryTrainer):
     time_limit: float | None = None
     direct: int = 1000
     batch: int = 200
-    alone: int = ALONE
-    split_off: int = SPLIT_OFF
+    alone: ClassVar[int] = ALONE
+    split_off: ClassVar[int] = SPLIT_OFF
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
