@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -35,15 +35,16 @@ class Run:
     batch: int
     for_batches: float
     for_steps: float
+    rate: float = 0.05
 
 
 #: on a GPU, by the number of points
-GPU_RUNS = {256: Run(30, 1 << 16, 0.75, 0.6), 1024: Run(50, 1 << 15, 0.5, 0.75), 4096: Run(120, 1 << 15, 0.5, 0.75)}
+GPU_RUNS = {256: Run(30, 1 << 16, 0.75, 0.6), 1024: Run(50, 1 << 15, 0.5, 0.75), 4096: Run(120, 1 << 15, 0.85, 0.75, 0.03)}
 #: on a host: small batches, and most of the time for them
 HOST_RUN = Run(600, 1 << 11, 0.8, 0.3)
 
 
-def covtype(points: int, run: Run, device: str, seconds: float, rows: int | None) -> None:
+def covtype(points: int, run: Run, device: str, rows: int | None) -> None:
     """Print the test error of a model, and those of the models on the way on the validation rows."""
     stored = arrays("covtype")
     X, y = stored["X_train"][:rows].astype(np.float32), stored["y_train"][:rows]
@@ -52,6 +53,7 @@ def covtype(points: int, run: Run, device: str, seconds: float, rows: int | None
         steps=ENDLESS,
         batches=1,
         largest_batch=run.batch,
+        rate=run.rate,
         time_for_batches=run.for_batches,
         time_for_steps=run.for_steps,
     )
@@ -63,7 +65,7 @@ def covtype(points: int, run: Run, device: str, seconds: float, rows: int | None
         device=device,
         validation_fraction=0.02,
         reducer=Slim(metric="both", learning=learning),
-        time_limit=seconds,
+        time_limit=run.seconds,
         random_state=0,
     )
     start = perf_counter()
@@ -87,15 +89,21 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--points", type=int, nargs="+", default=list(GPU_RUNS))
     parser.add_argument("--seconds", type=float, help="the same for all sizes")
+    parser.add_argument("--batch", type=int, help="the rows of a mini-batch")
+    parser.add_argument("--rate", type=float, help="the first rate of Adam")
+    parser.add_argument("--for-batches", type=float, help="the share of the time for mini-batches")
     parser.add_argument("--rows", type=int, help="the first rows alone")
     given = parser.parse_args()
+    asked = {
+        name: vars(given)[name] for name in ("seconds", "batch", "rate", "for_batches") if vars(given)[name] is not None
+    }
     warnings.simplefilter("ignore")
     on_gpu = given.device.startswith("cuda")
     if on_gpu:  # the libraries of the device are loaded
         SlimSVC(device=given.device).fit(np.eye(8), np.arange(8) % 2)
     for points in given.points:
         run = GPU_RUNS.get(points, GPU_RUNS[4096]) if on_gpu else HOST_RUN
-        covtype(points, run, given.device, given.seconds or run.seconds, given.rows)
+        covtype(points, replace(run, **asked), given.device, given.rows)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from slimsvm.trainers import TRAINERS
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docs" / "contracts.md"
-HEAD = """# What each method keeps to
+HEAD = """# What each method supports
 
 Made by `python -m tools.contracts` from the outcomes of the contract tests; not for editing by hand.
 

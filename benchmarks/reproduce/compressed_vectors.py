@@ -167,9 +167,10 @@ def lars_and_moved(
             start = support.expansion(stop.index, stop.coef)
             yield LARS, start
             small, _ = moved(start, loss, OPTIMIZERS["cg"], deadline)
-            if deadline.over:  # what the time has cut is not the method's result
-                return
-            yield MOVED, small
+            if not deadline.over:  # what the time has cut is not the method's result
+                yield MOVED, small
+        if deadline.over:
+            return
 
 
 def claims(rows: list[Row]) -> list[Claim]:

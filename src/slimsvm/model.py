@@ -319,3 +319,4 @@ class Fit:
     gap: float  # distance from the optimum, in the trainer's own measure
     state: Any = None  # what partial_fit continues from
     support: Array | None = None  # the rows that are the model's points, if known
+    draws: Array | None = None  # (q,) the rows that each output was learned from, repeated ones too, earlier runs included

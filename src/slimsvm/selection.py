@@ -222,6 +222,7 @@ class Selection:
     def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
         """Return the full models of the folds, and coefficients from which training on all rows can start.
 
+        There are none where a second run would make the model another one, since its steps depend on the rows drawn before.
         Return (None, None) if small models are compared with the full model of all rows.
         """
         if not self.goal.labelled:
@@ -232,7 +233,7 @@ class Selection:
             share = self.deadline.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
             fits.append(trainer.fit(replace(self.within(f"baseline {number}"), deadline=share).task(train, error=error)))
         start = None
-        if fits[0].dual is not None:
+        if fits[0].dual is not None and not (fits[0].draws is not None and fits[0].draws.any()):
             start = np.zeros((self.labels.size, self.goal.outputs))
             start[index[0][0]] = fits[0].dual
         models = tuple(fit.model.written_out() for fit in fits)

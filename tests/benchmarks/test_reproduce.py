@@ -12,13 +12,15 @@ pytest.importorskip("matplotlib")
 from benchmarks.problems import problem
 from benchmarks.reproduce import pool
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
-from benchmarks.reproduce.compressed_vectors import SIZES, TOY
+from benchmarks.reproduce.compressed_vectors import SIZES, TOY, circle, lars_and_moved
 from benchmarks.reproduce.covtype import KnownOutputs
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
 from benchmarks.reproduce.optimally_sparse import chosen
 from benchmarks.reproduce.page import write_page
 from benchmarks.reproduce.papers import EXPERIMENTS
 from benchmarks.reproduce.pool import missing_cells, run_cells, timed_run
+from slimsvm import SlimSVC
+from slimsvm.clock import Deadline
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
 from slimsvm.rows.host import HostRows
@@ -231,3 +233,11 @@ def test_claims_on_some_of_the_data_say_which():
     first, second = experiment.claims(rows)
     assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
     assert "pageblocks, letter, newsgroups200 and mnist have not been run" in first.figures
+
+
+def test_the_two_methods_of_a_run_end_with_its_time():
+    X, y = circle(0)
+    full = SlimSVC(C=1.0, gamma=0.5).fit(X, y)
+    found = [(method, model.size) for method, model in lars_and_moved(full, X, y, (4, 8), Deadline())]
+    assert found == [("LARS-SVM", 4), ("CVM", 4), ("LARS-SVM", 8), ("CVM", 8)]
+    assert list(lars_and_moved(full, X, y, (4, 8), Deadline(0.0))) == []

@@ -13,13 +13,13 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import slimsvm
+from slimsvm import Interrupted, estimators
 from slimsvm import clock as deadline
-from slimsvm import estimators
 from slimsvm.cli import commands as cli
 from slimsvm.cli import names
 from slimsvm.estimators.checkpoints import Checkpoint
@@ -220,6 +220,19 @@ def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
         assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
 
 
+def test_export_takes_rows_with_labels_anywhere_or_nowhere(small, files, tmp_path, capsys):
+    cells = [line.split(",") for line in (files / "train.csv").read_text().splitlines()]
+    first, bare = tmp_path / "first.csv", tmp_path / "bare.csv"
+    first.write_text("\n".join(",".join([row[-1], *row[:-1]]) for row in cells))
+    bare.write_text("\n".join(",".join(row[:-1]) for row in cells))
+    told = set()
+    for words in ([str(files / "train.csv")], [str(first), "--label", "0"], [str(bare)]):
+        output = ["-o", str(tmp_path / "m.c"), "--force"]
+        assert cli.run(["export", str(small), *output, "--precision", "int8", "--rows", *words]) == 0
+        told.add(capsys.readouterr().out)
+    assert len(told) == 1
+
+
 def test_libsvm_models_are_compressed_and_predicted(files, tmp_path, capsys):
     X, y = load_breast_cancer(return_X_y=True)
     svc = SVC(gamma=1e-3).fit(X, y)
@@ -346,6 +359,23 @@ def test_ctrl_c_while_shrinking_writes_the_best_so_far_if_asked(shrinking, monke
     svc = slimsvm.load(output)[-1]
     assert 0 < svc.support_vectors_.shape[0] < 30
     assert svc.status_ is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["not kept", "kept"])
+def test_ctrl_c_while_tuning(keep, files, tmp_path, monkeypatch, capsys):
+    fit = Pipeline.fit
+
+    def interrupted(self, *args, **kwargs):
+        fit(self, *args, **kwargs)
+        raise Interrupted(self[-1])
+
+    monkeypatch.setattr("slimsvm.tuning.last_fit.Pipeline.fit", interrupted)
+    output = tmp_path / "m.slim"
+    command = ["tune", str(files / "train.csv"), "-b", "2", "--trials", "1", "-o", str(output)]
+    assert cli.run([*command, "--keep"] if keep else command) == 130
+    said = f"the best model found so far is in {output}" if keep else "nothing was written. --keep writes the best model"
+    assert f"slimsvm: error: interrupted; {said}" in capsys.readouterr().err
+    assert output.exists() == keep
 
 
 @pytest.mark.parametrize("command", [["demo"], ["train", "{folder}/train.csv"], ["export", "{folder}/m.slim", "-f", "c"]])

@@ -54,6 +54,16 @@ def test_tradeoff_draws_a_line_a_method_and_the_full_model(plt, found, x):
 
 
 @pytest.mark.usefixtures("plt")
+@pytest.mark.parametrize("kind", [displays.TradeoffDisplay, displays.ParetoDisplay])
+def test_sizes_on_the_axis_are_plain_numbers(found, kind):
+    axis = kind.from_rows(found, x="bytes").ax_.xaxis
+    axis.figure.canvas.draw()
+    shown = [label.get_text() for label in axis.get_ticklabels(which="both") if label.get_text()]
+    assert shown
+    assert all(label.replace(",", "").isdigit() for label in shown)
+
+
+@pytest.mark.usefixtures("plt")
 def test_tradeoff_draws_files_some_methods_and_methods_that_nobody_knows(tmp_path):
     file = tmp_path / "rows.csv"
     tradeoff(X, Y, methods=["nystroem"], budgets=[2, 4], file=file)

@@ -311,12 +311,15 @@ def test_a_dag_computes_the_outputs_that_it_comes_to(kernel, sparse, iris):
     assert model._walked(rows[:1]).shape == (1,)
 
 
-def test_a_dag_of_many_classes_predicts_by_these_outputs(monkeypatch):
+@pytest.mark.parametrize("device", ["cpu", "array_api_strict"])
+def test_a_dag_of_many_classes_predicts_by_these_outputs_on_the_host(device, monkeypatch):
+    """A device has all outputs of a row in one product."""
     y = np.repeat(np.arange(LAZY_CLASSES), 2)
     X = np.random.default_rng(0).normal(size=(LAZY_CLASSES, 4))[y]
-    model = SlimSVC(LAZY_CLASSES, kernel="linear", multiclass="dag", trainer=None, reducer="rsvm", random_state=0).fit(X, y)
+    settings = {"multiclass": "dag", "trainer": None, "reducer": "rsvm", "random_state": 0}
+    model = SlimSVC(LAZY_CLASSES, kernel="linear", device=device, **settings).fit(X, y)
     expected = model.classes_[model.goal_.decode(model.model_(X))]
-    monkeypatch.setattr(model, "_read", None)  # all outputs are not computed
+    monkeypatch.setattr(model, "_read" if device == "cpu" else "_walked", None)
     np.testing.assert_array_equal(model.predict(X), expected)
 
 

@@ -883,3 +883,18 @@ def test_tables_of_methods_are_attributes_of_the_package():
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == [*TRAINERS, *REDUCERS]
     assert {"trainers", "reducers"} <= set(dir(slimsvm))
+
+
+@pytest.mark.parametrize("count", [1, 5000], ids=["few features", "many features"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200, -1e200, 1e150, 3e38], ids=str)
+def test_rows_to_predict_have_a_range(value, dtype, count):
+    """Few rows are checked by one product, others by their largest and smallest features."""
+    svc = SlimSVC(kernel="linear").fit([[0.0], [1.0]], [0, 1])
+    with np.errstate(over="ignore"):
+        rows = np.full((count, 1), value, dtype)
+    if np.isfinite(rows).all() and float(np.abs(rows).max()) <= 1e150:
+        assert np.isfinite(svc.decision_function(rows)).all()
+    else:
+        with pytest.raises(ValueError, match=r"features must lie between|NaN|infinity"):
+            svc.decision_function(rows)

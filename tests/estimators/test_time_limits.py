@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -17,10 +18,12 @@ from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.frames.online import OnlineTrainer
+from slimsvm.trainers.frames.per_output import BinaryTrainer, Solution
+from slimsvm.trainers.pegasos import Pegasos
+from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
 
 X, y = make_classification(400, 5, n_informative=4, n_redundant=0, flip_y=0.2, random_state=0)
-WARM = sorted(name for name, kind in TRAINERS.items() if getattr(kind, "starts_warm", False))
 
 
 def made(name, **more):
@@ -96,16 +99,6 @@ def test_an_online_trainer_that_is_cut_short_has_seen_some_rows():
     assert 0 < trainer.fit(task).state.seen < y.size
 
 
-@pytest.mark.parametrize("name", WARM)
-def test_warm_starts_take_fewer_steps_to_the_same_optimum(name):
-    settings = {"working_set": 100} if "working_set" in TRAINERS[name].__dataclass_fields__ else {}
-    svc = SlimSVC(trainer=made(name, **settings), warm_start=True, tol=1e-4, random_state=0).fit(X, y)
-    first, outputs = svc.n_iter_, svc.decision_function(X)
-    again = svc.fit(X, y)
-    assert again.n_iter_ < (1.0 if name == "ramp" else 0.5) * first  # ramp's first step is the SVM, whatever the start
-    np.testing.assert_allclose(again.decision_function(X), outputs, atol=0.02)
-
-
 def test_a_warm_start_goes_on_with_another_cost():
     svc = SlimSVC(C=10.0, warm_start=True, trainer=SMO(working_set=100)).fit(X, y)
     warm = svc.set_params(C=11.0).fit(X, y)
@@ -130,10 +123,104 @@ def test_pairs_of_classes_start_warm():
     np.testing.assert_allclose(svc.decision_function(rows), outputs, atol=0.02)
 
 
+@dataclasses.dataclass(frozen=True)
+class Parzen(BinaryTrainer):
+    """A trainer that has nothing to start from."""
+
+    status: Status = Status.CONVERGED
+
+    def solve(self, problem):
+        return Solution(problem.y, 0.0, 1, 0.5, self.status)
+
+
+def test_a_stalled_fit_ends_with_a_status_and_advice():
+    with pytest.warns(ConvergenceWarning, match=r"rounding hides further progress; scale the features, .* \(gap 0.5\)"):
+        svc = SlimSVC(trainer=Parzen(Status.STALLED)).fit(X, y)
+    assert (svc.status_, svc.fit_status_) == (Status.STALLED, 1)
+
+
 def test_impossible_warm_starts():
-    with pytest.raises(ValueError, match=r"Pegasos cannot; the trainers that can are \['any-norm'.*'smo'\]"):
-        SlimSVC(trainer="pegasos", warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"Parzen cannot; the trainers that can are \['any-norm'.*'smo'\]"):
+        SlimSVC(trainer=Parzen(), warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="trainer=None trains no full model"):
+        SlimSVC(4, trainer=None, warm_start=True).fit(X, y)
     svc = SlimSVC(warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="400 rows and 1 outputs, but this one has 399 rows and 1 outputs"):
         svc.fit(X[1:], y[1:])
     assert not hasattr(SlimSVC().fit(X, y), "_start")
+
+
+def test_streams_start_warm_with_the_same_settings_alone():
+    svc = SlimSVC(10, trainer="rbp", gamma=0.2, warm_start=True, random_state=0).fit(X, y)
+    for settings in ({"budget": 9}, {"gamma": 0.3}):
+        with pytest.raises(ValueError, match="changed since the stream began"):
+            clone(svc).fit(X, y).set_params(**settings).fit(X, y)
+    with pytest.raises(ValueError, match="features, sparseness or number of classes differ"):
+        svc.fit(X, np.arange(y.size) % 3)
+    with pytest.raises(ValueError, match="features, sparseness or number of classes differ"):
+        svc.fit(csr_array(X), y)
+    assert svc.fit(X[:90], y[:90]).stream_.state.seen == 490  # other rows are no trouble
+
+
+@pytest.mark.parametrize("name", ["sbp", "pegasos", "perceptron", "lp", "sdca"])
+def test_a_warm_start_from_another_method(name):
+    """Rows drawn by another method are unknown, and so is whether it has found this one's optimum."""
+    svc = SlimSVC(warm_start=True, random_state=0).fit(X, y)
+    exact = svc.score(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc.set_params(trainer=made(name)).fit(X, y)
+    assert svc.score(X, y) > exact - 0.02
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_a_warm_start_with_another_cost_finds_its_optimum(C):
+    warm = SlimSVC(warm_start=True, trainer="sbp", random_state=0).fit(X, y).set_params(C=C).fit(X, y)
+    cold = SlimSVC(trainer="sbp", C=C, random_state=0).fit(X, y)
+    outputs = cold.decision_function(X)
+    np.testing.assert_allclose(warm.decision_function(X), outputs, atol=0.2 * np.abs(outputs).max())
+    trainer = Pegasos(passes=1000, gap=0.05)  # its goal is a certificate
+    svc = SlimSVC(warm_start=True, trainer=trainer, random_state=0).fit(X, y).set_params(C=C).fit(X, y)
+    assert svc.status_ is Status.CONVERGED
+
+
+def test_the_papers_form_of_sbp_starts_warm():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc = SlimSVC(trainer=SBP(batch=1), max_iter=1000, warm_start=True, random_state=0).fit(X, y)
+        before = svc.decision_function(X)
+        svc.set_params(max_iter=10).fit(X, y)
+    assert svc.n_iter_ == 10
+    np.testing.assert_allclose(svc.decision_function(X), before, atol=0.1 * np.abs(before).max())
+
+
+@pytest.mark.parametrize("name", ["pegasos", "perceptron", "sbp"])
+def test_a_step_after_a_warm_start_is_small(name):
+    """The steps of these methods get shorter with the rows drawn, also with those of runs before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc = SlimSVC(trainer=made(name), warm_start=True, random_state=0).fit(X, y)
+        before = svc.decision_function(X)
+        svc.set_params(max_iter=4).fit(X, y)
+    assert svc.n_iter_ == 4
+    np.testing.assert_allclose(svc.decision_function(X), before, atol=0.05 * np.abs(before).max())
+
+
+def test_many_classes_start_warm_with_steps_of_their_own():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(300, 4)), rng.integers(3, size=300)
+    svc = SlimSVC(warm_start=True, trainer=SBP(), random_state=0, multiclass="ovr").fit(rows, labels)
+    first, outputs = svc.n_iter_, svc.decision_function(rows)
+    assert svc.fit(rows, labels).n_iter_ < 0.5 * first
+    np.testing.assert_allclose(svc.decision_function(rows), outputs, atol=0.1 * np.abs(outputs).max())
+
+
+def test_a_model_is_shrunk_anew_after_a_warm_start():
+    """The second fit trains from the first one's coefficients, and its path is that of a fit of its own."""
+    settings = {"reducer": "slant-aggressive", "random_state": 0}
+    first = SlimSVC(5, warm_start=True, **settings).fit(X, y)
+    path, steps = first.path_.to_dict(), first.n_iter_
+    again = first.fit(X, y)
+    assert again.n_iter_ < 0.2 * steps
+    assert again.path_.sizes == path["size"].tolist() if hasattr(path["size"], "tolist") else path["size"]
+    np.testing.assert_allclose(again.path_.to_dict()["error"], path["error"], atol=0.05)

@@ -94,6 +94,12 @@ def test_one_long_word_as_the_label_of_every_row_is_refused(write_parquet):
         read_data(path)
 
 
+def test_a_parquet_column_called_label_has_the_labels(write_parquet):
+    X, y = read_data(write_parquet(label=np.array([1, 2]), x=np.array([3.0, 4.0]), y=np.array([5.0, 6.0])))
+    np.testing.assert_array_equal(X, [[3, 5], [4, 6]])
+    np.testing.assert_array_equal(y, [1, 2])
+
+
 def test_parquet_files_as_people_write_them_are_read(write_parquet):
     words = (np.random.default_rng(0).random(20_000) < 0.02).astype(float)
     path = write_parquet(a=words, b=np.arange(20_000.0), y=np.where(words > 0, "rare", "common"))

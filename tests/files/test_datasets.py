@@ -456,6 +456,12 @@ def test_csv_numbers_come_back_exactly(folder, rows, separator, header):
     np.testing.assert_array_equal(y, np.arange(len(rows)))
 
 
+def test_a_column_called_y_beside_one_called_label_is_a_feature(tmp_path):
+    X, y = read_data(write(tmp_path, "data.csv", "x,y,label\n1,2,a\n3,4,b\n"))
+    np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
+    assert y.tolist() == ["a", "b"]
+
+
 @pytest.mark.parametrize("name", ["label", "Target", "class", "Y"])
 def test_the_header_names_the_column_of_the_labels(tmp_path, name):
     (tmp_path / "rows.csv").write_text(f"{name},a,b\nyes,1,2\nno,3,4\n")

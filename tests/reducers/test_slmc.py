@@ -138,9 +138,8 @@ def test_a_path_is_better_the_more_points_it_has(loss):
 
 @pytest.mark.parametrize("loss", OBJECTIVES)
 def test_each_longer_descent_of_the_points_has_a_lower_objective(loss):
-    task = problem()
-    models = [SLMC(C=2.0, loss=loss, max_steps=steps).path(task, [3]).models[0] for steps in (0, 3, 30)]
-    losses = [objective_of(model, task, loss) for model in models]
+    models = [SLMC(C=2.0, loss=loss, max_steps=steps).path(problem(), [3]).models[0] for steps in (0, 3, 30)]
+    losses = [objective_of(model, problem(), loss) for model in models]
     assert losses[0] > losses[1] > losses[2]
 
 

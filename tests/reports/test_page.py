@@ -245,6 +245,17 @@ def test_everything_can_be_reached_by_tab(page):
     assert {"across", "log", "method", "budget", "next", "clear", "row", "gridcell"} <= reached
 
 
+def test_no_errors_at_all_open_on_a_linear_scale(tab, digits, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    some = Tradeoff([row | {"error": max(row["error"], 0.01)} for row in digits[0].rows], digits[0].models)
+    none = Tradeoff([row | {"error": 0.0} for row in digits[0].rows], digits[0].models)
+    for name, found in (("some", some), ("none", none)):
+        page = opened(tab, report(found, X, y, tmp_path / f"{name}.html")[0])
+        assert page.value("document.getElementById('log').checked") is (name == "some")
+        page.value("document.getElementById('log').click()")
+        assert page.complaints == []
+
+
 def test_labels_with_markup_are_shown_as_text(tab, tmp_path):
     X, y = load_iris(return_X_y=True)
     labels = np.array(["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "</script><b>x"])[y]

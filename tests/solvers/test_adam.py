@@ -7,7 +7,7 @@ import pytest
 
 import slimsvm.solvers.adam as module
 from slimsvm.limits import Deadline
-from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, adam
+from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, adam, recorded_steps, take_steps
 
 CENTRE = np.array([1.0, -2.0, 0.5])
 
@@ -95,3 +95,14 @@ def test_arrays_of_another_library_take_the_same_steps():
         lambda x: torch.from_numpy(pull(x.numpy())), Moments.at(torch.zeros(3, dtype=torch.float64)), settings, Deadline()
     )
     np.testing.assert_allclose(there.numpy(), adam(pull, Moments.at(np.zeros(3)), settings, Deadline()), atol=1e-12)
+
+
+def test_recorded_steps_are_the_plain_ones():
+    torch = pytest.importorskip("torch")
+    settings, start = AdamSettings(50, 0.1), Moments.at(torch.zeros(3, dtype=torch.float64))
+    slope, within = (lambda x: torch.from_numpy(pull(x.numpy()))), (lambda x: x.clamp_(max=0.4))
+    step = recorded_steps(slope, start, within, lambda work, changed: work if len(changed) == 3 else None)
+    found = take_steps(step, start, settings, Deadline())
+    plain = adam(slope, Moments.at(torch.zeros(3, dtype=torch.float64)), settings, Deadline(), within)
+    np.testing.assert_array_equal(found.numpy(), plain.numpy())
+    assert recorded_steps(slope, start, within, lambda work, changed: None) is None  # noqa: ARG005

@@ -1,6 +1,7 @@
 """The loss of points, coefficients and metric together, against plain formulas and finite differences."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,11 +10,15 @@ from scipy.sparse import csr_array
 
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import make_kernel
+from slimsvm.limits import Deadline
+from slimsvm.rows.array_losses import ArrayMetricLosses
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
+from slimsvm.solvers.adam import AdamSettings, Moments, take_steps
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
+from slimsvm.solvers.metric_search import MiniBatches, _steps
 
 #: any work is large work
 LARGE_WORK = Precision(small_work=0)
@@ -126,6 +131,22 @@ def test_a_device_keeps_logarithms_within_their_bounds(device):
     there.keep_within(moved)
     host.keep_within(x)
     np.testing.assert_allclose(there.fetched(moved), x, atol=1e-12)
+
+
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.skipif(not has_torch_device("cuda"), reason="no CUDA GPU")
+def test_steps_recorded_on_cuda_are_the_plain_ones(q):
+    problem = Problem(q)
+    loss = problem.loss(rows=open_rows(problem.kernel, problem.X, device="cuda"))
+    there, ends = loss.at_home, []
+    for records in (False, True):
+        now = Moments.at(there.sent(np.zeros(loss.origin.size)))
+        batches = MiniBatches(there.shuffled, 40, 8, np.random.default_rng(0))
+        before = loss.rows.meter.evaluations
+        there.recorded = partial(ArrayMetricLosses.recorded, there) if records else lambda work, changed: None  # noqa: ARG005
+        ends.append(there.fetched(take_steps(_steps(there, batches, now), now, AdamSettings(30, 0.05), Deadline())))
+        assert loss.rows.meter.evaluations - before == 2 * 30 * 8 * 4
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-6, atol=1e-9)
 
 
 def test_float32_batches_of_large_work_have_nearly_the_same_gradient():

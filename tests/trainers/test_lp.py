@@ -24,8 +24,10 @@ from slimsvm.trainers.smo import SMO
 EXACT = 1e-6
 
 
-#: few rows alone, few split off: groups matter in the smallest problems
-SMALL_GROUPS = {"alone": 20, "split_off": 10}
+class SmallGroups(LP):
+    """Few rows alone, few split off: groups matter in the smallest problems."""
+
+    alone, split_off = 20, 10
 
 
 def optimum(K, y, cap):
@@ -55,7 +57,7 @@ def test_the_objective_is_that_of_a_plain_linear_program(kernel, C, direct, make
     X, y = make_blobs(120)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
     K = kernel(X, X)
-    fit = LP(C, EXACT, direct=direct, batch=10, **SMALL_GROUPS).fit(make_task(kernel, X, y, weights))
+    fit = SmallGroups(C, EXACT, direct=direct, batch=10).fit(make_task(kernel, X, y, weights))
     best = optimum(K, y, C * weights)
     assert fit.status is Status.CONVERGED
     assert fit.gap <= EXACT
@@ -106,7 +108,7 @@ def test_the_bounds_hold_the_optimum_in_every_round(make_blobs, make_task, monke
         return gap
 
     monkeypatch.setattr(LpProblem, "take", take)
-    LP(tol=EXACT, direct=0, batch=10, **SMALL_GROUPS).fit(make_task(RBF(0.3), X, y))
+    SmallGroups(tol=EXACT, direct=0, batch=10).fit(make_task(RBF(0.3), X, y))
     lower, upper = np.transpose(seen)
     assert len(seen) > 5
     assert (lower <= best * (1 + 1e-9)).all()
@@ -346,9 +348,9 @@ def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatc
         return real(K, *args)
 
     monkeypatch.setattr(module, "interior_point", watched)
-    fit = LP(direct=50, batch=20, **SMALL_GROUPS).fit(make_task(RBF(0.5), X, y))
+    fit = SmallGroups(direct=50, batch=20).fit(make_task(RBF(0.5), X, y))
     assert fit.status is Status.CONVERGED
-    assert sizes[0] <= 2 * SMALL_GROUPS["alone"] < max(sizes) < 300
+    assert sizes[0] <= 2 * SmallGroups.alone < max(sizes) < 300
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])

@@ -111,6 +111,93 @@ def test_an_early_end_is_told(name, moons):
     assert model.status_ is Status.MAX_ITER
 
 
+#: settings with which a run ends at its goal, not after its passes
+TO_THE_GOAL = {"pegasos": {"gap": 0.2}, "perceptron": {"passes": 100}}
+
+
+#: why a run that was cut short may be of little help to the next one
+START_AGAIN = {
+    "lp": "the simplex method has no model before it ends, so a run that it did not end starts again",
+    "any-norm": "the search for the multiplier of an ellipsoid starts again",
+    "perceptron": "its model is an average, and the weights that the run had are not kept",
+}
+
+
+def to_the_goal(name, **settings):
+    """An estimator that starts warm, with narrow kernels: the rows can be separated."""
+    trainer = TRAINERS[name](**TO_THE_GOAL.get(name, {}))
+    budget = 40 if name in LIMITED else None
+    return SlimSVC(budget, trainer=trainer, gamma=20.0, warm_start=True, random_state=0, **settings)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_warm_start_from_the_goal_takes_few_steps(name, moons, excused):
+    X, y = moons
+    cold = to_the_goal(name).fit(X, y)
+    steps, outputs = cold.n_iter_, cold.decision_function(X)
+    if hasattr(TRAINERS[name], "learn"):
+        excused("it has no goal but its passes: two fits of one pass are one fit of two")
+        cold.fit(X, y)
+        trainer = TRAINERS[name](passes=2)
+        twice = SlimSVC(40, trainer=trainer, gamma=20.0, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(cold.decision_function(X), twice.decision_function(X))
+        return
+    assert cold.status_ is Status.CONVERGED
+    warm = cold.fit(X, y)
+    assert warm.status_ is Status.CONVERGED
+    assert warm.n_iter_ < (1.0 if name == "ramp" else 0.5) * steps  # ramp's first step is the SVM, whatever the start
+    near = 0.3 if name == "pegasos" else 0.05  # its goal here is a gap of 20 %
+    np.testing.assert_allclose(warm.decision_function(X), outputs, atol=near * np.abs(outputs).max())
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_warm_start_goes_on_after_a_limit(name, moons, excused):
+    X, y = moons
+    if hasattr(TRAINERS[name], "learn"):
+        excused("it has no goal but its passes: two fits of one pass are one fit of two")
+        return
+    cold = to_the_goal(name).fit(X, y)
+    limit = -(-cold.n_iter_ // 2)
+    with pytest.warns(ConvergenceWarning, match="stopped at max_iter"):
+        warm = to_the_goal(name, max_iter=limit).fit(X, y)
+    if name in START_AGAIN:
+        excused(START_AGAIN[name])
+        limit = 0
+    warm.set_params(max_iter=-1).fit(X, y)
+    assert warm.status_ is Status.CONVERGED
+    assert warm.n_iter_ <= 1.4 * (cold.n_iter_ - limit)
+    assert (warm.predict(X) == cold.predict(X)).mean() > 0.95
+
+
+class Clock:
+    """A clock on which a second passes between two looks at it."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def __call__(self):
+        self.looks += 1
+        return float(self.looks)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_time_limit_is_kept_and_told(name, monkeypatch):
+    """A trainer looks at the clock while it works, and ends when the time is over, with a model and advice."""
+    X, y = make_moons(900, noise=0.4, random_state=0)
+    settings = {"working_set": 20} if "working_set" in TRAINERS[name].__dataclass_fields__ else {}
+    if name == "lp":
+        settings = {"direct": 100, "batch": 5}  # many small programs, each of which HiGHS ends itself
+    clock, seconds = Clock(), 6.0
+    monkeypatch.setattr("slimsvm.clock.perf_counter", clock)
+    trainer, trained = TRAINERS[name](time_limit=seconds, **settings), []
+    svc = SlimSVC(40 if name in LIMITED else None, trainer=trainer, C=100.0, gamma=5.0, reducer="prune", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped at the time limit; raise time_limit"):
+        fit_reporting(svc, X, y, when_trained=lambda _: trained.append(clock.looks))
+    assert svc.status_ is Status.TIME_LIMIT
+    assert seconds < trained[0] < seconds + 20  # a few looks before training begins, and a few after its end
+    assert np.isfinite(svc.decision_function(X[:5])).all()
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_an_interrupt_ends_training(name, moons):
     def interrupt(*_):

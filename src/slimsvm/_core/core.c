@@ -34,6 +34,10 @@
     void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t,   \
                                 double *, ptrdiff_t);                                                                  \
     void back_line_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);        \
+    void thin_values_##suffix(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);         \
+    void thin_back_##suffix(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *,       \
+                            const float *, float *, double *);                                                         \
+    void adam_step_##suffix(ptrdiff_t, double, const double *, const double *, double *, double *, double *);          \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \
         rbf_tail_##suffix,                                                                                             \
@@ -55,7 +59,10 @@
         update_curvature_##suffix,                                                                                     \
         solve_factored_##suffix,                                                                                       \
         times_columns_##suffix,                                                                                        \
-        back_line_##suffix};
+        back_line_##suffix,                                                                                            \
+        thin_values_##suffix,                                                                                          \
+        thin_back_##suffix,                                                                                            \
+        adam_step_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

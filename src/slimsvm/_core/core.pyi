@@ -2,6 +2,7 @@ from numpy import float32, float64, floating, int32, int_, intp, uint8
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
+PARTIAL_SUMS: int
 OUTPUT_COLUMNS: tuple[int, ...]
 
 def instruction_set() -> str: ...
@@ -184,3 +185,37 @@ def update_curvatures(
     space: NDArray[float32],
 ) -> None: ...
 def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
+def thin_values(
+    data: NDArray[float32],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    ends: NDArray[int32],
+    lines: NDArray[float32],
+    reach: NDArray[float32],
+    level: NDArray[float32],
+    squares: NDArray[float32],
+    weights: NDArray[float32],
+    norms: NDArray[float32],
+    K: NDArray[float32],
+    sums: NDArray[float32],
+) -> None: ...
+def thin_back(
+    data: NDArray[float32],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    ends: NDArray[int32],
+    norms: NDArray[float32],
+    weights: NDArray[float32],
+    pulled: NDArray[float32],
+    K: NDArray[float32],
+    totals: NDArray[float32],
+    spread: NDArray[float64],
+) -> None: ...
+def adam_step(
+    rate: float,
+    settings: NDArray[float64],
+    slope: NDArray[float64],
+    x: NDArray[float64],
+    mean: NDArray[float64],
+    square: NDArray[float64],
+) -> None: ...

@@ -57,6 +57,18 @@ cdef extern from "core.h" nogil:
         float *square
         float *lines
         ptrdiff_t *changed
+    ctypedef struct ThinRows:
+        ptrdiff_t count
+        const float *data
+        const int32_t *features
+        const int32_t *starts
+        const int32_t *ends
+    ctypedef struct ThinPoints:
+        ptrdiff_t panels, features
+        const float *lines
+        const float *reach
+        const float *level
+        const float *squares
     ctypedef struct Build:
         const char *name
         void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
@@ -94,7 +106,11 @@ cdef extern from "core.h" nogil:
         void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                               ptrdiff_t) noexcept nogil
         void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
-    const int LANES
+        void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *) noexcept nogil
+        void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
+                          float *, double *) noexcept nogil
+        void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *) noexcept nogil
+    const int LANES, SUMMED
     const Build *best_build()
 
 cdef const Build *build = best_build()
@@ -124,5 +140,7 @@ include "merging.pxi"
 include "expansion.pxi"
 include "intervals.pxi"
 include "products.pxi"
+include "thin.pxi"
+include "adam.pxi"
 include "pair_outputs.pxi"
 include "curvatures.pxi"

@@ -89,13 +89,13 @@ class _Parser(ArgumentParser):
 
 
 def parse(
-    commands: Sequence[Command], words: list[str], summary: str, version: Callable[[], str]
+    commands: Sequence[Command], words: list[str], summary: str, hint: str, version: Callable[[], str]
 ) -> Callable[[], None] | None:
     """Return the work that a command line asks for: a command with its values, or the version; None after help.
 
     Values that are not given are left to the defaults of the function.
     """
-    top = _Parser(prog="slimsvm", usage="slimsvm COMMAND [OPTIONS] ...", description=summary)
+    top = _Parser(prog="slimsvm", usage="slimsvm COMMAND [OPTIONS] ...", description=summary, epilog=hint)
     top.add_argument("--version", action="store_true", help="Print the version.")
     places = top.add_subparsers(title="Commands", metavar="COMMAND", dest="command")
     for command in commands:

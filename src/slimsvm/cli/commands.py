@@ -77,6 +77,9 @@ from .tasks import check_methods, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
 
+SUMMARY = "Kernel SVMs that are small enough to ship."
+HINT = "To begin: slimsvm tradeoff digits && slimsvm report. All options of a command: slimsvm train -h."
+
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code."""
@@ -84,7 +87,7 @@ def run(arguments: list[str]) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = show_warning
         try:
-            work = parse(COMMANDS, arguments, "Kernel SVMs that are small enough to ship.", _version)
+            work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
             if work is not None:
                 work()
         except UsageError as error:
@@ -368,8 +371,9 @@ def export(
         Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
     ] = None,
     rows: Annotated[
-        Path | None, Option("--rows", help="C, integers: rows and labels, as for train; their range is kept.")
+        Path | None, Option("--rows", help="C, integers: rows with or without labels; their range is kept.")
     ] = None,
+    label: Label = None,
     flavor: Annotated[str | None, Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
     force: Force = False,
     trust: Trust = False,
@@ -386,7 +390,7 @@ def export(
     if rows is None:
         loaded = read_model(model, trust)
     else:
-        loaded, X, _ = read_model_and_rows(model, rows, trust)
+        loaded, X, _ = read_model_and_rows(model, rows, trust, labels=False, target=label)
         settings["rows"] = dense(X)
     raise_on_interrupt()
     try:

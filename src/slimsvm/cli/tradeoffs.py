@@ -28,6 +28,7 @@ from .stopped import StoppedEarly
 
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
+    from ..tradeoffs.summary import Point
 
 #: the default file of the results
 ROWS = Path("tradeoff.csv")
@@ -181,15 +182,23 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
     cells += [(f"{p.method}: {p.size:,.0f}", _error(p), *[""] * (len(methods) - 1)) for p in others]
-    show(f"Test error on {data}, by support vectors", cells, ("", *(methods or [FULL])))
+    show(f"Test error on {data}", cells, ("support vectors", *(methods or [FULL])))
     best = smallest_good(found.rows, methods[0]) if methods else None
     if best is not None:
-        small = points[methods[0], best]
-        print(
-            f"\nThe smallest {plain(methods[0])} model whose validation error is within a standard error of the lowest: "
-            f"{small.size:,.0f} support vectors, {small.bytes:,.0f} bytes, {100 * (1 - small.error):.1f} % of the test "
-            "rows right."
-        )
+        print("\n" + plain(_answer(points[methods[0], best], points.get((FULL, None)))))
+
+
+def _answer(small: Point, full: Point | None) -> str:
+    """Return the smallest good model beside the full one, in words."""
+    than = [""] * 3
+    if full is not None:
+        right = f" (full model: {100 * (1 - full.error):.1f} %)"
+        than = [f" instead of {full.size:,.0f}", f" instead of {full.bytes:,.0f}", right]
+    return (
+        f"How small can it be? {small.method} needs {small.size:,.0f} support vectors{than[0]} and {small.bytes:,.0f} bytes"
+        f"{than[1]}, and gets {100 * (1 - small.error):.1f} % of the test rows right{than[2]}. It is the smallest "
+        f"{small.method} model whose validation error is within one standard error of the lowest."
+    )
 
 
 def _error(point: Any) -> str:

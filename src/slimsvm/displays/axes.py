@@ -16,12 +16,21 @@ ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}
 
 
 def new_axes(ax: Any) -> Any:
-    """Return the given axes, or new ones; only this function imports matplotlib."""
+    """Import matplotlib and return the given axes, or new ones."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError('displays need matplotlib, which is an extra: pip install "slimsvm[plots]"') from error
     return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def plain_numbers(axis: Any) -> None:
+    """Put 1, 2 and 5 times the powers of ten on a logarithmic axis, written as plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:,.10g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def table_of(rows: RowsLike) -> list[Row]:

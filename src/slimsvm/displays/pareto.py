@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Array
-from .axes import ACROSS, RowsLike, new_axes, rows_with
+from .axes import ACROSS, RowsLike, new_axes, plain_numbers, rows_with
 
 
 class ParetoDisplay:
@@ -60,6 +60,7 @@ class ParetoDisplay:
         settings = {"color": "tab:red", "marker": "o", "drawstyle": "steps-post", "label": "best", **kwargs}
         (self.front_,) = self.ax_.plot(self.x_values[self.front], 100 * self.errors[self.front], **settings)
         self.ax_.set(xlabel=ACROSS.get(self.x, self.x), ylabel="error, %", xscale="log")
+        plain_numbers(self.ax_.xaxis)
         self.ax_.grid(alpha=0.3)
         self.ax_.legend()
         return self

@@ -12,7 +12,7 @@ from ..kernels import Matrix
 from ..tradeoffs.measure import error_rate, microseconds_per_row, svc_of, table_cost
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.summary import Point, summarise
-from .axes import ACROSS, RowsLike, check_axis, new_axes, table_of
+from .axes import ACROSS, RowsLike, check_axis, new_axes, plain_numbers, table_of
 
 
 class TradeoffDisplay:
@@ -93,7 +93,8 @@ class TradeoffDisplay:
             self.full_line_ = self.ax_.axhline(100 * full.error, ls="--", color="0.5", label=words)
         self.ax_.set(xlabel=ACROSS[self.x], ylabel="test error, %", xscale="log")
         if log and all(point.error > 0 for point in self.points):
-            self._log_errors()
+            self.ax_.set_yscale("log")
+            plain_numbers(self.ax_.yaxis)
         self._ticks()
         self.ax_.grid(alpha=0.3)
         self.ax_.legend()
@@ -104,19 +105,11 @@ class TradeoffDisplay:
         across, errors, ses = (np.array([getattr(point, name) for point in mine]) for name in (self.x, "error", "se"))
         return self.ax_.errorbar(across, 100 * errors, yerr=100 * ses, label=method, **settings)
 
-    def _log_errors(self) -> None:
-        """Give the errors a logarithmic axis with plain numbers on it."""
-        from matplotlib.ticker import LogLocator, NullFormatter
-
-        self.ax_.set_yscale("log")
-        self.ax_.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        self.ax_.yaxis.set_major_formatter("{x:g}")
-        self.ax_.yaxis.set_minor_formatter(NullFormatter())
-
     def _ticks(self) -> None:
-        """Put the sizes themselves on the axis if they are few."""
+        """Put the sizes themselves on the axis if they are few, else plain numbers."""
         from matplotlib.ticker import NullLocator
 
+        plain_numbers(self.ax_.xaxis)
         sizes = sorted({round(point.size) for point in self.points if point.method != FULL})
         if self.x == "size" and 0 < len(sizes) <= 10:
             self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])

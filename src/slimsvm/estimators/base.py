@@ -35,7 +35,7 @@ from .nested import NestedSettings
 from .placed import outputs_there
 from .streams import keep_stream
 from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
-from .warm import keep_start, warm_start
+from .warm import check_warm_start, keep_start, warm_start
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
@@ -96,14 +96,19 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return read(outputs) for all rows; with many outputs, for some rows at a time."""
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // self.model_.bias.size, 1)
-        count = min(count, MAPPED_ROWS) if is_mapped(X) else count
+        if X.shape[0] > MAPPED_ROWS and is_mapped(X):
+            count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
 
+    def _on_host(self) -> bool:
+        """Return whether kernel values are computed on the host."""
+        return resolve_device(self.device) == "cpu"
+
     def _outputs_of(self, X: Matrix) -> Array:
         """Return the outputs of checked rows."""
-        if self.device == "cpu" or resolve_device(self.device) == "cpu":  # quick for a single row
+        if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
         return outputs_there(self, X)
 
@@ -214,12 +219,12 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
         baseline, start = None, warm_start(fitted, trainer, selection)
         if fitted.tolerance is not None:
             baseline, found = training.baseline(trainer, error)
-            start = found if start is None else start
+            start = start or (() if found is None else (found,))
         try:
-            fit = trainer.fit(training.training(trainer, error), start)
+            fit = trainer.fit(training.training(trainer, error), *start)
         except TrainingInterrupted as stop:
             fit = _found(fitted, trainer, stop)
-        keep_start(fitted, fit)
+        keep_start(fitted, trainer, fit)
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
@@ -283,6 +288,7 @@ def _selection(
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
+    check_warm_start(estimator, trainer)
     methods = [("trainer", trainer, TRAINERS)] if trainer is not None else []
     methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)

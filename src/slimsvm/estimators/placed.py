@@ -25,12 +25,15 @@ class PlacedModel:
     points: PlacedPoints
 
 
-def outputs_there(estimator: Any, X: Matrix) -> Array:
-    """Return the outputs of checked rows, (n, q), by the estimator's device. The points go with the estimator."""
+def outputs_there(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Array:
+    """Return the outputs of checked rows, (n, q), by the estimator's device. The points go with the estimator.
+
+    Models with more than `most` coefficients are not kept there.
+    """
     model, on = estimator.model_, open_backend(estimator.device)
     error = kernel_error(model.weights)
     plain = isinstance(model.kernel, InnerKernel) and model.metric is None
-    if on is None or not plain or not 0 < model.size * model.bias.size <= MOST_PLACED:
+    if on is None or not plain or not 0 < model.size * model.bias.size <= most:
         return model.on(open_rows(model.kernel, X, device=estimator.device, cache_mb=0.0, error=error))
     placed = vars(estimator).get("_placed")
     if placed is None or placed.model is not model or placed.points.on != on:

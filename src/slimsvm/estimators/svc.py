@@ -100,9 +100,10 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The most seconds for the fit, calibration included. If the model is shrunk, training takes at most half of them. The
         best model found by then is kept, with a warning. None: no limit.
     warm_start : bool, default=False
-        Whether `fit` starts training from the coefficients of the last fit: for another C or tol, or after a time limit.
-        The number of rows must be the same. For the trainers "smo", "sdca", "ramp", "any-norm", "budget-l1" and
-        "budget-l2".
+        Whether `fit` starts training from the last one, for another C or tol, or after a time limit. Trainers of all rows
+        start from its coefficients, and the number of rows must be the same; those that learn from streams make more
+        passes from their last state, and settings must be the same. Shrinking and calibration start anew. Not with
+        trainer=None.
     checkpoint : str or path-like, default=None
         A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
         from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
@@ -427,7 +428,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         if not hasattr(self, "model_"):
             check_is_fitted(self)
         model = self.model_
-        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES and self._on_host()
         if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
             return self._read(X, lambda outputs: self.goal_.decode(outputs))
         X = prediction_rows(self, X)

@@ -1,36 +1,82 @@
-"""warm_start: training that starts from the coefficients of the last fit."""
+"""warm_start: training that starts from the last fit."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from scipy.sparse import issparse
+
+from ..kernels import Array, Precomputed
 from ..model import Fit
 from ..selection import Selection
 from ..trainers import TRAINERS
+from .streams import Stream
 
 
-def warm_start(estimator: Any, trainer: Any, selection: Selection) -> Any:
-    """Return the coefficients (n, q) of the last fit to start from; None for the first fit, or without `warm_start`."""
+@dataclass(frozen=True)
+class Start:
+    """The coefficients of a fit, how many rows each output was learned from, and the trainer."""
+
+    dual: Any  # (n, q)
+    draws: Array | None  # (q,)
+    trainer: Any
+
+    def draws_for(self, trainer: Any) -> Array | None:
+        """Return the rows drawn, if they were drawn for the same optimum; else these coefficients are just a guess."""
+        same = type(trainer) is type(self.trainer) and getattr(trainer, "C", 1.0) == getattr(self.trainer, "C", 1.0)
+        return self.draws if same and self.draws is not None and self.draws.any() else None
+
+
+def check_warm_start(estimator: Any, trainer: Any) -> None:
+    """Raise ValueError if `warm_start` is set and training cannot start from an earlier fit."""
+    if not estimator.warm_start or getattr(trainer, "starts_warm", False):
+        return
+    able = sorted(name for name, kind in TRAINERS.items() if getattr(kind, "starts_warm", False))
+    cannot = "trainer=None trains no full model" if trainer is None else f"{type(trainer).__name__} cannot"
+    raise ValueError(
+        f"warm_start=True starts training from the last fit, but {cannot}; the trainers that can are {able}. Give one of "
+        "them, or warm_start=False"
+    )
+
+
+def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+    """Return more arguments for the trainer's `fit`, which let it start from the last one; none for the first fit."""
     if not estimator.warm_start:
-        return None
-    if not getattr(trainer, "starts_warm", False):
-        able = sorted(name for name, kind in TRAINERS.items() if getattr(kind, "starts_warm", False))
-        raise ValueError(
-            f"warm_start=True starts training from earlier coefficients, but {type(trainer).__name__} cannot; the trainers "
-            f"that can are {able}. Give one of them, or warm_start=False"
-        )
-    start = getattr(estimator, "_start", None)
+        return ()
+    if hasattr(trainer, "learn"):
+        stream = getattr(estimator, "stream_", None)
+        return () if stream is None else (_state(stream, estimator, selection),)
+    start: Start | None = getattr(estimator, "_start", None)
+    if start is None:
+        return ()
     shape = selection.labels.size, selection.goal.outputs
-    if start is not None and tuple(start.shape) != shape:
+    if tuple(start.dual.shape) != shape:
         raise ValueError(
-            f"warm_start=True starts from the coefficients of the last fit, {start.shape[0]} rows and {start.shape[1]} "
-            f"outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, or fit clone(estimator)"
+            f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "
+            f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
+            "or fit clone(estimator)"
         )
-    return start
+    draws = start.draws_for(trainer)
+    return (start.dual,) if draws is None else (start.dual, draws)
 
 
-def keep_start(estimator: Any, fit: Fit) -> None:
-    """Keep the coefficients of all rows if the next fit may start from them."""
+def keep_start(estimator: Any, trainer: Any, fit: Fit) -> None:
+    """Keep the coefficients of all rows if the next fit may start from them; a stream is kept anyway."""
     estimator.__dict__.pop("_start", None)
-    if estimator.warm_start:
-        estimator._start = fit.dual
+    if estimator.warm_start and fit.dual is not None:
+        estimator._start = Start(fit.dual, fit.draws, trainer)
+
+
+def _state(stream: Stream, estimator: Any, selection: Selection) -> Any:
+    """Return the state of an online learner; raise ValueError if it is of other settings, kernels or shapes."""
+    stream.check_settings(estimator)
+    points, X = stream.state.points, selection.X
+    width = 1 if isinstance(stream.kernel, Precomputed) else X.shape[1]
+    same = points.shape[1] == width and issparse(points) == issparse(X)
+    if stream.kernel != selection.kernel or stream.state.coef.shape[1] != selection.goal.outputs or not same:
+        raise ValueError(
+            "warm_start=True continues from the points of the last fit, but kernel width, features, sparseness or number "
+            "of classes differ; give rows of the same kind and gamma as a number, or fit clone(estimator)"
+        )
+    return stream.state

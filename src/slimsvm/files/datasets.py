@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from .columns import label_column
 from .container import check_letters
 from .decompression import check_unpacked_size
 from .numbers import is_plain, strict_number
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from ..kernels import Array, Matrix
 
 SEPARATORS = ("\t", ";", ",")
-#: names in the header line of a CSV file that mark the column of the labels
-LABEL_NAMES = ("label", "labels", "target", "class", "y")
 SPLITS = ("train", "test")
 #: whole numbers below this are exact in float64
 EXACT = 2**53
@@ -214,7 +213,7 @@ def _target_column(first: list[str], target: str | int | None) -> int:
     if target in first and strict_number(str(target)) is None:
         return first.index(str(target))
     if target is None:
-        return next((number for number, cell in enumerate(first) if cell.lower() in LABEL_NAMES), count - 1)
+        return label_column(first)
     try:
         column = int(target)
     except ValueError:

@@ -19,6 +19,7 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
+from .columns import label_column
 from .decompression import check_unpacked_size
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
@@ -119,7 +120,7 @@ def _column(target: str | int | None, names: list[str], count: int) -> int:
     if target in names:
         return names.index(str(target))
     try:
-        column = int(-1 if target is None else target)
+        column = label_column(names) if target is None else int(target)
     except ValueError:
         raise ValueError(f"it has no column {target!r}; it has {names[:20] or f'{count} columns, by number'}") from None
     if count < 2 or not -count <= column < count:

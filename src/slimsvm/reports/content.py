@@ -17,6 +17,7 @@ from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, finished, settings_of
 from ..tradeoffs.split import Split
 from ..tradeoffs.summary import Point, smallest_good, summarise
+from ..tradeoffs.words import in_words
 
 #: classes up to which confusion matrices are shown
 MOST_CLASSES = 30
@@ -162,6 +163,7 @@ def facts(study: Study) -> list[list[str]]:
         ["Features", f"{split.X.shape[1]:,}"],
         ["Classes", f"{study.classes.size:,}; training rows of each: {shown}"],
         ["Settings", ", ".join(f"{name} = {value}" for name, value in settings_of(row).items()) or row["settings"]],
+        *_methods(study),
         ["Seeds", _seeds(study)],
         [
             "Versions",
@@ -169,6 +171,11 @@ def facts(study: Study) -> list[list[str]]:
         ],
         ["Machine", f"{row['machine']}; threads: {row['threads']}"],
     ]
+
+
+def _methods(study: Study) -> list[list[str]]:
+    names = dict.fromkeys(row["method"] for row in study.rows)
+    return [[f"Method {name}", words] for name in names if (words := in_words(name))]
 
 
 def _seeds(study: Study) -> str:

@@ -8,6 +8,7 @@ K' (W * (x, |f x|^2, 1)). So a kernel value is written twice and read a few time
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..kernels import RBF, Array
 from ..kernels.metric_gradients import gaussian_gradient
 from .backends import FLOAT32
 from .metric_problem import MetricProblem
+from .recording import TRIALS, recorded
 
 if TYPE_CHECKING:
     from .array import ArrayRows
@@ -55,6 +57,22 @@ class ArrayMetricLosses:
         """Clip the logarithms in a vector to their bounds, in place."""
         xp, start = self.xp, int(self.ends[1])
         x[start:] = xp.minimum(xp.maximum(x[start:], self.lowest), self.highest)
+
+    def recorded(self, work: Callable[[], None], changed: list[Any]) -> Callable[[], None] | None:
+        """Return a function that repeats some work on vectors on a CUDA device, and counts its evaluations."""
+        meter = self.rows.meter
+        before = meter.evaluations
+        again = recorded(self.on, work, changed)
+        evaluations = (meter.evaluations - before) // (TRIALS + 1)
+        meter.add(before - meter.evaluations)
+        if again is None:
+            return None
+
+        def counted() -> None:
+            meter.add(evaluations)
+            again()
+
+        return counted
 
     def on_batch(self, x: Any, batch: Any) -> Any:
         """Return an estimate of the gradient from some of the rows."""

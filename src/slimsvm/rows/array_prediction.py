@@ -15,7 +15,10 @@ import numpy as np
 from ..kernels import RBF, Array, InnerKernel, Matrix
 from .array import FLOAT32_SUMS, OnDevice, check_finite, evaluator
 from .backends import FLOAT32, FLOAT64, STAGED_VALUES, Backend, Held
-from .precision import MIXED_ERROR, USUAL, Given, mean_row, rounding_error
+from .precision import MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
+
+#: numbers of a block of rows; fewer: more calls; more: the device waits longer for its first block
+PASSING_VALUES = 2 * STAGED_VALUES
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,30 @@ class Placed:
 
 
 class PlacedPoints:
-    """K(X, points) @ V for any rows X, with points and V on a device; `error` is the allowed error of a kernel value."""
+    """K(X, points) @ V for any rows X, with points and V on a device; `error` is the allowed error of a kernel value.
 
-    def __init__(self, on: Backend, kernel: InnerKernel, points: Matrix, V: Array, error: float) -> None:
+    Rows pass in blocks of `passing` numbers.
+    """
+
+    def __init__(
+        self,
+        on: Backend,
+        kernel: InnerKernel,
+        points: Matrix,
+        V: Array,
+        error: float,
+        *,
+        precision: Precision = USUAL,
+        passing: int = PASSING_VALUES,
+    ) -> None:
         self.on, self.kernel, self.points, self.V = on, kernel, points, V
-        self.error, self.allowed = error, USUAL.most(error)
+        self.error, self.allowed, self.precision, self.passing = error, precision.most(error), precision, passing
         self.centre = mean_row(Given(points)) if kernel.translation_invariant and points.shape[0] else None
         self._placed: dict[tuple[np.dtype, np.dtype], Placed] = {}
 
     def product(self, X: Matrix) -> Array:
         """Return K(X, points) @ V, (n, q)."""
-        large = USUAL.is_large(X.shape[0], *self.points.shape) or not self.on.has_float64
+        large = self.precision.is_large(X.shape[0], *self.points.shape) or not self.on.has_float64
         if large and self.on.plain_float32:
             there = self._in(FLOAT32, FLOAT32)
             if self._fits(there.radius):
@@ -84,5 +100,6 @@ class PlacedPoints:
             norms.append(on.lift(rows, A.lifted, there.rows))
             out[some, :] = on.cast(there.values(A), there.sums) @ there.coef
 
-        on.tiled(n, self.points.shape[0] + d, work, most=max(STAGED_VALUES // (d + 1), 1))
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the largest norm
+            on.tiled(n, self.points.shape[0] + d, work, most=max(self.passing // (d + 1), 1))
         return out, on.largest(norms)

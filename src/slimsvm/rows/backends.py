@@ -247,8 +247,7 @@ class Backend:
         n, d = rows.shape
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the largest norm
             values = self.cast(rows, dtype)
-            wide = self.cast(values, self.sum_dtype)
-            norms = self.xp.sum(wide * wide, axis=1)
+            norms = self.xp.sum(values * values, axis=1, dtype=self._type(self.sum_dtype))
             lifted[:, :d] = values
             lifted[:, d] = self.cast(norms, dtype)
             lifted[:, d + 1] = 1.0

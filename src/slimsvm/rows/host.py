@@ -104,11 +104,17 @@ class HostRows(GivenRows):
         return part
 
     def coarse(self, partners: int) -> HostRows:
-        """Return the rows in float32, for searches whose sampling noise exceeds its rounding.
+        """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
 
-        Sparse rows, and rows whose kernel values with `partners` points are little work, are returned unchanged.
+        Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
+        have few zeros or many features.
         """
+        from .thin import thin_rows
+
         prepared, large = self.prepared, self.precision.is_large(self.n, partners, self.d)
+        thin = thin_rows(self) if large else None
+        if thin is not None:
+            return thin
         dense = not prepared.sparse and isinstance(self.kernel, InnerKernel)
         if not (large and dense) or prepared.values.dtype == np.float32:
             return self

@@ -60,12 +60,12 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
         return totals
 
     rows.meter.add(2 * rows.n * m)
-    coef, *sums = _summed(rows, sums_of, strip, rows.n * m * d)
+    coef, *sums = summed_in_parts(rows, sums_of, strip, rows.n * m * d)
     points, log_factors, log_widths = kernel.gradient(sums)
     return MetricGradient(points, coef, log_factors, log_widths)
 
 
-def _summed(rows: HostRows, sums_of: Callable[[int, int], list[Array]], strip: int, work: int) -> list[Array]:
+def summed_in_parts(rows: HostRows, sums_of: Callable[[int, int], list[Array]], strip: int, work: int) -> list[Array]:
     """Return the sums over all rows, in the same order for any number of threads."""
     count = min(PARTS, -(-rows.n // strip)) if work >= WORTH_THREADS else 1
     size = -(-rows.n // count)

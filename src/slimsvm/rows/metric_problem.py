@@ -7,6 +7,7 @@ step of a descent by mini-batches copies nothing to the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -49,6 +50,12 @@ class MetricLosses(Protocol):
 
     def keep_within(self, x: Any) -> None:
         """Clip the logarithms in a vector to their bounds, in place."""
+
+    def recorded(self, work: Callable[[], None], changed: list[Any]) -> Callable[[], None] | None:
+        """Return a function that repeats some work on vectors in the home in less time; None if there is none.
+
+        `changed` are the vectors that the work changes.
+        """
 
     def fetched(self, x: Any) -> Array:
         """Return a vector on the host."""

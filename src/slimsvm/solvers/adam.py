@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from .._core import core
 from ..kernels import Array
 from ..limits import Deadline
 
@@ -59,42 +59,76 @@ def adam(
 
     `within` clips a vector to its bounds, in place. `watch` is called with the state before each step.
     """
-    now = start
-    move = partial(_move_on_host, np.empty(now.x.shape)) if isinstance(now.x, np.ndarray) else _move_on_device
+    return take_steps(plain_steps(gradient, start, within), start, settings, deadline, watch)
+
+
+def take_steps(
+    step: Callable[[float], None],
+    now: Moments,
+    settings: AdamSettings,
+    deadline: Deadline,
+    watch: Callable[[Moments], None] | None = None,
+) -> Any:
+    """Return the last vector of a descent; `step` takes one step of a given rate, which changes the state in place."""
     begun = perf_counter()
-    for step in range(now.steps + 1, settings.steps + 1):
-        share = step / settings.steps
+    for number in range(now.steps + 1, settings.steps + 1):
+        share = number / settings.steps
         if settings.seconds is not None:
             share = max(share, (perf_counter() - begun) / settings.seconds)
         if share > 1 or deadline.over:
             break
         if watch is not None:
             watch(now)
-        rate = settings.rate * 0.5 * (1 + np.cos(np.pi * share)) * np.sqrt(1 - SQUARE**step) / (1 - MEAN**step)
-        move(now.x, now.mean, now.square, gradient(now.x), float(rate))
-        if within is not None:
-            within(now.x)
-        now.steps = step
+        rate = settings.rate * 0.5 * (1 + np.cos(np.pi * share)) * np.sqrt(1 - SQUARE**number) / (1 - MEAN**number)
+        step(float(rate))
+        now.steps = number
     return now.x
 
 
-def _move_on_host(work: Array, x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
-    """Take a step in place: allocating vectors of this length would take longer than computing them."""
-    mean *= MEAN
-    mean += np.multiply(1 - MEAN, slope, out=work)
-    square *= SQUARE
-    np.multiply(slope, slope, out=work)
-    work *= 1 - SQUARE
-    square += work
-    np.sqrt(square, out=work)
-    work += TINY
-    np.divide(mean, work, out=work)
-    work *= rate
-    x -= work
+def plain_steps(
+    gradient: Callable[[Any], Any], now: Moments, within: Callable[[Any], None] | None = None
+) -> Callable[[float], None]:
+    """Return a function that takes a step along the gradient at the present vector."""
+    move = _move_on_host if isinstance(now.x, np.ndarray) else _move_on_device
+
+    def step(rate: float) -> None:
+        move(now.x, now.mean, now.square, gradient(now.x), rate)
+        if within is not None:
+            within(now.x)
+
+    return step
 
 
-def _move_on_device(x: Any, mean: Any, square: Any, slope: Any, rate: float) -> None:
-    """Take the same step with arrays of any library."""
+def recorded_steps(
+    gradient: Callable[[Any], Any],
+    now: Moments,
+    within: Callable[[Any], None],
+    recorded: Callable[[Callable[[], None], list[Any]], Callable[[], None] | None],
+) -> Callable[[float], None] | None:
+    """Return `plain_steps` in a recorded form, for vectors on a device; None if the device records nothing.
+
+    The gradient must do the same operations on the same memory in every step.
+    """
+    rate = 0.0 * now.x[:1]
+    step: Callable[[Any], None] = plain_steps(gradient, now, within)
+    again = recorded(lambda: step(rate), [now.x, now.mean, now.square])
+    if again is None:
+        return None
+
+    def step_again(value: float) -> None:
+        rate[...] = value
+        again()
+
+    return step_again
+
+
+def _move_on_host(x: Array, mean: Array, square: Array, slope: Array, rate: float) -> None:
+    """Take a step in place, in one compiled pass."""
+    core.adam_step(rate, np.array([MEAN, SQUARE, TINY]), slope, x, mean, square)
+
+
+def _move_on_device(x: Any, mean: Any, square: Any, slope: Any, rate: Any) -> None:
+    """Take the same step with arrays of any library; the rate may be one too."""
     mean *= MEAN
     mean += (1 - MEAN) * slope
     square *= SQUARE

@@ -149,6 +149,24 @@ class BatchPerceptron:
         self.last = Iterate(np.zeros(y.size), self.values, heights, flood)
         self.sums = np.zeros((2, y.size))  # sums of coefficients and responses over the iterates
         self.t = self.drawn = 0  # rounds, and rows drawn in them
+        self.before = 0  # rounds before this run
+
+    def begin_from(self, coef: Array, drawn: int) -> None:
+        """Start from the coefficients of a predictor, as after a run that has drawn this many rows."""
+        support = np.flatnonzero(coef)
+        self.responses.add_rows(support, coef[support, None], keep=False)
+        if not coef @ self.values > 0:
+            self.responses.values[:] = 0.0
+            return
+        length, self.drawn = np.sqrt(coef @ self.values), drawn
+        if self.root:
+            self.before = max(drawn // self.batch, 1)
+            scale, weight = 1 / length, self.before * (self.before + 1) / 2
+        else:  # w is the sum of the draws, and their weights are 1 on average
+            scale, weight = drawn / np.abs(coef).sum(), 1.0
+        self.sums = weight / length * np.stack([coef, self.values])
+        self.responses.values *= scale
+        self.last = self.iterate(coef * scale, self.values, self.drawn_water(float(scale * length)))
 
     def run(self, ending: Callable[[], Status | None], report: Callable[[], None]) -> Status:
         """Run rounds until `ending` returns how the run ends."""
@@ -179,7 +197,7 @@ class BatchPerceptron:
         count = self.batch if self.root else self.even_batch()
         rows, step = self.draw(count)
         self.drawn += count
-        step = step / np.sqrt(self.t) if self.root else step * count
+        step = step / np.sqrt(self.before + self.t) if self.root else step * count
         coef = self.last.coef
         coef[rows] += step
         self.responses.add_rows(rows, step[:, None], keep=False)  # a row is drawn again too late for a cache
@@ -187,7 +205,7 @@ class BatchPerceptron:
         if self.root:
             coef /= max(length, 1.0)
             self.responses.values /= max(length, 1.0)
-            self.sums += self.t * np.stack([coef, self.values])
+            self.sums += (self.before + self.t) * np.stack([coef, self.values])
         else:
             self.average(coef, length, min(RECENT * count / self.drawn, 1.0))
         self.last = self.iterate(coef, self.values, self.drawn_water(float(length)))
@@ -239,6 +257,7 @@ class BatchPerceptron:
         return {
             "t": self.t,
             "drawn": self.drawn,
+            "before": self.before,
             "spent": self.responses.rows.spent,
             "rng": rng_state(self.rng),
             "orders": [basin.state() for basin in self.basins],
@@ -253,7 +272,7 @@ class BatchPerceptron:
     def restore(self, saved: Saved) -> None:
         """Continue from a saved state, with the same draws as the run that saved it."""
         n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
-        self.t, self.drawn = saved.count("t"), saved.count("drawn")
+        self.t, self.drawn, self.before = (saved.count(name) for name in ("t", "drawn", "before"))
         self.responses.rows.spent = saved.count("spent")
         restore_rng(self.rng, saved.part("rng"))
         orders = saved.parts("orders")

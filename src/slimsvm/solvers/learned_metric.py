@@ -165,6 +165,9 @@ class MetricLoss:
         values = np.clip(self.origin[logs] + units * x[logs], -self.limit, self.limit)
         x[logs] = np.where(moves, (values - self.origin[logs]) / np.where(moves, units, 1.0), 0.0)
 
+    def recorded(self, work: Callable[[], None], changed: list[Array]) -> None:
+        """Return None: the host repeats no work."""
+
     def at_bound(self, x: Array) -> bool:
         """Return whether a logarithm is at its bound."""
         model = self.at(x)

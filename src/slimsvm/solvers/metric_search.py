@@ -18,7 +18,7 @@ from ..limits import Deadline
 from ..model import Expansion, Judgement, Task
 from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
-from .adam import AdamSettings, Moments, adam
+from .adam import AdamSettings, Moments, plain_steps, recorded_steps, take_steps
 from .decay_choice import best_power
 from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
@@ -365,12 +365,11 @@ class MetricSearch(PointSearch):
             self.keeper.offer(lambda: offered(now))
 
         with one_blas_thread():
-            x = adam(
-                lambda x: there.on_batch(x, next(batches)),
+            x = take_steps(
+                _steps(there, batches, now),
                 now,
                 settings,
                 self.deadline,
-                there.keep_within,
                 looked_at,
             )
         return there.fetched(x)
@@ -481,6 +480,20 @@ class MiniBatches:
         """Continue from a saved state."""
         restore_rng(self.rng, saved.part("rng"))
         self._begin(saved.count("place"))
+
+
+def _steps(there: MetricLosses, batches: MiniBatches, now: Moments) -> Callable[[float], None]:
+    """Return a function that takes a step of Adam on the next batch, recorded where the home can do that."""
+    held = batches.order[: batches.size] + 0  # recorded steps read the numbers of their rows here
+    again = recorded_steps(lambda x: there.on_batch(x, held), now, there.keep_within, there.recorded)
+    if again is None:
+        return plain_steps(lambda x: there.on_batch(x, next(batches)), now, there.keep_within)
+
+    def step(rate: float) -> None:
+        held[...] = next(batches)
+        again(rate)
+
+    return step
 
 
 def _read_moments(saved: Saved, there: MetricLosses, size: int) -> Moments:

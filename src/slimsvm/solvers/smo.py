@@ -4,7 +4,8 @@
 
 Each round takes a working set: the rows that violate the optimality conditions most, and as many rows of the last working
 set. It solves the problem of these rows by compiled pair steps with second-order choice (Fan, Chen & Lin 2005) and adds
-the change to the responses of all rows in one product. The optimum and the meaning of `tol` are LIBSVM's.
+the change to the responses of all rows in one product. The optimum and the meaning of `tol` are LIBSVM's. Where pair steps
+take long, the free rows are solved for by Newton's method (`free_rows`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..model import Status
 from ..progress import GapProgress, no_progress, not_recorded
 from ..rows.protocol import OnDemand, Rows
 from ..rows.responses import Responses, largest
+from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 
 #: pair steps run in float64 for smaller tolerances, for any precision of kernel values; larger: slower
 FLOAT_TOL = 1e-4
@@ -32,6 +34,8 @@ STEPS_A_ROUND = 100_000
 SHRINK_BELOW = 0.5
 #: gap to which problems of a single small block are solved, and the most rows of such a block; more rows take longer
 EXACT, SMALL_BLOCK = 1e-12, 512
+#: coefficients within this share of the cap from a bound are at the bound after a step of Newton's method
+ROUNDED = 1e-12
 #: rounds without a higher objective after which the run stops as STALLED; more of them delay that end
 PATIENCE = 20
 #: most pair steps of a run without a limit, in all and for each row, whichever is more; LIBSVM's are 10^7 and 100. On badly
@@ -60,19 +64,27 @@ class RoundCount:
     progress: GapProgress
     idle: int = -1  # rounds without a higher objective; the first round meets its own objective again
     fresh: bool = True  # whether the last round was one of all rows
+    tried: int = 0  # pair steps before the last attempt of Newton's method that failed
+    failed: int = 0  # attempts that failed
     active: Array | None = None  # the rows of a problem of active rows that is being solved
     inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
 
     def state(self) -> dict[str, Any]:
         """Return the state for a keeper."""
         progress = {"largest": self.progress.largest, "rounds": self.progress.rounds}
-        return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **progress}
+        newton = {"tried": self.tried, "failed": self.failed}
+        return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **newton, **progress}
 
     @classmethod
     def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
         """Return a saved count, of a problem of n rows."""
         progress = GapProgress(tol, saved.number("largest", finite=True), saved.count("rounds"))
-        counts = saved.count("idle", -1, PATIENCE), saved.value("fresh", bool)
+        counts = (
+            saved.count("idle", -1, PATIENCE),
+            saved.value("fresh", bool),
+            saved.count("tried"),
+            saved.count("failed", 0, MOST_FAILED),
+        )
         inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
         return cls(saved.number("limit"), saved.number("best", finite=True), progress, *counts, *inner)
 
@@ -129,6 +141,7 @@ class SmoState:
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
+        self.newton: NewtonRule | None = USUAL_RULE
         self.deadline, self.keeper = Deadline(), Keeper()
         self.record: Callable[..., None] = not_recorded
         self.rounds: RoundCount | None = None
@@ -195,16 +208,22 @@ class SmoState:
             if rounds.idle >= PATIENCE:
                 self.status = Status.STALLED
                 return
-            active = self.active(grow, shrink) if rounds.fresh else None
-            rounds.fresh = active is None
-            if active is not None:
-                self.solve_active(active, rounds.limit, rounds, report)
-            else:
-                self.choose(grow, shrink)
-                if self.on_demand is None:
-                    self.step(rounds.limit, v)
-                else:
-                    self.step_whole(self.on_demand, rounds.limit, v)
+            self.advance(rounds, v, grow, shrink, report)
+
+    def advance(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array, report: Callable[[float], None]) -> None:
+        """Make one round: on the free rows by Newton's method, on the active rows, or on a working set."""
+        if self.solved_free(rounds, v, grow, shrink):
+            return
+        active = self.active(grow, shrink) if rounds.fresh else None
+        rounds.fresh = active is None
+        if active is not None:
+            self.solve_active(active, rounds.limit, rounds, report)
+            return
+        self.choose(grow, shrink)
+        if self.on_demand is None:
+            self.step(rounds.limit, v)
+        else:
+            self.step_whole(self.on_demand, rounds.limit, v)
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
@@ -220,6 +239,37 @@ class SmoState:
         self.working, self.steps = saved.places("working", n), saved.count("steps")
         self.rows.spent = saved.count("spent")
         self.rounds = RoundCount.restored(saved, self.tol, n)
+
+    def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
+        """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
+        waited = self.steps - rounds.tried
+        if self.newton is None or not self.by_rows or self.rows.n <= SMALL_BLOCK or waited < self.newton.steps:
+            return False
+        free = np.isfinite(grow) & np.isfinite(shrink)
+        level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
+        new = ~free & ((grow > level + slack) | (shrink < level - slack))
+        counts = int(free.sum()), int(new.sum())
+        if not self.newton.is_due(waited, rounds.failed, *counts, min(self.size, self.rows.n)):
+            return False
+        if self.moved_free(np.flatnonzero(free | new), v):
+            return True
+        rounds.tried, rounds.failed = self.steps, min(rounds.failed + 1, MOST_FAILED)
+        return False
+
+    def moved_free(self, index: Array, v: Array) -> bool:
+        """Move some rows to their optimum; return False where Newton's method does not find one."""
+        y, cap, alpha, v = self.y[index], self.cap[index], self.alpha[index], v[index]
+        ends = -y * alpha, y * (cap - alpha)
+        K = self.rows.fetch(index).block(np.arange(index.size))
+        steps = free_rows_steps(K, v, np.minimum(*ends), np.maximum(*ends), self.tol, self.deadline)
+        if steps is None:
+            return False
+        found = np.clip(alpha + y * steps, 0.0, cap)
+        found = np.where(found < ROUNDED * cap, 0.0, np.where(found > (1 - ROUNDED) * cap, cap, found))
+        change = (found - alpha) * y
+        self.responses.add_rows(index[change != 0], change[change != 0, None])
+        self.alpha[index] = found
+        return True
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
@@ -247,6 +297,7 @@ class SmoState:
         part = self.part(active)
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
+        part.newton = self.newton
         part.deadline, part.record = self.deadline, lambda **gaps: self.record(active_gap=max(gaps.values()))
         part.keeper = PartKeeper(self.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner})
         if rounds.active is not None:

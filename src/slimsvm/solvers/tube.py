@@ -47,6 +47,10 @@ class PairedRows:
         n = self.once.n
         return self.once.block(index % n, None if columns is None else columns % n, out=out)
 
+    def fetch(self, index: Array) -> Rows:
+        """Return the rows of some variables on the host."""
+        return self.once.fetch(index % self.once.n)
+
     def buffer(self, size: int) -> Array:
         """Return host memory for blocks."""
         return self.once.buffer(size)

@@ -10,7 +10,7 @@ from ..estimators import SlimSVC
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
 
-#: one method that moves points, one that chooses rows, and one that takes random rows
+#: one method that moves points, one that chooses rows, and one that takes means of rows
 DEFAULT = ("slim", "spsvm", "nystroem")
 #: the method name of the full model
 FULL = "full"

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -40,7 +41,8 @@ FEASIBLE = 1e-9
 #: gap of the last interior point solution, and the share of the largest coefficient above which a column is used;
 #: a larger share leaves fewer columns for the simplex method, and may remove one that it needs
 EXACT, USED = 1e-8, 1e-5
-#: rows nearest to the margin that get a group each, and rows that leave split groups in a round
+#: rows nearest to the margin that get a group each, and rows that leave split groups in a round; more of them need fewer
+#: rounds of larger problems
 ALONE, SPLIT_OFF = 2000, 500
 #: cosine of two columns above which they are not added in the same round, and price below which a column is removed
 ALIKE, CHEAP = 0.9, 0.9
@@ -53,9 +55,11 @@ class LP(BinaryTrainer):
     Problems of up to `direct` rows are solved as one linear program. Others use column generation with `batch` columns a
     round, and keep the kernel values of a few hundred columns in memory. `max_iter` limits the iterations of each output,
     those of the simplex and the interior point method together (-1: no limit), and `time_limit` its seconds. A run that
-    reaches a limit returns the best model so far. The `alone` rows nearest to the margin get a group of their own, and
-    `split_off` rows leave split groups in a round: more of them need fewer rounds of larger problems.
+    reaches a limit returns the best model so far. A warm start begins with the columns of the last model instead of all or
+    random ones.
     """
+
+    starts_warm: ClassVar[bool] = True
 
     C: float = 1.0
     tol: float = 1e-3
@@ -63,8 +67,8 @@ class LP(BinaryTrainer):
     time_limit: float | None = None
     direct: int = 1000
     batch: int = 200
-    alone: int = ALONE
-    split_off: int = SPLIT_OFF
+    alone: ClassVar[int] = ALONE
+    split_off: ClassVar[int] = SPLIT_OFF
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
@@ -75,15 +79,29 @@ class LP(BinaryTrainer):
         """Solve one output, as one linear program or as a sequence of small ones."""
         effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
         lp = LpProblem(problem.rows, problem.y, self.C * problem.weights, self.split_off)
+        if problem.start is not None and problem.start.any():
+            lp.begin_from(problem.start)
         if problem.y.size <= self.direct:
-            lp.add(np.arange(problem.y.size))
-            status = corner(lp, self.tol, effort)
+            status = self.direct_corner(lp, effort)
         else:
-            some = problem.rng.permutation(problem.y.size)[: self.batch]
-            lp.add(apart(problem.rows, some, self.batch))
+            if not lp.columns.size:
+                some = problem.rng.permutation(problem.y.size)[: self.batch]
+                lp.add(apart(problem.rows, some, self.batch))
             status = self.generated_corner(lp, effort, problem.report)
         problem.report(1.0)
         return Solution(lp.coef, lp.bias, effort.spent, lp.gap, status)
+
+    def direct_corner(self, lp: LpProblem, effort: Effort) -> Status:
+        """Find the corner on the columns of a start, add those that are too expensive, and repeat; or on all columns."""
+        if not lp.columns.size:
+            lp.add(np.arange(lp.y.size))
+        while True:
+            status = corner(lp, self.tol, effort)
+            if status is not Status.STALLED or lp.columns.size == lp.y.size:
+                return status
+            outside = np.setdiff1d(np.arange(lp.y.size), lp.columns)
+            dear = outside[np.abs(lp.latest[outside]) > 1]
+            lp.add(dear if dear.size else outside)
 
     def generated_corner(self, lp: LpProblem, effort: Effort, report: Callable[[float], None]) -> Status:
         """Generate columns to half of the gap allowed, then find the corner on them to the whole of it."""
@@ -106,11 +124,18 @@ class LpProblem:
         sides = cap[y < 0].sum(), cap[y > 0].sum()
         self.coef, self.bias, self.upper = np.zeros(y.size), float(np.sign(sides[1] - sides[0])), float(2 * min(sides))
         self.u, self.prices = np.zeros(y.size), np.zeros(y.size)  # feasible, and K'(y u)
+        self.latest = self.prices  # of the last u, feasible or not
 
     @property
     def gap(self) -> float:
         """The difference of the bounds, relative to the upper one."""
         return float(max(self.upper - self.u.sum(), 0.0) / self.upper)
+
+    def begin_from(self, coef: Array) -> None:
+        """Begin with the columns and the coefficients of an earlier run; the bias is the best one for them."""
+        self.add(np.flatnonzero(coef))
+        c = coef[self.columns]
+        self.take(c, best_bias(self.K.times(c[:, None]).ravel(), self.y, self.cap), within=1.0)
 
     def add(self, columns: Array) -> None:
         """Add columns."""
@@ -159,7 +184,7 @@ class LpProblem:
         else:
             active = np.flatnonzero(u)
             prices = self.rows.product_of(active, (self.y * u)[active, None]).ravel()
-        dear = np.abs(prices) > 1
+        self.latest, dear = prices, np.abs(prices) > 1
         reach = np.full(self.y.size, np.inf)
         reach[dear] = np.maximum((np.sign(prices) - self.prices)[dear] / (prices - self.prices)[dear], 0.0)
         origins = [(np.zeros_like(u), np.zeros_like(u)), (self.u, self.prices)]
@@ -192,10 +217,11 @@ class LpProblem:
 
 def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
     """Add columns and split groups in rounds until the gap is `tol`."""
-    eps, first, clear_at, progress = 0.1, True, 1.0, GapProgress(tol, largest=1.0)
-    lp.bundle(
-        np.zeros(lp.y.size), 0, np.arange(lp.y.size) % settings.alone
-    )  # margins are not known yet: any groups of limited size will do
+    eps, first, clear_at, progress = 0.1, not lp.coef.any(), 1.0, GapProgress(tol, largest=1.0)
+    if first:  # margins are not known yet: any groups of limited size will do
+        lp.bundle(np.zeros(lp.y.size), 0, np.arange(lp.y.size) % settings.alone)
+    else:
+        lp.bundle(lp.margins(lp.coef[lp.columns], lp.bias), settings.alone, lp.K.nearest())
     while (reached := effort.reached()) is None:
         u, c, b = interior_point(*lp.grouped(), eps, effort)
         prices, reach = lp.price(lp.spread(u))
@@ -217,6 +243,16 @@ def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Ca
             return Status.STALLED
         eps = 0.1 * max(lp.gap, tol) if new.size or changed else 0.1 * eps
     return reached
+
+
+def best_bias(values: Array, y: Array, cap: Array) -> float:
+    """Return the b that minimises sum_i cap_i max(0, 1 - y_i (values_i + b)).
+
+    The slope is minus the caps of the positive rows at first, and grows by cap_i at each b = y_i - values_i.
+    """
+    turns = y - values
+    order = np.argsort(turns)
+    return float(turns[order][np.searchsorted(np.cumsum(cap[order]), cap[y > 0].sum())])
 
 
 def columns_to_add(lp: LpProblem, prices: Array, reach: Array, batch: int) -> Array:

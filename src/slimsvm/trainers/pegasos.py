@@ -8,6 +8,7 @@ Divided by lambda this is 1/2 |w|^2 + C sum_i w_i max(0, 1 - y_i <w, phi(x_i)>),
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,12 @@ class Pegasos(BinaryTrainer):
     `replace` the gap is mostly unknown, since the weights are not feasible in the dual); after `passes` (the same accuracy
     needs about C times as many); after `max_iter` steps; or after `time_limit` seconds for each output. With `replace`,
     rows are drawn in proportion to their weights; without, their violations count in proportion to them.
+
+    A warm start goes on from the last model, within the box of the dual, with the steps that belong to the rows it was
+    learned from; those of another method count as one pass.
     """
+
+    starts_warm: ClassVar[bool] = True
 
     C: float = 1.0
     max_iter: int = -1
@@ -51,8 +57,10 @@ class Pegasos(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """Make passes over the rows of one output."""
         run = Violations(problem, self)
+        if problem.start is not None and problem.start.any():
+            run.begin_from_model(problem.start, problem.draws or run.rows.n)
         status = run.run(self.passes, Limits(self.max_iter, self.time_limit), self.gap)
-        return Solution(run.model()[0] * problem.y, 0.0, run.steps, run.gap(), status)
+        return Solution(run.model()[0] * problem.y, 0.0, run.steps, run.gap(), status, run.taken)
 
 
 class Violations(SequentialRun):
@@ -67,6 +75,18 @@ class Violations(SequentialRun):
         # without replacement every row comes once a pass, so its weight goes into the count
         self.count = np.ones(self.rows.n) if settings.replace else self.rows.n * self.share
 
+    def begin_from_model(self, signed: Array, before: int) -> None:
+        """Start with the weights of a model, and their sum, as if each of the steps `before` had left these weights.
+
+        The coefficients are clipped to the box of the dual, and scaled down to its optimum along the line to 0.
+        """
+        alpha = np.clip(signed * self.y, 0.0, self.cap)[:, None]
+        self.begin_from(alpha * [before / self.total, before * (before + 1) / (2 * self.total)], before)
+        alpha, margins = self.last()
+        if (excess := alpha @ margins / max(alpha.sum(), 1e-300)) > 1:
+            self.alpha /= excess
+            self.responses.values /= excess
+
     def order(self) -> Array:
         """Return all rows in random order, or n draws with replacement."""
         n = self.rows.n
@@ -78,14 +98,14 @@ class Violations(SequentialRun):
 
     def last(self) -> tuple[Array, Array]:
         """Return the alpha of the last weights, and their margins on all rows."""
-        scale = self.total / max(self.steps, 1)
+        scale = self.total / max(self.taken, 1)
         return scale * self.alpha[:, 0], scale * self.margins()
 
     def model(self) -> tuple[Array, Array]:
         """Return alpha and margins of the model: the last weights, or the average (sum_t t w_(t+1)) / (sum_t t)."""
         if not self.settings.averaged:
             return self.last()
-        t = max(self.steps, 1)
+        t = max(self.taken, 1)
         scale = 2 * self.total / (t * (t + 1))  # t w_(t+1) = s_t / lambda
         return scale * self.alpha[:, 1], scale * self.margins(1)
 

@@ -22,10 +22,12 @@ class Perceptron(BinaryTrainer):
     With `averaged`, the model is the mean of the weights after every step (Freund & Schapire 1999), else the last weights.
     The guarantees for new rows hold for one pass; more passes may overfit if classes overlap. The run ends after `passes`,
     after `max_iter` steps, after `time_limit` seconds for each output, or at the end of a pass if the last weights classify
-    every row correctly. Without `shuffle` the rows keep the order given.
+    every row correctly. Without `shuffle` the rows keep the order given. A warm start makes more passes from the weights of
+    the last model, which then counts in the average as the rows do that it was learned from.
     """
 
     weighted: ClassVar[bool] = False
+    starts_warm: ClassVar[bool] = True
 
     passes: int = 1
     averaged: bool = True
@@ -40,9 +42,12 @@ class Perceptron(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """Make passes over the rows of one output."""
         run = Mistakes(problem, shuffle=self.shuffle)
+        if problem.start is not None and problem.start.any():
+            before = problem.draws or run.rows.n
+            run.begin_from(np.outer(np.maximum(problem.start * problem.y, 0.0), [1.0, before]), before)
         status = run.run(self.passes, Limits(self.max_iter, self.time_limit), 0.0)
-        alpha = run.alpha[:, 1] / max(run.steps, 1) if self.averaged else run.alpha[:, 0]
-        return Solution(alpha * problem.y, 0.0, run.steps, run.gap(), status)
+        alpha = run.alpha[:, 1] / max(run.taken, 1) if self.averaged else run.alpha[:, 0]
+        return Solution(alpha * problem.y, 0.0, run.steps, run.gap(), status, run.taken)
 
 
 class Mistakes(SequentialRun):

@@ -51,6 +51,9 @@ class SBP(BinaryTrainer):
     `time_limit` seconds; or, with `early_stopping`, when the error on the validation rows has not fallen in
     `n_iter_no_change` checks. The validation rows are a `validation_fraction` of the rows and are not learned from. Limits
     are for each output.
+
+    A warm start goes on from the last model, with steps that belong to the rows drawn for it; a model of another method
+    counts as drawn from as many rows as there are. The second half of the rounds is then that of both runs.
     """
 
     C: float = 1.0
@@ -64,6 +67,7 @@ class SBP(BinaryTrainer):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
+    starts_warm: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -102,6 +106,11 @@ class SBP(BinaryTrainer):
         monitor = Monitor(self, problem, run, validation)
         if problem.saved is not None:
             monitor.restore(problem.saved)
+        elif problem.start is not None and problem.start.any():
+            start = problem.start.copy()
+            start[validation] = 0.0
+            run.begin_from(start, problem.draws or problem.rows.n)
+            monitor.begin()
         status = run.run(monitor.ending, monitor.report)
         return monitor.solution(status)
 
@@ -140,11 +149,21 @@ class Monitor:
             return Status.STABLE
         return Status.CONVERGED if self.gain() <= GAIN * self.settings.tol else None
 
+    def begin(self) -> None:
+        """Take the objective of a start as that of all checks that its draws would have had."""
+        before = self.run.drawn // self.interval
+        self.check()
+        self.objectives *= max(before, 1)
+
+    @property
+    def interval(self) -> int:
+        """The rows drawn between two checks."""
+        return max(int(CHECK_EVERY * self.run.under_water), FEWEST_BATCHES * self.run.batch)
+
     def check(self) -> None:
         """Record the objective and the validation error."""
         iterate = self.run.result()
-        drawn, batch = self.run.drawn, self.run.batch
-        self.next_check = drawn + max(int(CHECK_EVERY * self.run.under_water), FEWEST_BATCHES * batch)
+        self.next_check = self.run.drawn + self.interval
         self.objectives.append(min([self.run.objective(iterate.surface), *self.objectives[-1:]]))
         if self.validation.size:
             self.errors.append(self.validation_error(iterate))
@@ -193,4 +212,4 @@ class Monitor:
         if status is not Status.MAX_ITER:
             self.run.check_slack(iterate)
         scale, bias = iterate.predictor
-        return Solution(scale * iterate.coef, bias, self.run.t, self.gain(), status)
+        return Solution(scale * iterate.coef, bias, self.run.t, self.gain(), status, self.run.drawn)

@@ -50,7 +50,7 @@ class SDCA(BinaryTrainer):
         """Make passes over the rows of one output, from the given start if there is one."""
         run = Ascent(problem, self.C * problem.weights, replace=self.replace)
         if problem.start is not None:
-            run.begin_from(problem.start)
+            run.begin_from(np.clip(problem.start * problem.y, 0.0, run.cap)[:, None])
         status = run.run(self.passes, Limits(self.max_iter, self.time_limit), self.tol)
         return Solution(run.alpha[:, 0] * problem.y, 0.0, run.steps, run.gap(), status)
 
@@ -61,12 +61,6 @@ class Ascent(SequentialRun):
     def __init__(self, problem: Binary, cap: Array, *, replace: bool) -> None:
         super().__init__(problem)
         self.cap, self.replace = cap, replace
-
-    def begin_from(self, signed: Array) -> None:
-        """Start from the coefficients of an earlier run, clipped to the box."""
-        self.alpha[:, 0] = np.clip(signed * self.y, 0.0, self.cap)
-        support = np.flatnonzero(self.alpha[:, 0])
-        self.responses.add_rows(support, self.alpha[support, :1] * self.y[support, None])
 
     def order(self) -> Array:
         """Return all rows in random order, or n draws with replacement."""

@@ -16,6 +16,7 @@ from ..limits import Limits
 from ..model import Status
 from ..rows.base import GivenRows
 from ..solvers.class_pairs import ClassPairs
+from ..solvers.free_rows import USUAL_RULE, NewtonRule
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
 from ..solvers.tube import Tube
@@ -30,7 +31,8 @@ class SMO(BinaryTrainer):
     which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
     -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
     might never end. `working_set` is the number of rows that a round solves for, None for 2,048 on the host and 4,096 on a
-    GPU, and for down to half of that where rows are few. `time_limit` is in seconds for each output.
+    GPU, and for down to half of that where rows are few. `time_limit` is in seconds for each output. Where pair steps take
+    long, Newton's method solves for the free rows; `newton` says when, None never (`solvers.free_rows`).
     """
 
     C: float = 1.0
@@ -38,6 +40,7 @@ class SMO(BinaryTrainer):
     max_iter: int = -1
     working_set: int | None = None
     time_limit: float | None = None
+    newton: NewtonRule | None = USUAL_RULE
     real_valued: ClassVar[bool] = True
     starts_warm: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
@@ -99,6 +102,7 @@ class SMO(BinaryTrainer):
 
     def _restored(self, run: SmoState, problem: Binary) -> bool:
         """Connect a run with the clock and the keeper of a problem, and return whether it continues from a saved state."""
+        run.newton = self.newton
         run.deadline, run.keeper, run.record = problem.deadline.within(self.time_limit), problem.keeper, problem.record
         if problem.saved is not None:
             run.restore(problem.saved)

@@ -1,10 +1,15 @@
 // The trade-off: one line a method with standard errors, the full model as a dashed line, the chosen model as a ring.
+/** The lowest error on a log scale, in per cent; lower ones are drawn there. */
+const LEAST = 0.1;
+
 class Chart {
   constructor(state, choose) {
     this.state = state;
     this.choose = choose;
     this.off = new Set();
     this.element = $("chart");
+    this.zeros = DATA.points.some((point) => point.error === 0);
+    $("log").checked = !this.zeros;
     $("across").addEventListener("change", () => this.build());
     $("log").addEventListener("change", () => this.build());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
@@ -24,6 +29,10 @@ class Chart {
       label.append(box, make("span", "", { class: "swatch", style: `background:var(${colorOf(method)})` }), method);
       $("methods").append(label);
     }
+    if (!FULL) return;
+    const key = make("span", "", { class: "key" });
+    key.append(make("span", "", { class: "dashes" }), `full model, ${whole(FULL.size)} vectors`);
+    $("methods").append(key);
   }
 
   size() {
@@ -44,9 +53,9 @@ class Chart {
     return [xs, ...this.places.map(at)];
   }
 
-  /** An error as it is drawn; on a log scale no error at all is drawn as a tenth of a per cent. */
+  /** An error as it is drawn; a log scale has no place for 0. */
   height(error) {
-    return $("log").checked ? Math.max(100 * error, 0.1) : 100 * error;
+    return $("log").checked ? Math.max(100 * error, LEAST) : 100 * error;
   }
 
   ranges(columns) {
@@ -61,7 +70,7 @@ class Chart {
     const columns = this.columns(), ranges = this.ranges(columns), logarithmic = $("log").checked;
     const across = $("across").selectedOptions[0].textContent;
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "13px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", labelSize: 22 };
-    const xs = $("across").value === "us" ? micro : (v) => (v >= 1000 ? `${Number((v / 1000).toPrecision(3))}k` : `${Number(v.toPrecision(3))}`);
+    const key = $("across").value, words = key === "bytes" ? bytes : key === "us" ? micro : whole, splits = key === "size" ? doublings : steps;
     this.plot?.destroy();
     this.plot = new uPlot({
       ...this.size(),
@@ -71,8 +80,8 @@ class Chart {
       focus: { alpha: 0.35 },
       scales: { x: { time: false, distr: 3, log: 2, range: () => ranges.x }, y: { distr: logarithmic ? 3 : 1, log: 10, range: () => ranges.y } },
       axes: [
-        { ...axis, label: across, size: 34, labelGap: 0, splits: () => doublings(...ranges.x), values: (_, splits) => splits.map(xs), filter: (_, splits) => splits },
-        { ...axis, label: "test error, %", size: 48, values: (_, splits) => splits.map((v) => `${Number(v.toPrecision(3))}`),
+        { ...axis, label: across, size: 34, labelGap: 0, splits: () => splits(...ranges.x), values: (_, places) => places.map(words), filter: (_, splits) => splits },
+        { ...axis, label: "test error, %", size: 48, values: (_, places) => places.map((v) => `${logarithmic && this.zeros && v <= LEAST ? "≤ " : ""}${Number(v.toPrecision(3))}`),
           ...(logarithmic ? { splits: () => steps(...ranges.y), filter: (_, splits) => splits } : {}) },
       ],
       series: [{}, ...SHOWN_METHODS.map((method) => ({
@@ -95,21 +104,12 @@ class Chart {
       for (const point of points) this.bar(ctx, x(point[key]), y(point.error + point.se), y(Math.max(point.error - point.se, 0)), ratio);
     });
     if (FULL) {
-      ctx.strokeStyle = ctx.fillStyle = color("--soft");
+      ctx.strokeStyle = color("--soft");
       ctx.setLineDash([6 * ratio, 5 * ratio]);
       ctx.beginPath();
       ctx.moveTo(bbox.left, y(FULL.error));
       ctx.lineTo(bbox.left + bbox.width, y(FULL.error));
       ctx.stroke();
-      ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-      ctx.textAlign = "left";
-      const below = y(FULL.error) + 24 * ratio < bbox.top + bbox.height;
-      const words = `full model, ${whole(FULL.size)} vectors`, place = [bbox.left + 8 * ratio, y(FULL.error) + (below ? 16 : -7) * ratio];
-      ctx.setLineDash([]);
-      ctx.lineWidth = 4 * ratio;
-      ctx.strokeStyle = color("--card");
-      ctx.strokeText(words, ...place);
-      ctx.fillText(words, ...place);
     }
     const point = this.state.point;
     if (point && point[key] > 0 && point !== FULL) {

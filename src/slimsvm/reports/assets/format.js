@@ -12,7 +12,7 @@ function bytes(count) {
   if (count == null) return "–";
   if (count < 1000) return `${Math.round(count)} bytes`;
   const [size, unit] = count < 1e6 ? [count / 1e3, "kB"] : [count / 1e6, "MB"];
-  return `${size.toFixed(size < 10 ? 1 : 0)} ${unit}`;
+  return `${size.toFixed(size < 10 && !Number.isInteger(size) ? 1 : 0)} ${unit}`;
 }
 
 function times(ratio) {

@@ -38,7 +38,7 @@ function showStats(point) {
     stat("test accuracy", percent(1 - point.error), `± ${percent(point.se)}${other ? `; full model ${percent(1 - other.error)}` : ""}`),
     stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : "the full model"),
     stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : `${whole(point.bytes)} bytes`),
-    stat("per prediction", `${micro(point.us)} µs`, other && point.us && other.us ? `full model ${micro(other.us)} µs` : ""),
+    stat("time per row", `${micro(point.us)} µs`, other && point.us && other.us ? `full model ${micro(other.us)} µs` : ""),
   ];
   boxes.forEach((box, number) => { box.dataset.stat = ["accuracy", "vectors", "bytes", "us"][number]; });
   $("stats").replaceChildren(...boxes);
@@ -52,7 +52,7 @@ function showConfusion(point) {
     return;
   }
   const table = make("table"), head = make("tr"), most = Math.max(...matrix.flat(), 1);
-  table.append(make("caption", "Test rows by true class (down) and predicted class (across)", { class: "hidden" }));
+  table.append(make("caption", "Test rows by true and predicted class", { class: "hidden" }));
   head.append(make("td", ""), ...DATA.classes.map((label) => make("th", label, { scope: "col", title: label })));
   table.append(head);
   matrix.forEach((counts, i) => {
@@ -72,7 +72,7 @@ function showConfusion(point) {
 
 function showPath(point) {
   if (!point.path.length) {
-    $("path").replaceChildren(make("p", "This model was not chosen along a path.", { class: "small" }));
+    $("path").replaceChildren(make("p", "There are none.", { class: "small" }));
     return;
   }
   const table = make("table", "", { class: "figures" }), head = make("tr"), body = make("tbody");

@@ -23,11 +23,14 @@ class OnlineTrainer:
 
     `fit` makes `passes` over the rows, each in a new random order unless `shuffle` is off. Streams use `begin` and `learn`;
     they may be larger than memory. Rows of any home are fetched to the host a block at a time. `time_limit` is in seconds;
-    the rows that it leaves out are not learned from.
+    the rows that it leaves out are not learned from. A warm start continues from the last state and makes as many passes
+    more: two fits of one pass are one fit of two.
     """
 
     weighted: ClassVar[bool] = False
     shared: ClassVar[bool] = True
+    #: whether a run can start from an earlier one (warm_start)
+    starts_warm: ClassVar[bool] = True
     learner: ClassVar[type[Learner]]
 
     budget: int | None = None
@@ -42,21 +45,24 @@ class OnlineTrainer:
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be 1, 2, ... passes over the rows, not {self.passes!r}")
 
-    def fit(self, task: Task, start: Array | None = None) -> Fit:  # noqa: ARG002
-        """Learn from the rows of the task; online learners ignore `start`."""
-        state, deadline = self.begin(task), task.deadline.within(self.time_limit)
-        n = task.targets.shape[0]
-        for number in range(self.passes):
+    def fit(self, task: Task, start: State | None = None) -> Fit:
+        """Learn from the rows of the task, from the beginning or from the state of an earlier run."""
+        state, deadline = start or self.begin(task), task.deadline.within(self.time_limit)
+        n, seen = task.targets.shape[0], state.seen
+        last = seen + self.passes * n
+        for number in range(-(-last // n)):
             order = task.rng.permutation(n) if self.shuffle else np.arange(n)
+            left = order[max(seen - number * n, 0) : last - number * n]  # without the rows of earlier runs
 
-            def report(part: float, number: int = number) -> None:
-                task.report("train", (number + part) / self.passes)
+            def report(part: float, before: int = state.seen, rows: int = left.size) -> None:
+                task.report("train", (before - seen + part * rows) / (self.passes * n))
 
-            state = self.learn(state, task, order, report, deadline)
-            if deadline.over:
-                break
-        status = Status.PASSED if state.seen == self.passes * n else Status.TIME_LIMIT
-        return Fit(state.expansion(task.rows.kernel), status, state.seen, None, np.nan, state)
+            if left.size:
+                state = self.learn(state, task, left, report, deadline)
+                if deadline.over:
+                    break
+        status = Status.PASSED if state.seen == last else Status.TIME_LIMIT
+        return Fit(state.expansion(task.rows.kernel), status, state.seen - seen, None, np.nan, state)
 
     def begin(self, task: Task) -> State:
         """Return the state before the first row, for the kernel, the form of rows and the outputs of the task."""

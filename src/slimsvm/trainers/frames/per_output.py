@@ -36,6 +36,7 @@ class Binary:
     keeper: Keeper = field(default_factory=Keeper)
     saved: Saved | None = None  # the state to continue from
     record: Callable[..., None] = not_recorded  # takes measures: record(gap=...)
+    draws: int = 0  # the rows that `start` was learned from, repeated ones too; 0: unknown
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,11 @@ class Solution:
     steps: int
     gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
+    draws: int = 0  # the rows learned from, repeated ones and those of the start too, where steps get shorter with them
 
     def state(self) -> dict[str, Any]:
         """Return the state for a keeper."""
-        return {"dual": self.dual, "bias": self.bias, "steps": self.steps, "gap": self.gap, "status": self.status.name}
+        return vars(self) | {"status": self.status.name}
 
     @classmethod
     def restored(cls, saved: Saved, n: int) -> Solution:
@@ -58,7 +60,7 @@ class Solution:
         name = saved.value("status", str)
         if name not in Status.__members__:
             raise StateError(f"the unknown status {short(name)}")
-        numbers = saved.count("steps"), saved.number("gap"), Status[name]
+        numbers = saved.count("steps"), saved.number("gap"), Status[name], saved.count("draws")
         return cls(saved.array("dual", n), saved.number("bias", finite=True), *numbers)
 
 
@@ -97,8 +99,11 @@ class BinaryTrainer:
     def solve_together(self, pairs: Pairs) -> None:
         """Solve and store pairs of classes that the method can solve many at a time; none by default."""
 
-    def fit(self, task: Task, start: Array | PairDual | None = None) -> Fit:
-        """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from."""
+    def fit(self, task: Task, start: Array | PairDual | None = None, draws: Array | None = None) -> Fit:
+        """Train every output; `start` holds the signed coefficients (n, q) of an earlier run to start from.
+
+        `draws` are those of the `Fit` of that run, if it was one of the same method.
+        """
         outputs: Pairs | _Columns = Pairs(task) if isinstance(task.targets, PairTargets) else _Columns(task)
         q = task.targets.shape[1]
         if isinstance(outputs, Pairs) and start is None:
@@ -127,6 +132,7 @@ class BinaryTrainer:
                 keeper,
                 saved,
                 partial(task.record, phase="train"),
+                0 if start is None or draws is None else int(draws[column]),
             )
             outputs.begun += 1
             try:
@@ -153,7 +159,8 @@ class _Outputs:
 
     def __init__(self, task: Task) -> None:
         q = task.targets.shape[1]
-        self.task, self.bias, self.steps, self.gap = task, np.zeros(q), np.zeros(q, dtype=np.int64), np.zeros(q)
+        self.task, self.bias, self.gap = task, np.zeros(q), np.zeros(q)
+        self.steps, self.draws = np.zeros((2, q), dtype=np.int64)
         self.status: list[Status | None] = [None] * q
         self.done = self.begun = 0
 
@@ -173,7 +180,7 @@ class _Outputs:
         """Store the solution of an output; several threads store different outputs."""
         self.keep(column, solution.dual)
         self.bias[column], self.steps[column], self.gap[column] = solution.bias, solution.steps, solution.gap
-        self.status[column] = solution.status
+        self.status[column], self.draws[column] = solution.status, solution.draws
         self.done += 1
 
     def unsolved(self) -> Array:
@@ -184,7 +191,7 @@ class _Outputs:
         """Return the result of all outputs."""
         model, dual, support = self.model()
         status = Status.worst({status for status in self.status if status is not None})
-        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support)
+        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support, draws=self.draws)
 
 
 class _Columns(_Outputs):

@@ -45,14 +45,22 @@ class SequentialRun:
 
     Column 0 of `alpha` has the coefficients of s_t and column 1 those of the sum; an average over the steps is a multiple
     of the sum. `responses` has the values of s_t, and with `summed` those of the sum too. A method defines the rows of a
-    pass (`order`), the change of a step (`rule`) and the distance from its goal (`gap`).
+    pass (`order`), the change of a step (`rule`) and the distance from its goal (`gap`). A run that starts from an earlier
+    one has made `before` steps already.
     """
 
     def __init__(self, problem: Binary, *, summed: bool = False) -> None:
         self.problem, self.rows, self.y = problem, problem.rows, problem.y
         self.alpha = np.zeros((problem.rows.n, 2))
         self.responses = Responses(problem.rows, 2 if summed else 1)
-        self.steps = 0
+        self.steps = self.before = 0
+
+    def begin_from(self, alpha: Array, before: int = 0) -> None:
+        """Start with an alpha, (n, 1) or with the sum (n, 2), as after this many steps."""
+        outputs, support = self.responses.values.shape[1], np.flatnonzero(alpha.any(axis=1))
+        self.alpha[:, : alpha.shape[1]] = alpha
+        self.responses.add_rows(support, alpha[support, :outputs] * self.y[support, None])
+        self.before = before
 
     def order(self) -> Array:
         """Return the n rows of the next pass."""
@@ -65,6 +73,11 @@ class SequentialRun:
     def gap(self) -> float:
         """Return the distance from the goal, computed from the responses."""
         raise NotImplementedError
+
+    @property
+    def taken(self) -> int:
+        """The number of steps, with those before this run."""
+        return self.before + self.steps
 
     def margins(self, column: int = 0) -> Array:
         """Return y_i <s, phi(x_i)> for each row, with s that of a column of alpha."""
@@ -103,7 +116,7 @@ class SequentialRun:
         Q = self.rows.block(rows) * np.outer(y, y)
         for sums in (self.alpha, self.responses.values):  # each step of the block adds the present s to the sum
             sums[:, 1:] += rows.size * sums[:, :1]
-        changes = apply_rule(Q, y * self.responses.values[rows, 0], self.alpha[:, 0], rows, self.steps, self.rule)
+        changes = apply_rule(Q, y * self.responses.values[rows, 0], self.alpha[:, 0], rows, self.taken, self.rule)
         self.steps += rows.size
         self.add_changes(rows, changes)
 
