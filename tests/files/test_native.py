@@ -34,7 +34,9 @@ from slimsvm.metric import Metric
 from slimsvm.model import Expansion, Status
 from slimsvm.reducers import REDUCERS
 from slimsvm.rows.host import HostRows
+from slimsvm.solvers.free_rows import NewtonRule
 from slimsvm.trainers import TRAINERS
+from slimsvm.trainers.smo import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -191,6 +193,7 @@ def test_status_and_counts_come_back(tmp_path):
         *({"reducer": name} for name in REDUCERS),
         *({"reducer": kind(time_limit=7.0)} for kind in REDUCERS.values()),
         {"reducer": REDUCERS["slant"](eta=0.25)},
+        *({"trainer": SMO(newton=rule)} for rule in (NewtonRule(steps=5, share=0.5), None)),
         {"trainer": None},
     ],
 )
@@ -200,6 +203,26 @@ def test_parameters_come_back(params, tmp_path):
     if isinstance(model.random_state, np.random.RandomState):
         model.random_state = None
     assert loaded.get_params() == model.get_params()
+
+
+def test_a_trainer_saved_before_it_had_a_rule_has_the_usual_one(tmp_path):
+    path = tmp_path / "model.slim"
+    save(SlimSVC(trainer=SMO(C=7.0)).fit(X_IRIS, Y_IRIS), path)
+    header, arrays = container.unpack_file(path.read_bytes())
+    del header["model"]["params"]["trainer"]["fields"]["newton"]
+    path.write_bytes(b"".join(container.pack_file(header, arrays, 1)))
+    assert load(path).trainer == SMO(C=7.0)
+
+
+@pytest.mark.parametrize("rule", [5, {"kind": "newton", "name": "smo", "fields": {"steps": "many"}}], ids=["5", "many"])
+def test_a_rule_that_is_none_is_refused(rule, tmp_path):
+    path = tmp_path / "model.slim"
+    save(SlimSVC(trainer=SMO()).fit(X_IRIS, Y_IRIS), path)
+    header, arrays = container.unpack_file(path.read_bytes())
+    header["model"]["params"]["trainer"]["fields"]["newton"] = rule
+    path.write_bytes(b"".join(container.pack_file(header, arrays)))
+    with pytest.raises(ValueError, match=r"cannot load .* must be a"):
+        load(path)
 
 
 def named(X):

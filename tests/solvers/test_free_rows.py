@@ -53,6 +53,18 @@ def test_the_rule_waits_for_pair_steps_that_take_as_long_as_systems():
     assert rule.is_due(**due | {"steps": 12_000, "free": 600})
 
 
+@pytest.mark.parametrize("settings", [{"steps": -1}, {"systems": np.nan}, {"most": "all"}, {"share": -0.1}], ids=str)
+def test_rules_that_make_no_sense(settings):
+    (name,) = settings
+    with pytest.raises(ValueError, match=f"{name} must be a number of at least 0, not"):
+        NewtonRule(**settings)
+
+
+def test_a_rule_is_a_rule_or_none():
+    with pytest.raises(ValueError, match="newton must be a NewtonRule or None, not 5"):
+        SMO(newton=5)
+
+
 @pytest.fixture
 def tried(monkeypatch):
     """Whether each attempt of Newton's method worked."""

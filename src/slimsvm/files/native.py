@@ -34,6 +34,7 @@ from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..reducers import REDUCERS
+from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
@@ -67,9 +68,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "reducer": REDUCERS,
     "schedule": {"slim": Schedule},
     "learning": {"slim": Learning},
+    "newton": {"smo": NewtonRule},
 }
 #: the format that introduced a kind of part, if it is not the first
-SINCE = {"metric": 2, "learning": 2}
+SINCE = {"metric": 2, "learning": 2, "newton": 2}
 COMMON = ("n_features_in_", "feature_names_in_")
 #: fitted attributes that describe the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")

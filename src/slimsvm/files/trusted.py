@@ -11,6 +11,7 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..path import Path, Step
 from ..reducers import REDUCERS
+from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
 from ..solvers.online import State
@@ -30,6 +31,7 @@ _TYPES = [
     Step,
     Learning,
     Schedule,
+    NewtonRule,
     *_STREAMS,
     *(kind for table in _TABLES for kind in table.values()),
 ]

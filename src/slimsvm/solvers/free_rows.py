@@ -15,10 +15,11 @@ proximal point method: it raises the objective too, and leaves slopes that diffe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ..checks import check_at_least_zero
 from ..clock import Deadline
 from ..kernels import Array
 from ..rows.factors import factor_definite
@@ -47,6 +48,10 @@ class NewtonRule:
     systems: float = 8.0
     most: int = 4096
     share: float = 1 / 16
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            check_at_least_zero(setting.name, getattr(self, setting.name))
 
     def is_due(self, steps: int, failed: int, free: int, new: int, size: int) -> bool:
         """Return whether to try, after `steps` pair steps on blocks of `size` rows since the last attempt that failed."""

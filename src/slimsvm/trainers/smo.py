@@ -49,6 +49,8 @@ class SMO(BinaryTrainer):
         check_time_limit(self.time_limit)
         if self.working_set is not None and self.working_set < 2:
             raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
+        if not isinstance(self.newton, NewtonRule | None):
+            raise ValueError(f"newton must be a NewtonRule or None, not {self.newton!r}")
 
     def small(self) -> int:
         """Return a few working sets: smaller problems leave most threads idle."""
