@@ -73,13 +73,12 @@ def parquet(tmp_path):
 
 @pytest.mark.parametrize("target", [None, "y", 2], ids=str)
 def test_parquet(target, parquet):
-    path = parquet(
-        a=LONG[:, 0].astype(np.float32), b=np.arange(len(LONG), dtype=np.int32), y=np.where(LONG[:, 3], "yes", "no")
-    )
+    numbers = (np.arange(len(LONG)) % 30_000).astype(np.int16)  # float32 holds every int16, not every int32
+    path = parquet(a=LONG[:, 0].astype(np.float32), b=numbers, y=np.where(LONG[:, 3], "yes", "no"))
     X, y = read_data(path, target=target)
     assert is_mapped(X)
     assert X.dtype == np.float32
-    np.testing.assert_array_equal(X, np.column_stack([LONG[:, 0].astype(np.float32), np.arange(len(LONG))]))
+    np.testing.assert_array_equal(X, np.column_stack([LONG[:, 0].astype(np.float32), numbers]))
     assert y.tolist() == np.where(LONG[:, 3], "yes", "no").tolist()
 
 
