@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.budget_map import SIZES, TRAIN_ROWS, Settings, draws, errors
-from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row, mean_by
+from benchmarks.reproduce.experiment import REPRODUCED, Cell, Claim, Experiment, Row, mean_by
 
 #: problems of the paper, and those of one cell; the paper's steps, which are slow here, get one cell
 PROBLEMS, BLOCK = 50, 10
@@ -22,6 +23,12 @@ NORMS = ("l1", "l2")
 EVERY = 5
 #: "significantly fewer" weights of 1,000: half of them
 HALF = TRAIN_ROWS // 2
+#: a plain SVM (B = s = all rows) whose error is higher than the best of the map by this is no yardstick
+POOR = 0.05
+POOR_CORNER = (
+    "differs, because the plain SVMs, which the paper compares with, are poor here with the paper's C; half of the vectors "
+    "are as good as the best of the map"
+)
 
 
 def cells() -> Iterator[Cell]:
@@ -69,6 +76,13 @@ def claims(rows: list[Row]) -> list[Claim]:
             figures.append(f"{norm}: {100 * fewer:.1f} %, best of the map {100 * min(some.values()):.1f} %{corner}")
         return holds, "; ".join(figures)
 
+    def fewer_vectors(ending: str) -> Claim:
+        """Judge the claim of fewer support vectors; it says little if the plain SVM is far from the best of the map."""
+        claim = Claim.of(f"{words} ({ending}).", *few(ending, equal=False))
+        corners = [error(ending, norm, int(SIZES[-1]), int(SIZES[-1])) for norm in NORMS]
+        is_poor = any(corner > best[norm] + POOR for norm, corner in zip(NORMS, corners, strict=True))
+        return replace(claim, verdict=POOR_CORNER) if claim.verdict == REPRODUCED and is_poor else claim
+
     words = "The accuracy attained by L1-SVM and L2-SVM can be equally attained using significantly fewer support vectors"
     return [
         Claim.of(
@@ -85,7 +99,7 @@ def claims(rows: list[Row]) -> list[Claim]:
                 for n in NORMS
             ),
         ),
-        *(Claim.of(f"{words} ({ending}).", *few(ending, equal=False)) for ending in ENDINGS),
+        *(fewer_vectors(ending) for ending in ENDINGS),
         Claim.of("In practice s and B should be equal (optimum).", *few("optimum", equal=True)),
     ]
 
