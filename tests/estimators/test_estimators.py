@@ -916,3 +916,9 @@ def test_rows_to_predict_have_a_range(value, dtype, count):
     else:
         with pytest.raises(ValueError, match=r"features must lie between|NaN|infinity"):
             svc.decision_function(rows)
+
+
+def test_a_validation_fraction_may_be_a_number_of_numpy(moons):
+    fraction = np.float32(0.25)
+    same = [SlimSVC(5, validation_fraction=each, random_state=0).fit(*moons) for each in (fraction, float(fraction))]
+    np.testing.assert_array_equal(same[0].support_vectors_, same[1].support_vectors_)
