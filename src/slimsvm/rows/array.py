@@ -26,7 +26,7 @@ from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
 
@@ -99,7 +99,7 @@ class ArrayRows(GivenRows):
         float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
             rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= self.precision.most(self.error):
+            if fits_float32(rows.radius) and self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 
