@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Poly, Sigmoid
 from slimsvm.reducers import Slim
+from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision, fits_float32, rounding_error
 from slimsvm.solvers.metric_search import Learning
@@ -27,6 +28,16 @@ def test_kernel_values_do_not_depend_on_the_unit_of_features(kernel, unit, form)
     rows = HostRows(kernel(gamma=0.2 / unit**2), form(unit * X), precision=SINGLE)
     np.testing.assert_allclose(rows.product(rows.take(np.arange(60)), V), exact, atol=1e-3)
     assert (rows.prepared.values.dtype == np.float32) == (1e-12 <= unit <= 1e11)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kernel", [RBF, Poly])
+def test_devices_have_the_same_range(kernel, unit):
+    pytest.importorskip("array_api_strict")
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(60, 5)), rng.normal(size=(60, 2))
+    rows = open_rows(kernel(gamma=0.2 / unit**2), unit * X, device="array_api_strict", precision=SINGLE)
+    np.testing.assert_allclose(rows.product(rows.take(np.arange(60)), V), kernel(gamma=0.2)(X, X) @ V, atol=1e-3)
 
 
 def test_norms_beyond_float32_are_told():
