@@ -67,7 +67,7 @@ def test_ctrl_c_says_that_the_command_continues(here, capsys, monkeypatch):
 
 
 BAD = {
-    "data": (["tradeoff", "nonsense"], 1, "breast_cancer, digits, iris, wine"),
+    "data": (["tradeoff", "nonsense"], 1, "breast_cancer, diabetes, digits, iris, wine"),
     "folder": (["tradeoff", "missing/a8a"], 1, "there is no folder missing"),
     "method": (["tradeoff", "iris", "-m", "nonsense"], 2, "unknown method 'nonsense'"),
     "no method": (["tradeoff", "iris", "-m", ","], 2, "give one name at least"),

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from ..kernels import Array, Matrix
-from ..tradeoffs.measure import svc_of
+from ..tradeoffs.measure import machine_of
 from .axes import new_axes
 
 #: grid points along each side at which the models are evaluated; more: smoother boundaries
@@ -113,7 +113,7 @@ class SupportVectorsDisplay:
 
 def vectors_of(model: Any) -> Array:
     """Return the support vectors of a fitted model in the features of the rows, before any scaling."""
-    points = svc_of(model).support_vectors_
+    points = machine_of(model).support_vectors_
     points = np.asarray(points.toarray() if issparse(points) else points, dtype=float)
     for _, step in reversed(model.steps[:-1] if isinstance(model, Pipeline) else []):
         points = step.inverse_transform(points)

@@ -18,7 +18,7 @@ from ..ship.c import CExporter
 from ..ship.javascript import JavaScriptExporter
 from ..ship.json import JSONExporter
 from ..ship.source import artefact_of
-from ..tradeoffs.measure import svc_of
+from ..tradeoffs.measure import machine_of
 
 Files = dict[str, bytes]
 
@@ -51,8 +51,8 @@ class EmbeddedModels:
 
     def fits(self, model: Any) -> bool:
         """Return whether a model may fit: each of its numbers takes at least half a byte, also zeros."""
-        svc = svc_of(model)
-        return svc.model_.size * svc.n_features_in_ <= 2 * self.room
+        machine = machine_of(model)
+        return machine.model_.size * machine.n_features_in_ <= 2 * self.room
 
     def add(self, key: str, stem: str, model: Any, makers: Iterable[Callable[[Any, str], Files]]) -> None:
         """Add the files that these functions make of a model; those that do not fit or cannot be exported are left out."""

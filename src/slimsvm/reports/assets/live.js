@@ -43,7 +43,8 @@ class Live {
     if (!DATA.samples.length) return this.set(new Array(DATA.features).fill(0));
     this.sample = (this.sample + 1) % DATA.samples.length;
     const { row, label } = DATA.samples[this.sample];
-    this.set(row, `Its label: ${label}`);
+    const words = { classify: "Its label: ", regress: "Its target: ", novelty: "The full model says: " }[DATA.task];
+    this.set(row, label && words + label);
   }
 
   run() {
@@ -55,7 +56,7 @@ class Live {
       $("scores").tBodies[0].replaceChildren();
       return;
     }
-    const scores = [...this.module.scores(row)], label = String(this.module.predict(row));
+    const scores = this.module.scores ? [...this.module.scores(row)] : [], label = named(this.module.predict(row));
     $("label").textContent = label;
     document.body.dataset.scores = JSON.stringify(scores);
     this.bars(scores, label);
@@ -145,6 +146,12 @@ class Live {
     } else if (!step) return;
     event.preventDefault();
   }
+}
+
+/** A prediction as it is shown: a class, a value, or a verdict. */
+function named(prediction) {
+  if (DATA.task === "novelty") return DATA.classes[prediction > 0 ? 1 : 0];
+  return DATA.task === "regress" ? Number(prediction.toPrecision(4)).toLocaleString("en") : String(prediction);
 }
 
 /** How far a place is from the line between two others. */
