@@ -16,7 +16,6 @@ from .parse import (
     Kernel,
     Label,
     Split,
-    Task,
     at_least_zero,
     check_output,
     given,
@@ -28,7 +27,7 @@ from .parse import (
 )
 from .render import message_of, plain, show, show_files
 from .stopped import StoppedEarly
-from .tasks import labels_of, own_settings
+from .tasks import check_classes, labels_of, own_settings
 
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
@@ -69,7 +68,15 @@ def budgets_of(text: str) -> list[int]:
 
 def tradeoff(
     data: Data,
-    task: Task = "classify",
+    task: Annotated[
+        str | None,
+        Option(
+            "--task",
+            parser=one_of(names.TASKS),
+            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
+            show_default="classify; regress for diabetes",
+        ),
+    ] = None,
     output: Annotated[Path, Option("--output", "-o", help="Rows; runs that are there are not made again.")] = ROWS,
     methods: Annotated[
         Any,
@@ -110,6 +117,9 @@ def tradeoff(
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
     check_output(output, True, data, test)  # a file that exists is continued
+    from ..tradeoffs.datasets import usual_task
+
+    task = task or usual_task(data)
     own = own_settings(task, C=C, epsilon=epsilon, nu=nu)
     from ..tradeoffs import tradeoff as run
 
@@ -147,7 +157,10 @@ def rows_of(data: str | Path, task: str, label: str | None, split: str) -> tuple
     from ..tradeoffs import open_data
 
     X, y = open_data(data, labels=task != "novelty", target=label, split=split)
-    return X, labels_of(task, y)
+    y = labels_of(task, y)
+    if task == "classify":
+        check_classes(y)
+    return X, y
 
 
 def report(

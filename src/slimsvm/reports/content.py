@@ -179,8 +179,9 @@ def samples(X: Matrix, labels: Array | None, names: Mapping[Any, str]) -> list[d
         turns[mine] = np.arange(mine.size)
     rows = np.argsort(turns, kind="stable")[:count]
     dense = X[rows].toarray() if issparse(X) else X[rows]
-    found = zip(dense.tolist(), labels[rows].tolist(), strict=True)
-    return [{"row": [int(x) if x == int(x) else x for x in row], "label": names.get(y, str(y))} for row, y in found]
+    shown = [names.get(label) or (label if isinstance(label, str) else f"{label:.6g}") for label in labels[rows].tolist()]
+    found = zip(dense.tolist(), shown, strict=True)
+    return [{"row": [int(x) if x == int(x) else x for x in row], "label": label} for row, label in found]
 
 
 def image_of(X: Matrix) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 from ..files.datasets import Data, read_data
 
-#: the data that scikit-learn installs, diabetes for regression; nothing is downloaded
+#: the data that scikit-learn installs; nothing is downloaded
 DATASETS: dict[str, Callable[..., Any]] = {
     "breast_cancer": load_breast_cancer,
     "diabetes": load_diabetes,
@@ -19,6 +19,15 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "iris": load_iris,
     "wine": load_wine,
 }
+
+
+#: those whose labels are values; the others have classes
+VALUES = ("diabetes",)
+
+
+def usual_task(name: str | os.PathLike[str]) -> str:
+    """Return the task of a named data set, or classification for a file."""
+    return "regress" if name in VALUES else "classify"
 
 
 def open_data(

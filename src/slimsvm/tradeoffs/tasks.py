@@ -97,10 +97,10 @@ TASKS = {
             "novelty",
             SlimOneClassSVM,
             other_verdicts,
-            error="other verdicts than the full model",
-            quality="verdicts of the full model",
+            error="disagreement",
+            quality="agreement with the full model",
             written=right_rows,
-            sentence="the full model's verdict on {} of the test rows",
+            sentence="agreement with the full model on {} of the test rows",
             has_labels=False,
         ),
     )

@@ -63,7 +63,7 @@ class Chart {
     const shown = this.places.flat().concat(FULL ? [FULL] : []);
     const tops = shown.map((point) => this.height(point.error + point.se)), lows = shown.map((p) => this.height(Math.max(p.error - p.se, 0)));
     const top = Math.max(...tops, 0.2) * 1.08;
-    return { x, y: $("log").checked ? [Math.min(...lows, top / 3) / 1.3, top * 1.1] : [0, top] };
+    return { x, y: $("log").checked ? [Math.min(...lows, top / 2) / 1.3, top * 1.1] : [0, top] };
   }
 
   build() {
@@ -155,7 +155,7 @@ class Chart {
     const point = this.near();
     $("readout").textContent = point
       ? `${point.method}: ${whole(point.size)} vectors, ${bytes(point.bytes)}, ${micro(point.us)} µs, ${DATA.words.error} ${percent(point.error)} ± ${percent(point.se)}. Click to choose it.`
-      : "Point at a model to read it, click to choose it.";
+      : matchMedia("(hover: none)").matches ? "Tap a model to choose it." : "Point at a model to read it, click to choose it.";
   }
 
   pick() {

@@ -78,9 +78,9 @@ class Live {
 
   bars(scores, label) {
     const two = scores.length === 1, most = Math.max(...scores.map(Math.abs), 1e-9);
-    let rows = scores.map((score, i) => ({ score, name: two ? `${DATA.classes[0]} ← → ${DATA.classes[1]}` : DATA.classes[i], on: two || DATA.classes[i] === label }));
+    let rows = scores.map((score, i) => ({ score, name: two ? "score" : DATA.classes[i], on: two || DATA.classes[i] === label }));
     if (rows.length > 12) rows = rows.sort((a, b) => b.score - a.score).slice(0, 12);
-    $("scores").tBodies[0].replaceChildren(...rows.map(({ score, name, on }) => {
+    const lines = rows.map(({ score, name, on }) => {
       const row = make("tr", "", on ? { class: "on" } : {}), bar = make("div", "", { class: "bar" }), span = make("span"), cell = make("td");
       const width = 50 * Math.abs(score) / (two ? Math.max(most, 1) : most);
       span.style.cssText = `left:${score < 0 ? 50 - width : 50}%;width:${width}%`;
@@ -88,7 +88,17 @@ class Live {
       cell.append(bar);
       row.append(make("th", name, { scope: "row", title: name }), cell, make("td", score.toFixed(2), { class: "number" }));
       return row;
-    }));
+    });
+    $("scores").tBodies[0].replaceChildren(...lines, ...(two ? [this.sides()] : []));
+  }
+
+  /** A line below the single score: negative scores mean the first class, others the second. */
+  sides() {
+    const row = make("tr", "", { class: "sides" }), cell = make("td"), names = make("div"), [first, second] = DATA.classes;
+    names.append(make("span", `← ${first}`, { title: first }), make("span", `${second} →`, { title: second }));
+    cell.append(names);
+    row.append(make("td"), cell, make("td"));
+    return row;
   }
 
   // Drawing on a grid of cells, one a feature.

@@ -36,8 +36,8 @@ function showStats(point) {
   const other = FULL && point !== FULL ? FULL : null;
   const boxes = [
     stat(DATA.words.quality, quality(point.error), `± ${spread(point.se)}${other && DATA.task !== "novelty" ? `; full model ${quality(other.error)}` : ""}`),
-    stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : "the full model"),
-    stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : `${whole(point.bytes)} bytes`),
+    stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : point === FULL ? "the full model" : ""),
+    stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : point.bytes < 1000 ? "" : `${whole(point.bytes)} bytes`),
     stat("time per row", `${micro(point.us)} µs`, other && point.us && other.us ? `full model ${micro(other.us)} µs` : ""),
   ];
   boxes.forEach((box, number) => { box.dataset.stat = ["accuracy", "vectors", "bytes", "us"][number]; });
