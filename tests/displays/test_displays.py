@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, displays
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, displays, tune
 from slimsvm.displays.pareto import pareto_front
 from slimsvm.displays.support_vectors import vectors_of
 from slimsvm.tradeoffs import tradeoff
@@ -230,3 +230,12 @@ def test_tradeoff_of_values_and_of_novelty():
     assert display.ax_.get_ylabel() == "disagreement, %"
     with pytest.raises(ValueError, match="is compared with the full model: give full="):
         displays.TradeoffDisplay.from_estimator(small, X)
+
+
+@pytest.mark.usefixtures("plt")
+def test_pareto_takes_a_study_of_tune_with_its_limits():
+    study = tune(*MOONS, budget=8, max_error=0.08, random_state=0, time_limit=2.0)
+    display = displays.ParetoDisplay.from_rows(study, x="bytes")
+    assert display.errors.tolist() == [error for error in study.results_["error"] if error is not None]
+    assert display.feasible.tolist() == study.results_["feasible"][: display.errors.size]
+    assert displays.ParetoDisplay.from_rows(study.results_, x="bytes").front.tolist() == display.front.tolist()

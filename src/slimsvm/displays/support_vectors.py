@@ -13,7 +13,7 @@ from ..tradeoffs.measure import machine_of
 from .axes import new_axes
 
 #: grid points along each side at which the models are evaluated; more: smoother boundaries
-RESOLUTION = 200
+RESOLUTION = 300
 
 
 class SupportVectorsDisplay:
@@ -104,6 +104,9 @@ class SupportVectorsDisplay:
         settings = {"s": 70, "c": "white", "edgecolors": "black", "zorder": 3, **kwargs}
         self.vectors_ = self.ax_.scatter(*self.vectors.T, **settings)
         self.ax_.set(xlabel="feature 0", ylabel="feature 1", title=f"{len(self.vectors)} support vectors")
+        if self.full is not None:
+            handles = [self.ax_.plot([], [], color=color, ls=style)[0] for color, style in (("black", "-"), ("0.5", "--"))]
+            self.ax_.legend(handles, ["small model", "full model"], loc="best")
         return self
 
     def _boundary(self, surface: Array, **settings: Any) -> Any:
