@@ -276,7 +276,8 @@ def test_rows_without_models_are_shown_with_a_word_about_it(tab, digits, tmp_pat
     page = opened(tab, report(found, *load_digits(return_X_y=True), tmp_path / "none.html")[0])
     assert chosen(page) == "none"
     assert "was not kept" in text(page, "#confusion")
-    assert "choose another one" in text(page, "#problem")
+    assert "Choose another one" in text(page, "#problem")
+    assert text(page, "#downloads") == "No files of this model are here: it was not kept."
     assert text(page, "#methods").strip().endswith("another tool")
     assert page.complaints == []
 
@@ -329,3 +330,23 @@ def test_the_head_of_a_path_stays_in_sight(page):
     page.value("document.getElementById('path').scrollTop = 1000")
     top = page.value("document.querySelector('#path th').getBoundingClientRect().top")
     assert top == pytest.approx(page.value("document.getElementById('path').getBoundingClientRect().top"), abs=2)
+
+
+@pytest.mark.parametrize("kind", [bool, float])
+def test_the_live_model_calls_classes_as_the_page_does(tab, tmp_path, kind):
+    X, y = load_iris(return_X_y=True)
+    found, path = made(tmp_path, X, (y == 1).astype(kind), methods=["nystroem"], budgets=[4], name="iris")
+    page = opened(tab, path)
+    choose(page, "nystroem/4")
+    labels = [label for label, _ in page.value(RUN.format(rows=X[::15].tolist()))]
+    assert labels == [str(label) for label in found.model(found.rows[1]).predict(X[::15])]
+    assert page.complaints == []
+
+
+def test_a_model_that_cannot_be_exported_says_why(tab, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    _, path = made(tmp_path, X, y, kernel=lambda A, B: A @ B.T, methods=["spsvm"], budgets=[4], name="iris")
+    page = opened(tab, path)
+    assert "No files of this model are here" in text(page, "#downloads")
+    assert "kernel" in text(page, "#downloads")
+    assert page.complaints == []

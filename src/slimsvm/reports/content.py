@@ -118,6 +118,7 @@ def content(study: Study) -> dict[str, Any]:
         "task": study.task.name,
         "words": {name: getattr(study.task, name) for name in ("error", "quality", "sentence")},
         "classes": study.class_names,
+        "labels": {exported_label(label): name for label, name in names.items()},
         "features": int(study.split.X.shape[1]),
         "points": [_point(study, point) for point in study.points],
         "unfinished": [
@@ -129,6 +130,11 @@ def content(study: Study) -> dict[str, Any]:
         "image": image_of(study.split.X),
         "facts": facts(study),
     }
+
+
+def exported_label(label: Any) -> str:
+    """Return a label as the JavaScript export writes it: True is 1, and 2.0 is 2."""
+    return str(int(label)) if isinstance(label, bool | float) and float(label).is_integer() else str(label)
 
 
 def _point(study: Study, point: Point) -> dict[str, Any]:

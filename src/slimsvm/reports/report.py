@@ -150,7 +150,7 @@ def with_models(study: Study) -> dict[str, Any]:
                     method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
                     name = f"{data['stem']}-{method}-{point.budget or 'all'}"
                     embedded.add(key_of(point), name, model, makers)
-    return data | {"models": embedded.files}
+    return data | {"models": embedded.files, "reasons": embedded.reasons}
 
 
 def _distance(study: Study, point: Any) -> float:

@@ -49,7 +49,7 @@ class Live {
 
   run() {
     const [row, problem] = this.numbers();
-    $("problem").textContent = problem || (this.module === null ? "The model of this size did not fit into this page; choose another one." : "");
+    $("problem").textContent = problem || (this.module === null ? "This model does not run in the page: its files are not in it. Choose another one." : "");
     if (row && this.cells.length) row.forEach((value, i) => this.ink(i, value));
     if (!row || !this.module) {
       $("label").textContent = "–";
@@ -77,8 +77,8 @@ class Live {
   }
 
   bars(scores, label) {
-    const two = scores.length === 1, most = Math.max(...scores.map(Math.abs), 1e-9);
-    let rows = scores.map((score, i) => ({ score, name: two ? "score" : DATA.classes[i], on: two || DATA.classes[i] === label }));
+    const two = scores.length === 1, names = this.module.classes?.map(named) ?? DATA.classes, most = Math.max(...scores.map(Math.abs), 1e-9);
+    let rows = scores.map((score, i) => ({ score, name: two ? "score" : names[i], on: two || names[i] === label }));
     if (rows.length > 12) rows = rows.sort((a, b) => b.score - a.score).slice(0, 12);
     const lines = rows.map(({ score, name, on }) => {
       const row = make("tr", "", on ? { class: "on" } : {}), bar = make("div", "", { class: "bar" }), span = make("span"), cell = make("td");
@@ -161,7 +161,7 @@ class Live {
 /** A prediction as it is shown: a class, a value, or a verdict. */
 function named(prediction) {
   if (DATA.task === "novelty") return DATA.classes[prediction > 0 ? 1 : 0];
-  return DATA.task === "regress" ? Number(prediction.toPrecision(4)).toLocaleString("en") : String(prediction);
+  return DATA.task === "regress" ? Number(prediction.toPrecision(4)).toLocaleString("en") : DATA.labels[String(prediction)] ?? String(prediction);
 }
 
 /** How far a place is from the line between two others. */

@@ -138,8 +138,8 @@ function showDownloads(point) {
     return button;
   });
   const missing = Object.keys(KINDS).some((ending) => !files[ending]);
-  const hint = buttons.length ? "Other files did not fit into this page; " : "The files of this model did not fit into this page; ";
-  $("downloads").replaceChildren(...buttons, ...(missing ? [make("span", `${hint}slimsvm export writes them from the .slim file in the folder of models.`, { class: "small" })] : []));
+  const hint = `${buttons.length ? "Other files are not here" : "No files of this model are here"}: ${DATA.reasons[point.key] ?? "it was not kept"}.`;
+  $("downloads").replaceChildren(...buttons, ...(missing ? [make("span", hint, { class: "small" })] : []));
 }
 
 function offer(name, data) {
