@@ -20,8 +20,8 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         int64_t max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
-    With `room`, the sum of alpha may grow by that much at most; rows of label +1 then come before those of -1.
-    Returns the number of steps and the largest violation left.
+    v of a row whose cap is 0 does not change. With `room`, the sum of alpha may grow by that much at most; rows of label +1
+    then come before those of -1. Returns the number of steps and the largest violation left.
     """
     cdef Py_ssize_t w = K.shape[0]
     cdef double gap = 0
@@ -31,7 +31,7 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
     if w == 0:
         return 0, 0.0
     cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w, k
-    cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
+    cdef real *work = <real *>malloc(3 * w * sizeof(real))
     cdef const real **row = <const real **>malloc(w * sizeof(real *))
     try:
         if work == NULL or row == NULL:
@@ -114,7 +114,7 @@ cdef class RbfRows:
             same(size, w)
         if w == 0:
             return 0, 0.0
-        cdef float *work = <float *>malloc((5 * w + 1) * sizeof(float))
+        cdef float *work = <float *>malloc(3 * w * sizeof(float))
         if work == NULL:
             raise MemoryError
         with nogil:
