@@ -224,7 +224,7 @@ def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable
             fit = trainer.fit(training.training(trainer, error), *start)
         except TrainingInterrupted as stop:
             fit = _found(fitted, trainer, stop)
-        keep_start(fitted, trainer, fit)
+        keep_start(fitted, trainer, selection, fit)
         if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
             selection = replace(selection, budgets=replace(selection.budgets, count=None))
         if when_trained is not None:
