@@ -432,7 +432,7 @@ class DaskAgainst:
         ]
         return np.sum(self._each("curvature", arguments), axis=0)
 
-    def running_curvatures(self, count: int) -> Curvatures:
+    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:  # noqa: ARG002
         """Return curvatures of `count` outputs."""
         return RunningCurvatures(self, count)
 

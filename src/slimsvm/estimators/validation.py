@@ -19,7 +19,7 @@ from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.array import OnDevice
 from ..rows.homes import is_device_array, resolve_device, rows_on_device
-from ..rows.memory import check_mapped, empty_like_rows, is_mapped
+from ..rows.memory import check_mapped, empty_like_rows, gathered, is_mapped
 from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
 from ..selection import check_selection
@@ -216,7 +216,7 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
         raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
     if kept.size == weights.size:
         return X, y, weights, kept
-    return X[kept], y[kept], weights[kept], kept
+    return gathered(X, kept), y[kept], weights[kept], kept
 
 
 def _check_no_negative(weights: Array) -> None:
