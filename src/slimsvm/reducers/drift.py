@@ -29,10 +29,13 @@ def better_on_neighbours(
     """Return whether another method is better than the plain one on two blocks of neighbouring rows.
 
     Its error is at most that of the plain one on each block, and lower on both together by more than the standard error of
-    the difference. Both methods get the same share of the time until the deadline.
+    the difference. Both methods get the same share of the time until the deadline. With too few rows for a block, it is
+    not better.
     """
     part = task.part(task.sample(MOST_ROWS))
     methods, blocks = (("plain", plain), ("other", other)), blocks_of_neighbours(part.groups)
+    if not all(block.size for block in blocks):
+        return False
     gain, variance = 0.0, 0.0
     for number, block in enumerate(blocks):
         held_out, found = without(part, block), list[Judgement]()
