@@ -17,7 +17,7 @@ from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, Precision, 
 from slimsvm.rows.prediction import kernel_product
 from slimsvm.rows.protocol import Meter
 from slimsvm.rows.threads import Crew, thread_count
-from slimsvm.rows.tiles import InnerTiles, Tiles, blocks, make_tiles, tiled_matrix, tiled_product
+from slimsvm.rows.tiles import InnerTiles, Tiles, blocks, make_tiles, tiled_gram, tiled_matrix, tiled_product
 
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
 EPS = float(np.finfo(np.float32).eps)
@@ -594,3 +594,18 @@ def test_blocks_without_rows_are_empty(name):
     nothing, some = np.arange(0), np.arange(3)
     assert rows.block(nothing, some).shape == (0, 3)
     assert rows.block(some, nothing).shape == (3, 0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("precision", ALWAYS)
+def test_a_matrix_of_rows_is_symmetric_and_the_same_each_time(precision, form):
+    """Each entry has one writer: strips of rows that overlap would make rounding depend on which thread is last."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 40)) * (rng.random((1500, 40)) < 0.1)
+    rows = HostRows(RBF(0.1), form(X), precision=ALWAYS[precision])
+    tiles = make_tiles(rows.kernel, rows.prepared, rows.prepared, rows.dtype)
+    first = tiled_gram(tiles, Crew(3))
+    np.testing.assert_array_equal(first, first.T)
+    np.testing.assert_allclose(first, RBF(0.1)(X, X), atol=1e-5)
+    for _ in range(3):
+        np.testing.assert_array_equal(tiled_gram(tiles, Crew(3)), first)
