@@ -9,11 +9,11 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from ..kernels import Array, Matrix
-from ..tradeoffs.measure import svc_of
+from ..tradeoffs.measure import machine_of
 from .axes import new_axes
 
 #: grid points along each side at which the models are evaluated; more: smoother boundaries
-RESOLUTION = 200
+RESOLUTION = 300
 
 
 class SupportVectorsDisplay:
@@ -104,6 +104,9 @@ class SupportVectorsDisplay:
         settings = {"s": 70, "c": "white", "edgecolors": "black", "zorder": 3, **kwargs}
         self.vectors_ = self.ax_.scatter(*self.vectors.T, **settings)
         self.ax_.set(xlabel="feature 0", ylabel="feature 1", title=f"{len(self.vectors)} support vectors")
+        if self.full is not None:
+            handles = [self.ax_.plot([], [], color=color, ls=style)[0] for color, style in (("black", "-"), ("0.5", "--"))]
+            self.ax_.legend(handles, ["small model", "full model"], loc="best")
         return self
 
     def _boundary(self, surface: Array, **settings: Any) -> Any:
@@ -113,7 +116,7 @@ class SupportVectorsDisplay:
 
 def vectors_of(model: Any) -> Array:
     """Return the support vectors of a fitted model in the features of the rows, before any scaling."""
-    points = svc_of(model).support_vectors_
+    points = machine_of(model).support_vectors_
     points = np.asarray(points.toarray() if issparse(points) else points, dtype=float)
     for _, step in reversed(model.steps[:-1] if isinstance(model, Pipeline) else []):
         points = step.inverse_transform(points)

@@ -179,7 +179,7 @@ def fit_reporting(
                 fit = trainer.fit(training, *start)
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
-            keep_start(fitted, trainer, fit)
+            keep_start(fitted, trainer, selection, fit)
             if when_trained is not None:
                 when_trained(fitted._with_model(fit.model, selection.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:

@@ -246,7 +246,7 @@ class SmoState:
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
         waited = self.steps - rounds.tried
-        if self.newton is None or not self.by_rows or self.rows.n <= SMALL_BLOCK or waited < self.newton.steps:
+        if self.newton is None or not self.by_rows or waited < self.newton.steps:
             return False
         free = np.isfinite(grow) & np.isfinite(shrink)
         level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
