@@ -404,6 +404,8 @@ WRONG = {
     "sum_rows stop": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 4, np.zeros(3)),
     "sum_rows start": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), -1, 3, np.zeros(3)),
     "sum_rows order": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 2, 1, np.zeros(3)),
+    "copy_transposed out": lambda: core.copy_transposed(f32(2, 3), f32(2, 3)),
+    "copy_transposed columns": lambda: core.copy_transposed(f32(2, 3), f32(2, 3).T),
     "smo K": lambda: core.smo(np.zeros((2, 3)), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), 1e-3, 1),
     "smo y": lambda: core.smo(np.zeros((2, 2)), np.zeros(3), np.zeros(2), np.zeros(2), np.zeros(2), 1e-3, 1),
     "smo cap": lambda: core.smo(np.zeros((2, 2)), np.zeros(2), np.zeros(1), np.zeros(2), np.zeros(2), 1e-3, 1),
@@ -416,6 +418,15 @@ WRONG = {
 def test_arrays_that_do_not_fit_are_refused(call):
     with pytest.raises((ValueError, TypeError)):
         call()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (16, 15), (17, 33), (40, 5)])
+def test_copy_transposed_copies_the_transpose_into_part_of_a_matrix(shape, dtype):
+    wide = np.random.default_rng(0).normal(size=(shape[0], shape[1] + 2)).astype(dtype)
+    out = np.zeros((shape[1], shape[0] + 3), dtype)
+    core.copy_transposed(wide[:, 1:-1], out[:, 2:-1])
+    np.testing.assert_array_equal(out, np.pad(wide[:, 1:-1].T, ((0, 0), (2, 1))))
 
 
 @pytest.mark.parametrize("row", [-1, 2])

@@ -1,10 +1,5 @@
 # The inner SMO loop, and kernel rows that are evaluated on demand.
 
-ctypedef fused real:
-    float
-    double
-
-
 cdef Py_ssize_t positives_first(const real[::1] y) except -1:
     """The number of rows of label +1, all of which must come first."""
     cdef Py_ssize_t split = 0, k

@@ -1,4 +1,4 @@
-/* The inner SMO loop for one floating-point type: include with REAL, BITS, GUESS and SMO defined.
+/* The inner SMO loop for one floating-point type: include with REAL, QUOTIENT and SMO defined.
  *
  *   min 1/2 a'Qa - 1'a,  0 <= a_k <= cap_k,  y'a constant,   Q_kl = y_k y_l K_kl
  *
@@ -55,25 +55,13 @@ static REAL JOIN(SMO, _update)(REAL *restrict up, REAL *restrict down, const REA
     return best;
 }
 
-/* About 1 / x for x > 0, to 2 %: the exponent's bits by a subtraction, and one step of Newton's method. It is several times as
- * fast as a division. */
-static inline REAL JOIN(SMO, _reciprocal)(REAL x)
-{
-    BITS bits;
-    REAL r;
-    memcpy(&bits, &x, sizeof bits);
-    bits = GUESS - bits;
-    memcpy(&r, &bits, sizeof r);
-    return r * (2 - x * r);
-}
-
 static inline REAL JOIN(SMO, _gain)(REAL vi, REAL Kii, REAL down, REAL Kij, REAL Kjj)
 {
     REAL d = vi - down; /* minus infinity where a_j y_j cannot shrink */
     REAL curve = Kii + Kjj - 2 * Kij;
     curve = curve > (REAL)TAU ? curve : (REAL)TAU;
     d = d > 0 ? d : 0;
-    return d * d * JOIN(SMO, _reciprocal)(curve);
+    return QUOTIENT(d * d, curve);
 }
 
 /* The largest gain of a pair (i, k), with the place of k. */

@@ -282,12 +282,20 @@ def evaluator(
 ) -> Callable[[Held], Any]:
     """Return a function from rows A to K(A, B) on the device; see `ArrayRows.evaluator`."""
     if isinstance(kernel, RBF):
-        norms = B.norms[:, None]
-        right = on.xp.concat([2 * B.values, on.xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+        right = squared_distance_form(on, B, kernel.gamma)
         return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
     if isinstance(kernel, InnerKernel):
         return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, on.xp)
     return lambda A: kernel.values(A.values, B.values, on.xp)
+
+
+def squared_distance_form(on: Backend, B: Held, gamma: float) -> Any:
+    """Return gamma (2 z, -1, -|z|^2) of the points z as columns, whose products with lifted rows are -gamma |x - z|^2."""
+    d = B.d
+    right = on.xp.concat([B.lifted[:, :d], B.lifted[:, d + 1 :], B.lifted[:, d : d + 1]], axis=1)
+    right[:, :d] *= 2 * gamma
+    right[:, d:] *= -gamma
+    return right.T
 
 
 def check_finite(radius: float) -> None:

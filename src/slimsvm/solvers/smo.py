@@ -400,7 +400,8 @@ class SmoState:
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
         if whole:
-            self.responses.values[index] += block[:, moved] @ change[moved, None]
+            # rows of the symmetric block are faster to read than its columns, and BLAS would wake its threads
+            self.responses.values[index, 0] += np.einsum("i,ij->j", change[moved], block[moved])
         else:
             self.responses.add_rows(index[moved], change[moved, None])
         self.alpha[index] = alpha  # last, so that Ctrl-C in a product leaves coefficients and responses of one round
