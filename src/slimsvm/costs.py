@@ -95,14 +95,14 @@ def check_exportable(kernel: Kernel, precision: str) -> None:
         raise ValueError(f"the {kernel.name} kernel has no {precision} tables; give budget_precision='float32'")
 
 
-def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05) -> float:
-    """Return the time of the fastest of several calls; after that many seconds no more are made."""
+def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05, least: int = 1) -> float:
+    """Return the time of the fastest of several calls; after that many seconds no more are made than the `least`."""
     best, end = float("inf"), perf_counter() + seconds
-    for _ in range(calls):
+    for number in range(1, calls + 1):
         start = perf_counter()
         call()
         now = perf_counter()
         best = min(best, now - start)
-        if now > end:
+        if now > end and number >= least:
             break
     return 1e6 * best

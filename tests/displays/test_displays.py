@@ -239,3 +239,16 @@ def test_pareto_takes_a_study_of_tune_with_its_limits():
     assert display.errors.tolist() == [error for error in study.results_["error"] if error is not None]
     assert display.feasible.tolist() == study.results_["feasible"][: display.errors.size]
     assert displays.ParetoDisplay.from_rows(study.results_, x="bytes").front.tolist() == display.front.tolist()
+
+
+@pytest.mark.usefixtures("plt")
+def test_support_vectors_of_novelty_detectors_are_drawn_and_regressors_have_none():
+    full, small = (
+        SlimOneClassSVM(budget, nu=0.1, reducer="nystroem", random_state=0).fit(MOONS[0]) for budget in (None, 4)
+    )
+    display = displays.SupportVectorsDisplay.from_estimator(small, MOONS[0], full=full, resolution=20)
+    places = np.stack(np.meshgrid(*display.grid), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(display.small.ravel(), small.decision_function(places))
+    assert display.small_boundary_.levels.tolist() == [0.0]
+    with pytest.raises(ValueError, match="a regressor has no boundary to draw"):
+        displays.SupportVectorsDisplay.from_estimator(SlimSVR(2, random_state=0).fit(*MOONS), *MOONS)

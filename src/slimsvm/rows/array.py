@@ -26,7 +26,7 @@ from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
 from .protocol import Meter, OnDemand, Slopes
 from .threads import blocks
 
@@ -100,8 +100,9 @@ class ArrayRows(GivenRows):
         """Return the rows on the device, in float32 where the work is large and the rounding small."""
         float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
-            rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= self.precision.most(self.error):
+            with np.errstate(over="ignore", invalid="ignore"):  # the largest norm tells
+                rows = self._sent(FLOAT32)
+            if fits_float32(rows.radius) and self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 

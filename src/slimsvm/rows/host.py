@@ -107,11 +107,12 @@ class HostRows(GivenRows):
         """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
 
         Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
-        have few zeros or many features.
+        have few zeros or many features, and rows beyond the range of float32.
         """
         from .thin import thin_rows
 
-        prepared, large = self.prepared, self.precision.is_large(self.n, partners, self.d)
+        prepared = self.prepared
+        large = self.precision.is_large(self.n, partners, self.d) and prepared.fits_float32
         thin = thin_rows(self) if large else None
         if thin is not None:
             return thin

@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..costs import microseconds
@@ -51,8 +50,11 @@ def table_cost(model: Any) -> dict[str, int | None]:
 
 
 def microseconds_per_row(model: Any, X: Matrix) -> float:
-    """Return the time per row when all rows of X are predicted at once, the shortest of seven runs."""
-    return microseconds(partial(model.predict, X), calls=7, seconds=np.inf) / X.shape[0]
+    """Return the time per row when all rows of X are predicted at once, the shortest of seven runs or of those in 0.1 s.
+
+    Seven quick runs alone could all fall into a moment in which another program has the processor.
+    """
+    return microseconds(partial(model.predict, X), calls=1000, seconds=0.1, least=7) / X.shape[0]
 
 
 def _validation(machine: Any) -> dict[str, Any]:
