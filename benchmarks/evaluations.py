@@ -27,6 +27,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.problems import Problem, problem
+from benchmarks.reproduce.figures import plain_numbers
 from benchmarks.timing import line
 from slimsvm import SlimSVC
 from slimsvm.model import Status
@@ -128,20 +129,14 @@ def plot(rows: list[dict[str, Any]], output: str) -> None:
 
 def draw(rows: list[dict[str, Any]], key: str, axes: Any) -> None:
     """Draw one panel, up to the error of a constant; the dotted line is one evaluation of all pairs of rows."""
-    from matplotlib.ticker import LogLocator
-
     for number, label in enumerate(dict.fromkeys(row["trainer"] for row in rows)):
         points = [(row[key], 100 * row["test_error"]) for row in rows if row["trainer"] == label]
         style = "o--" if "," in label else "o-"
         axes.plot(*np.reshape(points, (-1, 2)).T, style, ms=3, color=f"C{number}", label=label)
     axes.axvline(rows[0]["train_rows"] ** 2, ls=":", color="0.5")
     axes.set(xscale="log", yscale="log")
-    least, most = 95 * min(row["test_error"] for row in rows), 100 * rows[0]["constant_error"]
-    axes.set_ylim(least, most)
-    if most > 5 * least:  # fewer numbers, which would overlap
-        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylim(95 * min(row["test_error"] for row in rows), 100 * rows[0]["constant_error"])
+    plain_numbers(axes)
     axes.grid(alpha=0.3)
 
 
