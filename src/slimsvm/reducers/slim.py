@@ -24,7 +24,7 @@ from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
-DECISION = 0.25
+DECISION = 0.2
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -75,8 +75,8 @@ class Slim(Reducer):
 
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
-    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
-    models gets the rest.
+    differ from earlier ones. With a time limit the blocks decide first, in a fifth of the time, and the better kind of
+    models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
@@ -226,6 +226,7 @@ class Slim(Reducer):
         search = self._searching_from(task, step, step.size, model)
         keeper = task.keeper.within(f"finish {step.size}")
         search.keeper, saved = keeper, keeper.saved()
+        search.be_patient()
         if saved is None:
             search.refine(step.model, self._last_steps(task, step.size))
         else:
@@ -286,11 +287,11 @@ class Slim(Reducer):
 
         With several outputs many points settle within the steps of a few, and the number of rows decides.
         """
-        few = self.schedule.few_numbers // (size * task.rows.d)
+        few, steps = self.schedule.few_numbers // (size * task.rows.d), self.schedule.patience * self.steps
         if task.goal.outputs == 1:
-            return self.steps * int(np.clip(max(few, size // 128), 1, 3))
+            return int(np.ceil(steps * np.clip(max(few, size // 128), 1, 3)))
         share = np.clip(task.rows.n / self.schedule.usual_rows, 0.5, 2)
-        return int(np.ceil(self.steps * max(share, min(few, 3))))
+        return int(np.ceil(steps * max(share, min(few, 3))))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return the objectives to try, the preferred one first."""
@@ -356,6 +357,7 @@ class _PathRun:
         all_rows, last_steps = last and not compare, slim._last_steps(task, size)
         if last:
             self._keep_rounds()
+            self.search.be_patient()
         if self.inside.state:
             self.search.resume_rounds(self.inside)
         else:
@@ -368,6 +370,7 @@ class _PathRun:
             self.search, self.compare_at = self.search.with_best_decay(), np.inf
         if compare and last:
             self._keep_rounds()
+            self.search.be_patient()
             self.search.refine(self.search.model, last_steps)
         # the keeper of `_keep_rounds` refers to this run: without another one, a cycle would keep both in memory
         self.search.keeper = Keeper()
