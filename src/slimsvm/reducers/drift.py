@@ -28,9 +28,9 @@ def better_on_neighbours(
 ) -> bool:
     """Return whether another method is better than the plain one on blocks of neighbouring rows.
 
-    Its error is at most that of the plain one on each block, and clearly lower on all together. The plain method has half of
-    the time until the deadline, and the other one has what is left. The random numbers of the task stay as they are, so that
-    later models do not depend on this comparison.
+    Its error is at most that of the plain one on each block, and clearly lower on all together. The plain method has half
+    of the time until the deadline, and the other one has what is left. The random numbers of the task stay as they are, so
+    that later models do not depend on this comparison.
     """
     task = replace(task, rng=task.rng.spawn(1)[0])
     part = task.part(task.sample(MOST_ROWS))
