@@ -24,7 +24,7 @@ from .drift import better_on_neighbours
 from .metric_path import MetricRun, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
-DECISION = 0.2
+DECISION = 0.25
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -75,7 +75,7 @@ class Slim(Reducer):
 
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
-    differ from earlier ones. With a time limit the blocks decide first, in a fifth of the time, and the better kind of
+    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
     models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
