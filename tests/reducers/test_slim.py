@@ -332,7 +332,7 @@ def test_patience_goes_on_with_the_largest_size_only(moons):
     demands, slim = wanted(task, full), Slim(target="slant", C=10.0, steps=5)
     usual, patient = (
         replace(slim, schedule=Schedule(patience=patience))
-        .path(replace(task, rng=np.random.default_rng(0)), [4, 8], full)
+        .path(replace(task, rng=np.random.default_rng(0)), [4, 24], full)
         .models
         for patience in (1, 40)
     )
