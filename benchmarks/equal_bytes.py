@@ -13,8 +13,8 @@ the usual 12 bytes a node.
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
 at a time on a few of the training rows, the best three are trained on more of them, and the best of these is trained
 again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on a fifth of
-the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has metric and kernel among its settings;
-`slim-both` and its like have one metric each. Errors, and microseconds a row, are those of the compiled C on the test rows.
+the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has metric and kernel among its
+settings; `slim-both` and its like have one metric each. Errors and microseconds are those of the C on the test rows.
 Errors are percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
 """
 
