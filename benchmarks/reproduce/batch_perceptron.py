@@ -43,7 +43,9 @@ COUNTED = {
 }
 #: steps of the first model of those. Later ones are for this share of the evaluations, by the evaluations a step of the one
 #: before, up to so many times or until one has made nearly as many as asked for
-FEWEST, AIM, TRIES, NEARLY = 4, 0.96, 5, 0.9
+FEWEST, AIM, TRIES, NEARLY = 4, 0.96, 8, 0.9
+#: times as many steps as before at most: the first steps may be cheap, and say little of those that follow
+GROWTH = 8
 #: trainers without chance
 FIXED = ("smo, one pair",)
 
@@ -112,7 +114,7 @@ def counted(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Mea
                 best = last
             if NEARLY <= made <= 1 or (made <= 1 and last.status_ is not Status.MAX_ITER):
                 break
-            steps = max(int(steps * AIM / made), 1)
+            steps = max(int(steps * min(AIM / made, GROWTH)), 1)
             last = fit(data, COUNTED[label], steps, seed)
         yield multiple, *measured(best, data)
 

@@ -13,6 +13,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from .goals import Goal
 from .kernels import Array, Matrix
 from .model import Expansion, Judgement
+from .rows.memory import gathered
 
 #: bootstrap samples of the validation rows for the standard error of a score; more: less noise, more time
 RESAMPLES = 20
@@ -43,10 +44,13 @@ class Scoring:
             return cls(getattr(given, "__name__", repr(given)), given, 0.0, sees_rows=True)
         raise ValueError(f"scoring must be the name of a scorer, a callable(estimator, X, y) or None, not {given!r}")
 
-    def judge(self, estimator: Any, goal: Goal, X: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
-        """Return a function that scores the estimator with a model, given the model's outputs on the rows X."""
+    def rows_of(self, X: Matrix, index: Array) -> Matrix:
+        """Return what the scorer gets as some of the rows: the rows, or their numbers if it does not read them."""
+        return gathered(X, index) if self.sees_rows else index[:, None]
+
+    def judge(self, estimator: Any, goal: Goal, rows: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
+        """Return a function that scores the estimator with a model, given the model's outputs on the rows."""
         numbers = np.arange(labels.size)
-        rows = X if self.sees_rows else numbers[:, None]
         y = estimator.classes_[labels] if goal.n_classes else goal.decode(labels[:, None])
         strata = goal.strata(labels)
         samples = list(resamples(numbers if strata is None else strata, strata is None, np.random.default_rng(seed)))
@@ -55,7 +59,7 @@ class Scoring:
             score = self._score(estimator, goal, model, outputs, rows, y)
             if not np.isfinite(score):
                 raise ValueError(f"scoring={self.name!r} gave {score} on {labels.size} validation rows; use another scorer")
-            drawn = [self._score(estimator, goal, model, outputs[some], rows[some], y[some]) for some in samples]
+            drawn = [self._score(estimator, goal, model, outputs[some], gathered(rows, some), y[some]) for some in samples]
             deviations = np.nan_to_num(np.array(drawn) - np.nanmean(drawn)) / np.sqrt(len(samples) - 1)
             return Judgement(self.perfect - score, float(np.linalg.norm(deviations)), -deviations.astype(np.float32))
 
@@ -65,7 +69,10 @@ class Scoring:
         """Return the score of the estimator with a model, given the model's outputs on the rows."""
         fitted = estimator._with_model(model, goal)
         fitted._read = lambda X, read: read(outputs) if X is rows else type(estimator)._read(fitted, X, read)
-        return float(self.scorer(fitted, rows, y))
+        try:
+            return float(self.scorer(fitted, rows, y))
+        finally:
+            del fitted._read  # it refers to `fitted`, and such a cycle would keep the rows until Python looks for cycles
 
 
 def check_scorer_name(name: str) -> None:

@@ -190,15 +190,15 @@ class Selection:
         """Return the validation rows with their labels and weights."""
         labels, scorer = self.labels[validation], None
         if self.scoring is not None:
-            scorer = self._scorer(self.scoring, self.X[validation], labels)
+            scorer = self._scorer(self.scoring, self.scoring.rows_of(self.X, validation), labels)
         return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
 
-    def _scorer(self, scoring: Scoring, X: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
+    def _scorer(self, scoring: Scoring, rows: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
         """Return a function that judges models by a scorer, with values in the user's unit."""
         units = self.units
         if not self.goal.real:
-            return scoring.judge(self.estimator, self.goal, X, labels, self.seed)
-        judged = scoring.judge(self.estimator, self.goal, X, units.outside(labels), self.seed)
+            return scoring.judge(self.estimator, self.goal, rows, labels, self.seed)
+        judged = scoring.judge(self.estimator, self.goal, rows, units.outside(labels), self.seed)
         return lambda model, outputs: judged(units.model_outside(model), units.outside(outputs))
 
     def judged(self, full: Expansion) -> Judgement:

@@ -30,9 +30,10 @@ def test_npy(target, tmp_path):
     np.testing.assert_array_equal(X, np.delete(LONG, column, axis=1))
     np.testing.assert_array_equal(y, LONG[:, column])
     assert y.dtype == (np.int64 if target is None else np.float64)
-    rows, none = read_data(tmp_path / "d.npy", labels=False)
-    assert none is None
-    np.testing.assert_array_equal(rows, LONG)
+    for width, labels in ((None, 0), (4, 0), (3, len(LONG))):  # one column more than the features has the labels
+        rows, found = read_data(tmp_path / "d.npy", labels=False, n_features=width)
+        assert rows.shape == (len(LONG), 4 if labels == 0 else 3)
+        assert (0 if found is None else found.size) == labels
 
 
 def test_npy_that_cannot_be_used(tmp_path):
@@ -44,6 +45,10 @@ def test_npy_that_cannot_be_used(tmp_path):
         read_data(path)
     path.write_bytes(b"no header")
     with pytest.raises(ValueError, match=r"it is not an .npy file"):
+        read_data(path)
+    with open(path, "wb") as file:
+        np.savez(file, X=TABLE)
+    with pytest.raises(ValueError, match=r"it is an .npz file with another ending"):
         read_data(path)
     for wrong in (TABLE[:, 0], np.array([["a", "b"]]), TABLE[:0]):
         np.save(path, wrong)
@@ -82,6 +87,37 @@ def test_parquet(target, parquet):
     assert y.tolist() == np.where(LONG[:, 3], "yes", "no").tolist()
 
 
+def test_rows_to_predict_may_have_labels(parquet):
+    path = parquet(a=TABLE[:, 0], y=["yes", "no"] * 25)
+    X, y = read_data(path, labels=False, n_features=1)
+    assert (X.shape, set(y)) == ((50, 1), {"yes", "no"})
+
+
+@pytest.mark.parametrize("name", [None, "number"])
+def test_the_index_of_a_data_frame_is_no_feature(name, tmp_path):
+    """pandas writes the index of a shuffled frame after its columns, where labels are if no name marks them."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    shuffled = pandas.DataFrame({"a": TABLE[:, 0], "kind": TABLE[:, 3]}).rename_axis(index=name).iloc[::-1]
+    shuffled.to_parquet(tmp_path / "d.parquet")
+    X, y = read_data(tmp_path / "d.parquet")
+    np.testing.assert_array_equal(X[:, 0], TABLE[::-1, 0])
+    np.testing.assert_array_equal(y, TABLE[::-1, 3])
+
+
+@pytest.mark.parametrize("words", [b"no JSON", b"[]", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}]}'])
+def test_what_pandas_has_not_written_is_read_or_refused(words, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    table = pyarrow.table({"a": TABLE[:, 0], "y": TABLE[:, 3]}).replace_schema_metadata({b"pandas": words})
+    pq.write_table(table, tmp_path / "d.parquet")
+    if words == b"no JSON":
+        with pytest.raises(ValueError, match="cannot read"):
+            read_data(tmp_path / "d.parquet")
+    else:
+        assert read_data(tmp_path / "d.parquet")[0].shape == (50, 1)
+
+
 def test_parquet_that_cannot_be_used(parquet, tmp_path):
     numbers = np.arange(50.0)
     with pytest.raises(ValueError, match="its column 'a' is of type string; features must be numbers"):
@@ -104,6 +140,8 @@ def test_parquet_that_cannot_be_used(parquet, tmp_path):
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match="it is not a Parquet file, or damaged"):
         read_data(tmp_path / "d.parquet")
+    with pytest.raises(FileNotFoundError):
+        read_data(tmp_path / "absent.parquet")
 
 
 def test_damaged_parquet_is_read_or_refused(parquet, tmp_path):

@@ -19,7 +19,7 @@ from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.array import OnDevice
 from ..rows.homes import is_device_array, resolve_device, rows_on_device
-from ..rows.memory import check_mapped, empty_like_rows, is_mapped
+from ..rows.memory import check_mapped, empty_like_rows, gathered, is_mapped
 from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
 from ..selection import check_selection
@@ -150,13 +150,24 @@ def checked_range(X: Matrix, *, finite: bool = False) -> Matrix:
     `finite` says that rows were checked to be finite; float32 numbers then need no other check.
     """
     if issparse(X):
-        X = csr_array(X)
+        X = _without_repeats(csr_array(X))
     if not (finite and X.dtype == np.float32) and not _in_range(X):
         values = X.data if issparse(X) else X
         raise ValueError(
             f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
             f"they lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
         )
+    return X
+
+
+def _without_repeats(X: csr_array) -> csr_array:
+    """Return sparse rows with each feature at most once, as scipy's `toarray` sums them; the rows given are not changed."""
+    if (X.indptr[1:] < X.indptr[:-1]).any():
+        raise ValueError("a sparse array whose rows end before they begin (indptr must not fall); build it again")
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
     return X
 
 
@@ -205,7 +216,7 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
         raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
     if kept.size == weights.size:
         return X, y, weights, kept
-    return X[kept], y[kept], weights[kept], kept
+    return gathered(X, kept), y[kept], weights[kept], kept
 
 
 def _check_no_negative(weights: Array) -> None:

@@ -83,8 +83,8 @@ def read_data(
     path : str or path
         "-" is the standard input, whose first bytes tell the format.
     labels : bool
-        Whether the file must have labels. Otherwise y may be None: in a CSV file all columns are features unless `target`
-        is given, or unless there is one column more than `n_features`.
+        Whether the file must have labels. Otherwise y may be None: in a CSV, .npy or Parquet file all columns are features
+        unless `target` is given, or unless there is one column more than `n_features`.
     target : str or int, default=None
         The column of the labels in a CSV, .npy or Parquet file, by name or by number from 0 (negative from the end). None:
         the column that the header names label, labels, target, class or y, else the last one.
@@ -105,7 +105,7 @@ def read_data(
         if source.ending in (".csv", ".tsv"):
             X, y = _read_csv(source, labels, target, n_features)
         elif source.ending in (".npy", ".parquet"):
-            X, y = _open_mapped(source, labels, target)
+            X, y = _open_mapped(source, labels, target, n_features)
         elif target is not None:
             raise ValueError(f"target={target!r} names a column of a CSV file, and this is not a CSV file; leave it out")
         elif source.ending == ".npz":
@@ -158,11 +158,11 @@ class Source:
         return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
 
 
-def _open_mapped(source: Source, labels: bool, target: str | int | None) -> Data:
+def _open_mapped(source: Source, labels: bool, target: str | int | None, n_features: int | None) -> Data:
     """Return the rows of an .npy or Parquet file as a mapped file, and their labels."""
     from .mapped import open_npy, open_parquet
 
-    X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target)
+    X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target, n_features)
     return X, None if y is None else _as_labels(y)
 
 

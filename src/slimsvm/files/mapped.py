@@ -28,8 +28,11 @@ BATCH = 1 << 16
 PLAIN_PARQUET = "write it with compression=None and use_dictionary=False, and short words as labels"
 
 
-def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
-    """Return the rows of an .npy file as a mapped array, and one of its columns as labels."""
+def open_npy(path: Path, labels: bool, target: str | int | None, n_features: int | None) -> tuple[Matrix, Any]:
+    """Return the rows of an .npy file as a mapped array, and one of its columns as labels.
+
+    Without `labels` and `target` there are labels only if the file has one column more than `n_features`.
+    """
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except (EOFError, TypeError, ValueError) as error:
@@ -38,9 +41,14 @@ def open_npy(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix
             f"it is not an .npy file of numbers, or shorter than its header says ({have:,} bytes; {error}). Write it again "
             "with numpy.save"
         ) from error
+    if not isinstance(table, np.ndarray):
+        table.close()
+        raise ValueError("it is an .npz file with another ending; give it the ending .npz")
     if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
         raise ValueError(f"it is an array of {table.dtype} of shape {table.shape}; give numbers, one row each")
-    column = _column(target, [], table.shape[1]) if labels or target is not None else None
+    width = table.shape[1]
+    labelled = labels or target is not None or width - 1 == n_features
+    column = _column(target, [], width) if labelled else None
     check_finite(table)
     if column is None:
         return table, None
@@ -67,23 +75,32 @@ def check_finite(table: Array) -> None:
             raise ValueError(f"it has {table[row, column]} at {[row, column]}; fill or drop such rows")
 
 
-def open_parquet(path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
-    """Return the columns of a Parquet file as a mapped array, and one of them as labels (extra `parquet`)."""
+def open_parquet(path: Path, labels: bool, target: str | int | None, n_features: int | None) -> tuple[Matrix, Any]:
+    """Return the columns of a Parquet file as a mapped array, and one of them as labels (extra `parquet`).
+
+    Without `labels` and `target` there are labels only if the file has one column more than `n_features`.
+    """
     pyarrow, parquet = _pyarrow()
+    with open(path, "rb"):  # whose errors name the file
+        pass
     try:
-        return _read_parquet(parquet, path, labels, target)
+        return _read_parquet(parquet, path, labels, target, n_features)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"it is not a Parquet file, or damaged ({reason})") from error
 
 
-def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | None) -> tuple[Matrix, Any]:
+def _read_parquet(
+    parquet: Any, path: Path, labels: bool, target: str | int | None, n_features: int | None
+) -> tuple[Matrix, Any]:
     file = parquet.ParquetFile(path)
     names, count = file.schema_arrow.names, file.metadata.num_rows
     if not count:
         raise ValueError("it has no rows")
-    column = _column(target, names, len(names)) if labels or target is not None else None
-    kept = [number for number in range(len(names)) if number != column]
+    table = _without_index(file.schema_arrow)
+    labelled = labels or target is not None or len(table) - 1 == n_features
+    column = table[_column(target, [names[number] for number in table], len(table))] if labelled else None
+    kept = [number for number in table if number != column]
     dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
     check_unpacked_size(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
     kind = None if column is None else file.schema_arrow.field(column).type
@@ -104,6 +121,17 @@ def _read_parquet(parquet: Any, path: Path, labels: bool, target: str | int | No
         raise ValueError(f"it has {row} rows, and it says that it has {count}")
     check_finite(X)
     return X, None if column is None else np.concatenate(y)
+
+
+def _without_index(schema: Any) -> list[int]:
+    """Return the numbers of the columns that are not the index of a pandas data frame.
+
+    pandas writes an index that is not 0, 1, 2 ... as a column of its own, after the others.
+    """
+    written = schema.pandas_metadata
+    index = written.get("index_columns") if isinstance(written, dict) else None
+    left_out = index if isinstance(index, list) else []
+    return [number for number, name in enumerate(schema.names) if name not in left_out]
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -26,7 +26,7 @@ from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
 from .protocol import Meter, Slopes
 from .threads import blocks
 
@@ -98,8 +98,9 @@ class ArrayRows(GivenRows):
         """Return the rows on the device, in float32 where the work is large and the rounding small."""
         float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
-            rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= self.precision.most(self.error):
+            with np.errstate(over="ignore", invalid="ignore"):  # the largest norm tells
+                rows = self._sent(FLOAT32)
+            if fits_float32(rows.radius) and self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 
@@ -281,12 +282,20 @@ def evaluator(
 ) -> Callable[[Held], Any]:
     """Return a function from rows A to K(A, B) on the device; see `ArrayRows.evaluator`."""
     if isinstance(kernel, RBF):
-        norms = B.norms[:, None]
-        right = on.xp.concat([2 * B.values, on.xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+        right = squared_distance_form(on, B, kernel.gamma)
         return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
     if isinstance(kernel, InnerKernel):
         return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, on.xp)
     return lambda A: kernel.values(A.values, B.values, on.xp)
+
+
+def squared_distance_form(on: Backend, B: Held, gamma: float) -> Any:
+    """Return gamma (2 z, -1, -|z|^2) of the points z as columns, whose products with lifted rows are -gamma |x - z|^2."""
+    d = B.d
+    right = on.xp.concat([B.lifted[:, :d], B.lifted[:, d + 1 :], B.lifted[:, d : d + 1]], axis=1)
+    right[:, :d] *= 2 * gamma
+    right[:, d:] *= -gamma
+    return right.T
 
 
 def check_finite(radius: float) -> None:

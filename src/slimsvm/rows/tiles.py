@@ -267,6 +267,23 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
     return K
 
 
+def tiled_gram(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
+    """Return K(A, A) from tiles whose points are their rows: tiles below the diagonal are those above it, transposed."""
+    n = tiles.A.count
+    K = np.empty((n, n), tiles.dtype) if out is None else out[: n * n].reshape(n, n)
+
+    def work(rows: slice) -> None:
+        for cols in blocks(n, tiles.shape[1]):
+            if cols.stop > rows.start:
+                K[rows, cols] = tiles.values(rows, cols)
+                right = slice(max(rows.stop, cols.start), cols.stop)  # of the square on the diagonal
+                if right.start < right.stop:
+                    core.copy_transposed(K[rows, right], K[right, rows])
+
+    _run(tiles, work, crew)
+    return K
+
+
 def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
     """Call work(rows) for strips of all rows, in threads where the work is worth them."""
     n, values = tiles.A.count, tiles.A.values
