@@ -25,6 +25,8 @@ from .metric_path import MetricRun, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
+#: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
+DECIDED_AT = 32
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -197,7 +199,7 @@ class Slim(Reducer):
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
         """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
-        return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
+        return better_on_neighbours(task, plain, learned, min(size, DECIDED_AT), model, deadline)
 
     def _has_memory_for(self, size: int, features: int) -> bool:
         """Return whether points of that size may move together with a metric."""
