@@ -46,8 +46,8 @@ VALIDATION_ROWS = 4096
 KERNELS: dict[str, type[Kernel]] = {"rbf": RBF, "laplacian": Laplacian}
 #: slim goes on with the largest size while there is time
 PATIENCE = 10.0
-#: the share of the seconds that slim searches for: the last step, and the C, take a moment longer
-SEARCH = 0.92
+#: seconds that are left when slim's search ends, for its last step and the C
+LAST_SECONDS = 0.5
 
 #: points of the model whose code is measured: offsets of longer tables take no more bytes of code
 MEASURED_POINTS = 300
@@ -133,7 +133,7 @@ class SlimContender(Contender):
         rows = data.X if scaler is None else scaler.transform(data.X)
         narrower = LEARNED_GAMMA if learned else 1.0
         gamma = narrower * settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
-        time_limit = max(SEARCH * (seconds - (perf_counter() - begun)), 1e-3)
+        time_limit = max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds)
         reducer = Slim(metric=metric, time_limit=time_limit, schedule=Schedule(patience=PATIENCE))
         kind = SlimSVR if data.real else SlimSVC
         given = {
