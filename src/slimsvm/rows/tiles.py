@@ -24,8 +24,6 @@ FREQUENT = 1 / 40
 SMALL_WORK = 1 << 22
 #: boxes of rows that a thread works through at a time
 BOXES_A_STRIP = 16
-#: rows of a square of kernel values that are mirrored at the diagonal at a time; more: larger temporary copies
-MIRRORED = 128
 #: with more features, a dense line of points takes too much memory
 WIDE = 1 << 17
 #: the most places of features in all panels of points, 8 bytes each; with more features than a quarter of it there are none
@@ -277,25 +275,15 @@ def tiled_gram(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
 
     def work(rows: slice) -> None:
         for cols in blocks(n, tiles.shape[1]):
-            own = slice(max(cols.start, rows.start), cols.stop)  # what is left of it belongs to other strips
+            own = slice(max(cols.start, rows.start), cols.stop)  # each entry has one writer: other strips have the rest
             if own.start < own.stop:
                 K[rows, own] = tiles.values(rows, cols)[:, own.start - cols.start :]
                 right = slice(max(rows.stop, cols.start), cols.stop)  # of the square on the diagonal
                 if right.start < right.stop:
                     core.copy_transposed(K[rows, right], K[right, rows])
-        _mirror(K[rows, rows])
 
     _run(tiles, work, crew)
     return K
-
-
-def _mirror(square: Array) -> None:
-    """Copy what is above the diagonal to below it; rounding then does not depend on how rows are divided into strips."""
-    for some in blocks(square.shape[0], MIRRORED):
-        corner, right = square[some, some], slice(some.stop, square.shape[0])
-        corner[...] = np.triu(corner) + np.triu(corner, 1).T
-        if right.start < right.stop:
-            core.copy_transposed(square[some, right], square[right, some])
 
 
 def _run(tiles: Tiles, work: Callable[[slice], None], crew: Crew) -> None:
