@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ import pandas as pd  # noqa: E402
 
 import slimsvm  # noqa: E402
 from slimsvm import SlimSVC, SlimSVR  # noqa: E402
-from slimsvm.dask import DaskSlimSVC, DaskSlimSVR  # noqa: E402
+from slimsvm.dask import DaskSlimSVC, DaskSlimSVR, parts  # noqa: E402
 from slimsvm.dask.partitions import Partitions  # noqa: E402
 from slimsvm.dask.rows import DaskRows  # noqa: E402
 from slimsvm.estimators import fit_reporting  # noqa: E402
@@ -148,13 +149,47 @@ def test_a_small_model_and_its_files(tmp_path):
     assert found.path_.sizes == [1]
 
 
+def arrays_in(values):
+    """The bytes of all arrays in lists and tuples."""
+    if isinstance(values, np.ndarray):
+        return values.nbytes
+    return sum(map(arrays_in, values)) if isinstance(values, list | tuple) else 0
+
+
 @pytest.mark.usefixtures("remote")
-def test_a_lost_worker_is_no_harm(cluster):
+def test_a_round_brings_one_number_for_each_row_and_the_new_rows_of_the_working_set(cluster, monkeypatch):
+    """What is sent are the rows whose coefficients changed, once to each worker."""
+    traffic, moved, answers = [], [], Partitions._answers
+
+    def watched(self, groups, calls):
+        found = answers(self, groups, calls)
+        traffic.append((calls[0][2], arrays_in([list(call[3:]) for call in calls]), arrays_in(found)))
+        moved.append(calls[0][-1].shape[0] if calls[0][2] is parts.product else 0)
+        return found
+
+    monkeypatch.setattr(Partitions, "_answers", watched)
+    size, n = 100, len(X)
+    found = DaskSlimSVC(C=5.0, trainer=SMO(working_set=size)).fit(da.from_array(X, chunks=CHUNKS), y)
+    products = [k for k, (work, _, _) in enumerate(traffic) if work is parts.product]
+    assert len(products) > 10
+    rows_of_set = size * 8 * (X.shape[1] + 1)  # with their squared norms
+    for before, now in pairwise(products):
+        a_round = traffic[before + 1 : now + 1]
+        assert {work for work, _, _ in a_round} <= {parts.product, parts.prepared_rows}
+        assert sum(received for _, _, received in a_round) <= 8 * n + rows_of_set
+        a_row = 8 * (X.shape[1] + 2)  # with its norm and its coefficient
+        assert sum(sent for _, sent, _ in a_round) <= len(cluster.workers) * moved[now] * a_row + 8 * size
+    assert found.model_.size > size
+
+
+@pytest.mark.usefixtures("remote")
+@pytest.mark.parametrize("moment", [0.0, 0.5, 0.9])
+def test_a_lost_worker_is_no_harm(cluster, moment):
     rows, labels = da.from_array(X, chunks=CHUNKS), da.from_array(y, chunks=250)
     killed = []
 
     def kill(_, done):
-        if done > 0 and not killed:
+        if done > moment and not killed:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
@@ -187,6 +222,29 @@ def test_a_class_of_one_partition_and_an_empty_partition():
     assert (found.predict(rows).compute() == y[order]).mean() > 0.85
 
 
+def peak_memory():
+    """The bytes that this process has used at most."""
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is measured by /proc")
+def test_more_rows_than_the_memory_of_one_worker(tmp_path):
+    """The rows are on disk by turns. A third of the limit is what a worker has before it sees a row."""
+    limit, shape = 480 << 20, (64_000, 1000)
+    settings = {"temporary-directory": str(tmp_path), "distributed.comm.timeouts.connect": "30s"}
+    made = partial(distributed.LocalCluster, n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    with dask.config.set(settings), made(memory_limit=limit) as cluster, distributed.Client(cluster, timeout=30) as client:
+        rows = da.random.default_rng(0).random(shape, chunks=(1000, 1000))
+        assert rows.nbytes > limit
+        labels = (rows[:, 0] > 0.5).compute()
+        with pytest.warns(match="SMO stopped at max_iter"):
+            found = DaskSlimSVC(gamma=1.0, trainer=SMO(working_set=16), max_iter=8).fit(rows, labels)
+        assert found.n_iter_ == 8
+        assert max(client.run(peak_memory).values()) < limit
+        assert found.predict(rows[:1000]).compute().shape == (1000,)
+
+
 def test_parts_are_grouped_by_worker_and_thread():
     class Part:
         def __init__(self, key):
@@ -205,6 +263,36 @@ def test_parts_are_grouped_by_worker_and_thread():
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1, 3], [2], [4], [5]]
     rows.at_once = 1  # there is no memory for more
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1], [2], [3], [4], [5]]
+
+
+def test_without_a_client(monkeypatch):
+    def no_client():
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(distributed, "get_client", no_client)  # other tests have one
+    with pytest.raises(ValueError, match=r"there is no Dask client, or it was closed; make one before fit"):
+        DaskSlimSVC().fit(da.from_array(X, chunks=CHUNKS), y)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_numbers_of_data_frames_that_may_have_nulls():
+    whole = (10 * pd.DataFrame(X[:200])).round()
+    found, same = (
+        DaskSlimSVC().fit(dd.from_pandas(each, npartitions=2), y[:200]) for each in (whole.astype("Int64"), whole)
+    )
+    np.testing.assert_allclose(found.decision_function(whole), same.decision_function(whole), atol=1e-9)
+    assert not hasattr(found, "feature_names_in_")  # numbers are no names
+
+
+@pytest.mark.usefixtures("cluster")
+def test_probabilities_are_computed_where_the_rows_are():
+    rows = da.from_array(X[:300], chunks=(90, 4))
+    found = DaskSlimSVC(calibration="sigmoid", random_state=0).fit(rows, y[:300])
+    answers = found.predict_proba(rows)
+    assert answers.chunks == ((90, 90, 90, 30), (2,))
+    np.testing.assert_allclose(answers.compute(), found.to_local().predict_proba(X[:300]))
+    np.testing.assert_allclose(found.predict_log_proba(rows).compute(), np.log(answers.compute()))
+    assert not hasattr(DaskSlimSVC(), "predict_proba")
 
 
 @pytest.mark.usefixtures("cluster")
@@ -231,5 +319,17 @@ def test_rows_that_cannot_be_used():
         DaskSlimSVC(scoring="accuracy").fit(rows, y)
     with pytest.raises(ValueError, match="rows of weight 0 count as absent"):
         DaskSlimSVC().fit(rows, y, sample_weight=np.arange(900))
+    frame = pd.DataFrame({"a": X[:, 0], "b": y, "c": X[:, 1]})
+    with pytest.raises(ValueError, match=r"features must be numbers, but these columns are not: 'b' \((str|string|object)"):
+        DaskSlimSVC().fit(dd.from_pandas(frame, npartitions=2), y)
+    with pytest.raises(ValueError, match="X contains NaN or infinity, first in partition 0"):
+        DaskSlimSVC().fit(dd.from_pandas(pd.DataFrame(X).astype("Float64").where(X < 3), npartitions=2), y)
+    with pytest.raises(ValueError, match="targets, but regression needs numbers"):
+        DaskSlimSVR().fit(rows, y)
+    with (
+        dask.config.set({"slimsvm.local-values": 0}),
+        pytest.raises(ValueError, match="metric='both' is learned from rows on"),
+    ):
+        DaskSlimSVC(4, trainer=None, reducer=Slim(metric="both")).fit(rows, y)
     with pytest.raises(ValueError, match="a precomputed kernel has no rows to share out"):
         DaskRows(slimsvm.kernels.Precomputed(), Partitions.of(rows))

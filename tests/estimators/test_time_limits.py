@@ -12,10 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.clock import Deadline
 from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
+from slimsvm.solvers.one_class import START_PART
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.frames.online import OnlineTrainer
 from slimsvm.trainers.frames.per_output import BinaryTrainer, Solution
@@ -52,6 +53,30 @@ def test_every_estimator_has_a_time_limit(kind):
     assert (model.status_, model.fit_status_) == (Status.TIME_LIMIT, 1)
     with pytest.raises(ValueError, match="time_limit must be a number of seconds"):
         kind(time_limit="soon").fit(X, y)
+
+
+def test_the_start_of_novelty_detection_ends_in_time():
+    """A share nu of the rows are support vectors before the first step, and each has a kernel value with every row."""
+    rows = np.random.default_rng(0).normal(size=(3 * START_PART, 2)) * [1.0, 3.0]
+    weights = 1.0 + np.arange(len(rows)) % 3
+    settings = {"nu": 0.8, "gamma": 0.2}
+    whole = SlimOneClassSVM(**settings).fit(rows, sample_weight=weights)
+    with pytest.warns(ConvergenceWarning, match="SMO stopped at the time limit"):
+        early = SlimOneClassSVM(time_limit=1e-9, **settings).fit(rows, sample_weight=weights)
+    assert (early.model_.size, early.n_iter_, early.status_) == (START_PART, 0, Status.TIME_LIMIT)
+    assert np.asarray(early.model_.coef).sum() == pytest.approx(0.8 * weights.sum())
+    assert np.average(early.predict(rows) < 0, weights=weights) == pytest.approx(0.8, abs=0.01)
+    assert np.corrcoef(early.decision_function(rows), whole.decision_function(rows))[0, 1] > 0.9
+
+
+def test_compress_has_a_time_limit():
+    svc = SlimSVC(C=10.0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="Slim stopped at the time limit"):
+        small = compress(svc, X, y, budget=40, time_limit=1e-9, random_state=0)
+    assert (small.status_, small.time_limit) == (Status.TIME_LIMIT, 1e-9)
+    assert 0 < small.model_.size < 40
+    with pytest.raises(ValueError, match="time_limit must be a number of seconds above 0"):
+        compress(svc, X, y, budget=4, time_limit=0)
 
 
 def test_outputs_share_the_time():

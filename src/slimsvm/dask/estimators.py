@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..estimators.base import KernelMachine
-from ..estimators.svc import SlimSVC
+from ..estimators.svc import SlimSVC, has_probabilities
 from ..estimators.svr import SlimSVR
-from ..estimators.validation import check_positive_weights
+from ..estimators.validation import check_labels, check_positive_weights
 from ..kernels import Array, Kernel, resolve_gamma, width_of
 from ..rows.homes import HOMES
 from . import parts
 from .partitions import Partitions
-from .rows import open_parts
+from .rows import check_metric, open_parts
 
 HOMES["dask"] = lambda device: open_parts  # noqa: ARG005
 
@@ -33,15 +33,15 @@ class DaskMachine(KernelMachine):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} needs rows in one process; leave it out, and measure the model of to_local()")
         rows = Partitions.of(X)
+        check_metric(rows, getattr(self.reducer, "metric", "fixed"))
         n = rows.shape[0]
         labels = vector_of(y, n, "y")
-        if self._labels_are == "classes":
-            check_classification_targets(labels)
+        check_labels(self._labels_are, labels)
         weights = np.ones(n) if sample_weight is None else vector_of(sample_weight, n, "sample_weight").astype(np.float64)
         check_positive_weights(weights)
         self.n_features_in_, self.shape_fit_ = rows.shape[1], rows.shape
         self.__dict__.pop("feature_names_in_", None)
-        if hasattr(X, "columns"):
+        if all(isinstance(name, str) for name in getattr(X, "columns", [None])):  # scikit-learn's rule
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         return rows, rows, labels, weights, np.arange(n)
 
@@ -135,6 +135,22 @@ class DaskSlimSVC(DaskMachine, SlimSVC):
             As `X` is; the scores of `SlimSVC.decision_function`.
         """
         return self._mapped(X, "decision_function")
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class, computed where the rows are; only with `calibration`.
+
+        Parameters
+        ----------
+        X : dask array, dask data frame or array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        dask array, dask series or ndarray of shape (n_samples, n_classes)
+            As `X` is; the probabilities of `SlimSVC.predict_proba`.
+        """
+        return self._mapped(X, "predict_proba")
 
 
 class DaskSlimSVR(DaskMachine, SlimSVR):

@@ -24,6 +24,17 @@ def require_dask() -> Any:
     return distributed
 
 
+def present_client(distributed: Any) -> Any:
+    """Return the client of this process, or raise ValueError if there is none or it was closed."""
+    try:
+        return distributed.get_client()
+    except ValueError as error:
+        raise ValueError(
+            "there is no Dask client, or it was closed; make one before fit: dask.distributed.Client() for the cores of "
+            "this machine, Client('host:8786') for a cluster"
+        ) from error
+
+
 #: share of a worker's memory for the parts of one group; with more, workers that also hold copies run out of memory
 MEMORY_SHARE = 0.1
 
@@ -49,12 +60,12 @@ class Partitions:
     def of(cls, X: Any) -> Partitions:
         """Return the rows of a Dask array or data frame, which are computed and kept on the workers."""
         distributed = require_dask()
-        client = distributed.get_client()
         if not hasattr(X, "dask"):
             raise TypeError(
                 f"X is a {type(X).__name__}, not a Dask array or data frame; make one with dask.array.from_array, or fit "
                 "SlimSVC or SlimSVR to it"
             )
+        client = present_client(distributed)
         if hasattr(X, "chunks") and X.ndim == 2:
             check_chunks(X)
             X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X

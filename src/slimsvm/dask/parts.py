@@ -62,7 +62,7 @@ def summary(part: Any) -> PartSummary:
 
 def as_rows(part: Any) -> Array:
     """Return a part of an array or a data frame as rows of numbers."""
-    rows = np.asarray(part.to_numpy() if hasattr(part, "to_numpy") else part)
+    rows = np.asarray(_numbers_of(part) if hasattr(part, "to_numpy") else part)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(
             f"a part of the rows is an array of {rows.dtype} of shape {rows.shape}; give numbers, one row each"
@@ -70,6 +70,18 @@ def as_rows(part: Any) -> Array:
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if np.can_cast(rows.dtype, np.float32) else np.float64)
     return rows
+
+
+def _numbers_of(frame: Any) -> Array:
+    """Return the numbers of a data frame; pandas' own types of numbers, which may have nulls, become float64."""
+    wrong = [f"{name!r} ({kind})" for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "biuf"]
+    if wrong:
+        raise ValueError(
+            f"features must be numbers, but these columns are not: {', '.join(wrong)}; encode them, e.g. with "
+            "dask.dataframe.get_dummies, or drop them"
+        )
+    plain = all(isinstance(kind, np.dtype) for kind in frame.dtypes)
+    return frame.to_numpy() if plain else frame.to_numpy(np.float64, na_value=np.nan)
 
 
 def spread(part: Any, mean: float) -> float:

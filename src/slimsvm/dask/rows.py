@@ -36,6 +36,15 @@ def local_values() -> int:
     return int(dask.config.get("slimsvm.local-values", LOCAL_VALUES))
 
 
+def check_metric(X: Partitions, metric: str) -> None:
+    """Raise ValueError if a metric is to be learned from rows on a cluster: its mini-batches would be round trips."""
+    if metric != "fixed" and X.shape[0] * X.shape[1] > local_values():
+        raise ValueError(
+            f"metric={metric!r} is learned from rows on one machine, and these are on a cluster; give Slim(metric='fixed'),"
+            " or fit a SlimSVC to a sample of the rows"
+        )
+
+
 class DaskRows:
     """n rows with a kernel on the workers of a cluster.
 
@@ -137,12 +146,9 @@ class DaskRows:
         self.meter.add(self.n * points.shape[0])
         return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V, metric))
 
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:  # noqa: ARG002
-        """Raise ValueError: mini-batches would each be a round trip to the workers."""
-        raise ValueError(
-            "a metric is learned from rows on one machine, and these are on a cluster; give Slim(metric='fixed'), or fit "
-            "a SlimSVC to a sample of the rows"
-        )
+    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
+        """Raise NotImplementedError: `check_metric` refuses a learned metric before a fit begins."""
+        raise NotImplementedError("a metric is learned from rows on one machine")
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
         """Return K(rows, rows[index]) @ V; there is no cache."""

@@ -17,7 +17,7 @@ from ..budgets import Budgets
 from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
-from ..model import Expansion, Fit, Status, Task
+from ..model import Expansion, Fit, Status
 from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
@@ -176,7 +176,7 @@ def fit_reporting(
         else:
             training, start, baseline = _begin_training(fitted, selection, trainer, error)
             try:
-                fit = trainer.fit(training, *start)
+                fit = trainer.fit(training.training(trainer, error), *start)  # holds the rows only while it trains
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
             keep_start(fitted, trainer, selection, fit)
@@ -255,15 +255,15 @@ def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
 
 def _begin_training(
     estimator: Any, selection: Selection, trainer: Any, error: float
-) -> tuple[Task, tuple[Any, ...], Baseline | None]:
-    """Return the task of the trainer, more arguments of its `fit`, and under a tolerance the full models of the folds."""
+) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
+    """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
     if _shrinks(estimator, trainer):
         selection = replace(selection, deadline=selection.deadline.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
         start = start or (() if found is None else (found,))
-    return selection.training(trainer, error), start, baseline
+    return selection, start, baseline
 
 
 def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:

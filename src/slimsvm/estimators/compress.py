@@ -37,6 +37,7 @@ def compress(
     sample_weight: Any = None,
     validation_fraction: float = 0.2,
     calibration: str | None = None,
+    time_limit: float | None = None,
     device: str = "cpu",
     random_state: Any = None,
 ) -> Any:
@@ -82,6 +83,8 @@ def compress(
     calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
         How the scores of a small classifier become probabilities, as in `SlimSVC`. For honest ones, give rows that the
         model was not trained on.
+    time_limit : float, default=None
+        Seconds after which the best model so far is returned, with a warning. None: no limit.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
     random_state : int, RandomState instance or None, default=None
@@ -119,6 +122,7 @@ def compress(
     True
     """
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
+    settings["time_limit"] = time_limit
     settings |= {"multiclass": multiclass, "calibration": calibration}
     settings |= {"scoring": scoring, "budget_bytes": budget_bytes, "budget_precision": budget_precision}
     settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ..clock import Deadline
 from ..costs import NO_SCALER, ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
@@ -20,7 +21,7 @@ from ..model import Status
 from ..reducers import REDUCERS
 from ..selection import Baseline, Selection, itself, names_where
 from .base import KernelMachine, Report
-from .calibrating import keep_calibration
+from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
 from .methods import check_goal, finite_cost, make_reducer
 from .synthetic import synthetic_rows
@@ -78,7 +79,9 @@ class Shrinking:
             small.feature_names_in_ = model.feature_names_in_
         if source.goal.n_classes:
             small.classes_ = source.classes
+        whole = Deadline(small.time_limit)
         selection = self._selection(small, source, X, y)
+        selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and source.goal.n_classes:
             baseline = Baseline(replace(selection, goal=source.goal).judged(source.model))
@@ -87,7 +90,8 @@ class Shrinking:
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            keep_calibration(small, replace(selection, goal=small.goal_), None, np.inf, full=source.model)
+            after = replace(selection, goal=small.goal_, deadline=whole)
+            keep_calibration(small, after, None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small

@@ -69,11 +69,11 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
         X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings), finite=True)
         return X, np.zeros(X.shape[0])
     X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
-    _check_labels(kind, y)
+    check_labels(kind, y)
     return checked_range(X, finite=True), y
 
 
-def _check_labels(kind: str, y: Array) -> None:
+def check_labels(kind: str, y: Array) -> None:
     """Raise ValueError for labels that an estimator's kind of problem does not have."""
     if kind == "classes":
         try:
@@ -97,7 +97,7 @@ def _device_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool, least:
         return rows, np.zeros(rows.shape[0])
     y = column_or_1d(np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
     check_consistent_length(rows, y)
-    _check_labels(kind, y)
+    check_labels(kind, y)
     return rows, y
 
 

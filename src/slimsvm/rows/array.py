@@ -27,7 +27,7 @@ from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
-from .protocol import Meter, Slopes
+from .protocol import Meter, OnDemand, Slopes
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -39,6 +39,8 @@ FLOAT32_SUMS = 2e-6
 #: the working set of a GPU with at least `MANY_ROWS` rows. A larger one saves rounds, which are slow with many rows. Its
 #: pair steps are slower, because the block exceeds the host's caches, which does not pay with fewer rows
 GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
+#: bytes of rows up to which the host evaluates kernel rows on demand; with more, a device is faster in spite of its copies
+FEW_BYTES = 1 << 19
 
 
 class ArrayRows(GivenRows):
@@ -240,6 +242,17 @@ class ArrayRows(GivenRows):
 
         self.backend.tiled(m, n + self.d, work)
         return K
+
+    def on_demand(self) -> OnDemand | None:
+        """Return kernel rows that compiled code of the host evaluates, for few rows; None for others.
+
+        A solution needs few kernel rows, and copies of blocks from a device would take longer than these rows.
+        """
+        if not isinstance(self.kernel, InnerKernel) or self.n * self.d * FLOAT32.itemsize > FEW_BYTES:
+            return None
+        X = self.given.rows()
+        X = np.asarray(X) if isinstance(X, OnDevice) else X
+        return HostRows(self.kernel, X, self.meter, 0.0, self.error, self.ids, precision=self.precision).on_demand()
 
     def against(self, points: Matrix, *, exact: bool = True) -> ArrayAgainst:
         """Return a handle on K(rows, points)."""

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Array
+from ..model import Status
 from ..rows.protocol import Rows
+from ..rows.threads import blocks
 from .smo import Rounds, SmoState
 
 #: most rows of a working set. The start is near the optimum, so few rows change in a round; a larger set costs more time
@@ -21,6 +23,8 @@ from .smo import Rounds, SmoState
 WORKING_SET = 512
 #: rows with which outlying rows are found at the start; more: a better start that takes longer
 LANDMARKS = 64
+#: support vectors of the start whose kernel values are added between two looks at the clock; more: a later end
+START_PART = 2048
 #: the boundary is moved outwards by this share of the scores; more: rows that are clearly outside count as inside
 ROUNDING = 1e-12
 
@@ -50,12 +54,34 @@ class OneClassState(SmoState):
         filled = np.concatenate([[0.0], np.cumsum(room)])[:-1]
         alpha[order] += np.clip(self.total - alpha.sum() - filled, 0.0, room)
         self.alpha = alpha
-        support = np.flatnonzero(alpha)
-        self.responses.add_rows(support, alpha[support, None])
+        self._add_start(np.flatnonzero(alpha))
+
+    def _add_start(self, support: Array) -> None:
+        """Add the support vectors of the start to the responses; at the deadline, those added by then stand for all.
+
+        They are a share nu of all rows at least, which can take longer than the time limit.
+        """
+        order = support[evenly_spaced(support.size)]
+        for part in blocks(order.size, START_PART):
+            self.responses.add_rows(order[part], self.alpha[order[part], None])
+            if self.deadline.over and part.stop < order.size:
+                added = np.zeros(self.rows.n)
+                added[order[: part.stop]] = self.alpha[order[: part.stop]]
+                scale = self.total / float(added.sum())
+                self.alpha, self.responses.values = scale * added, scale * self.responses.values
+                self.status = Status.TIME_LIMIT
+                return
 
     def bias(self) -> float:
-        """Return -rho, with a margin for rounding: rows on the boundary, such as free support vectors, are inside."""
-        return super().bias() + ROUNDING * self.total
+        """Return -rho, with a margin for rounding: rows on the boundary, such as free support vectors, are inside.
+
+        Without a step, rho is the score that a share nu of the rows is below.
+        """
+        if self.steps or self.status is not Status.TIME_LIMIT:
+            return super().bias() + ROUNDING * self.total
+        order = np.argsort(-self.v, kind="stable")
+        below = np.searchsorted(np.cumsum(self.cap[order]), self.total)
+        return float(self.v[order[min(below, order.size - 1)]])
 
     def _outlying_first(self) -> Array:
         """Return the rows by ascending mean kernel value with a few rows; it is small for support vectors."""
