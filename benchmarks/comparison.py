@@ -35,8 +35,8 @@ exist, kernel features with a linear model. Every model is compiled C of at most
 were tuned by the same rule in the same time: settings one at a time on a few training rows, the best three on more of
 them, and the best one on all of them for the other half of the time. Settings are compared on a fifth of the training rows,
 random ones and the last ones of each class, and the usual setting is kept unless another is better by more than a standard
-error, and worse on neither kind of rows. slim has its metric, fixed or learned, among its settings. Errors and microseconds
-are those of the compiled C on the test rows.
+error, and worse on neither kind of rows. slim has its metric (fixed or learned) and its kernel among its settings. Errors
+and microseconds are those of the compiled C on the test rows.
 
 Made by `python -m benchmarks.comparison` from `docs/results/equal_bytes.jsonl`, which `python -m benchmarks.equal_bytes
 --seconds {seconds}` writes ({machine}). With more time each contender would find better

@@ -13,8 +13,8 @@ the usual 12 bytes a node.
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
 at a time on a few of the training rows, the best three are trained on more of them, and the best of these is trained
 again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on a fifth of
-the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has its metric among its settings;
-`slim-both` and its like have one metric each. Errors, and microseconds a row, are those of the compiled C on the test rows.
+the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has metric and kernel among its
+settings; `slim-both` and its like have one metric each. Errors and microseconds are those of the C on the test rows.
 Errors are percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
 """
 
@@ -47,7 +47,6 @@ from benchmarks.frontier import names_of
 from benchmarks.problems import arrays
 from benchmarks.timing import line
 from benchmarks.tuning_rule import Budget, Round, tune
-from slimsvm.reducers.drift import blocks_of_neighbours
 from slimsvm.rows.threads import thread_count
 
 #: kilobytes
@@ -155,11 +154,17 @@ def validation_rows(data: Data) -> list[Array]:
     """
     groups = np.zeros(len(data.y), dtype=np.int64) if data.real else data.y
     half = min(VALIDATION, MOST_VALIDATION / len(data.y)) / 2
-    last = blocks_of_neighbours(groups, half)[0]
+    last = last_rows(groups, half)
     rest = np.setdiff1d(np.arange(len(data.y)), last)
     stratify = None if data.real else data.y[rest]
     _, random = train_test_split(rest, test_size=half / (1 - half), random_state=0, stratify=stratify)
     return [random, last]
+
+
+def last_rows(groups: Array, share: float) -> Array:
+    """Return the numbers of the last rows, the same share of every group."""
+    rows = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    return np.sort(np.concatenate([each[each.size - int(share * each.size) :] for each in rows]))
 
 
 def tuned(contender: Contender, data: Data, size: int, budget: Budget) -> tuple[dict[str, Any], int]:

@@ -27,6 +27,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.problems import Problem, problem
+from benchmarks.reproduce.figures import plain_numbers
 from benchmarks.timing import line
 from slimsvm import SlimSVC
 from slimsvm.model import Status
@@ -135,8 +136,7 @@ def draw(rows: list[dict[str, Any]], key: str, axes: Any) -> None:
     axes.axvline(rows[0]["train_rows"] ** 2, ls=":", color="0.5")
     axes.set(xscale="log", yscale="log")
     axes.set_ylim(95 * min(row["test_error"] for row in rows), 100 * rows[0]["constant_error"])
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    plain_numbers(axes)
     axes.grid(alpha=0.3)
 
 

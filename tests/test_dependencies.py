@@ -73,6 +73,16 @@ def test_rooms_import_in_one_direction():
                 assert ROOMS.index(name.partition(".")[0]) <= ROOMS.index(room), f"{path} imports {name}"
 
 
+#: what trainers, reducers and solvers import of `rows`: the protocol, and what holds no rows and evaluates no kernel
+SPOKEN = {"rows.protocol", "rows.responses", "rows.metric_problem", "rows.factors", "rows.threads"}
+
+
+def test_methods_know_of_homes_by_their_protocol_only():
+    package = ROOT / "src" / "slimsvm"
+    for path in (path for room in ("trainers", "reducers", "solvers") for path in (package / room).rglob("*.py")):
+        assert {name for name in own_imports(path) if name.partition(".")[0] == "rows"} <= SPOKEN, path
+
+
 def test_every_room_has_its_place():
     package = ROOT / "src" / "slimsvm"
     rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

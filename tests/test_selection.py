@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, smallest_within
 from slimsvm.budgets import largest_where
 from slimsvm.costs import table_bytes
 from slimsvm.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
-from slimsvm.model import Judgement
-from slimsvm.path import Path
+from slimsvm.model import Judgement, Status
+from slimsvm.path import Path, Step
 from slimsvm.reducers.slim import Slim
-from slimsvm.selection import CLOSE
+from slimsvm.selection import CLOSE, levels_off
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 
@@ -383,3 +384,33 @@ def test_a_grid_without_a_budget_or_with_other_scores_is_refused():
     assert smallest_within(0.1)({"param_budget": [None, 9, 4], "mean_test_score": [0.9, 0.85, 0.7]}) == 1
     with pytest.raises(ValueError, match="tolerance"):
         smallest_within(-1)
+
+
+# Searches that end early
+
+
+def path_of(errors):
+    """A path of sizes 1, 2, 4, ... with these errors."""
+    models = [SimpleNamespace(size=2**place) for place in range(len(errors))]
+    steps = tuple(Step(model, error) for model, error in zip(models, errors, strict=True))
+    return Path(steps, Status.BUDGET)
+
+
+def test_a_search_levels_off_where_four_times_the_points_gain_nothing():
+    assert levels_off(path_of([0.3, 0.2, 0.1, 0.1, 0.1]))
+    assert levels_off(path_of([0.3, 0.2, 0.1, 0.12, 0.15]))
+    assert not levels_off(path_of([0.3, 0.2, 0.1, 0.1, 0.09]))
+    assert not levels_off(path_of([0.3, 0.2, 0.1, 0.09, 0.1]))
+    assert not levels_off(path_of([0.3, 0.3]))  # nothing is a quarter of the last size
+
+
+def test_a_tolerance_that_no_model_meets_ends_where_errors_level_off():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+
+    def score(svc, X, y):  # noqa: ARG001
+        return 1.0 if len(svc.support_vectors_) > 200 else 0.5
+
+    with pytest.warns(UserWarning, match="no model of at most 64 support vectors"):
+        svc = SlimSVC(gamma=10.0, tolerance=0.1, scoring=score, reducer=QUICK, random_state=0).fit(X, y)
+    assert len(svc.support_vectors_) > 200

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ from slimsvm.costs import table_bytes
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
-from slimsvm.kernels import RBF
+from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
 from slimsvm.reducers.slim import Slim
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
+from slimsvm.solvers.point_search import Schedule
 
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 
@@ -40,7 +42,12 @@ LEARNED_GAMMA = 4.0
 USUAL_C = 10.0
 #: rows at most on which slim chooses the size of a model
 VALIDATION_ROWS = 4096
-
+#: the kernels that slim chooses from
+KERNELS: dict[str, type[Kernel]] = {"rbf": RBF, "laplacian": Laplacian}
+#: slim goes on with the largest size while there is time
+PATIENCE = 10.0
+#: seconds that are left when slim's search ends, for its last step and the C
+LAST_SECONDS = 0.5
 
 #: points of the model whose code is measured: offsets of longer tables take no more bytes of code
 MEASURED_POINTS = 300
@@ -51,7 +58,7 @@ SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 4}
 
 
 @cache
-def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real: bool, widths: bool) -> int:
+def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real: bool, widths: bool, kernel: str) -> int:
     """Return the bytes of code of an exported kernel machine."""
     from sklearn.preprocessing import StandardScaler
 
@@ -60,17 +67,18 @@ def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real
     rng, count = np.random.default_rng(0), MEASURED_POINTS
     points = rng.normal(size=(count, features))
     metric = Metric(None, rng.uniform(0.5, 2, count)) if widths else None
-    model = _machine(RBF(0.1), points, rng.normal(size=(count, outputs)), rng.normal(size=outputs), real, metric)
+    function: Any = KERNELS[kernel](0.1)  # type: ignore[call-arg]
+    model = _machine(function, points, rng.normal(size=(count, outputs)), rng.normal(size=outputs), real, metric)
     scaler = StandardScaler().fit(rng.normal(size=(9, features)) * np.arange(1, features + 1))
     source = _c_of(make_pipeline(scaler, model) if scaled else model, precision, None)
-    own = table_bytes(RBF(0.1), count, features, outputs, precision, widths=widths)
+    own = table_bytes(function, count, features, outputs, precision, widths=widths)
     return c_bytes(source) - own - (features * SCALER_BYTES[precision] if scaled else 0)
 
 
-def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool) -> int:
+def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool, kernel: str = "rbf") -> int:
     """Return how many points fit into so many bytes of tables and code."""
     d, scaled = data.X.shape[1], data.scaler is not None or factors
-    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths) + SLACK
+    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths, kernel) + SLACK
     fixed += d * SCALER_BYTES[precision] if scaled else 0
     one, two = (table_bytes(RBF(1.0), m, d, data.outputs, precision, widths=widths) for m in (1, 2))
     count = (size - fixed - one) // (two - one) + 1
@@ -110,22 +118,30 @@ class SlimContender(Contender):
     metrics: tuple[str, ...] = ("fixed",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, widths of the kernel and precisions; slim itself chooses its decay and the size."""
-        return {"metric": self.metrics, "gamma": (1.0, 4.0, 0.25), "precision": PRECISIONS}
+        """Return metrics, kernels, their widths and precisions; slim itself chooses its decay and the size."""
+        return {"metric": self.metrics, "kernel": tuple(KERNELS), "gamma": (1.0, 4.0, 0.25), "precision": PRECISIONS}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the best of the path to as many points as fit."""
-        metric, precision = settings["metric"], settings["precision"]
+        begun = perf_counter()
+        metric, kernel, precision = settings["metric"], settings["kernel"], settings["precision"]
         learned = Slim(metric=metric).learned(RBF(1.0))
-        fitting = points_within(data, size, precision, widths="widths" in learned, factors="factors" in learned)
+        parts = {"widths": "widths" in learned, "factors": "factors" in learned}
+        fitting = points_within(data, size, precision, kernel=kernel, **parts)
         count = min(fitting, len(data.X) - 1)
-        reducer = Slim(metric=metric, time_limit=seconds)
         scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
         rows = data.X if scaler is None else scaler.transform(data.X)
         narrower = LEARNED_GAMMA if learned else 1.0
         gamma = narrower * settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
+        time_limit = max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds)
+        reducer = Slim(metric=metric, time_limit=time_limit, schedule=Schedule(patience=PATIENCE))
         kind = SlimSVR if data.real else SlimSVC
-        given = {"gamma": gamma, "C": USUAL_C, "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows))}
+        given = {
+            "kernel": kernel,
+            "gamma": gamma,
+            "C": USUAL_C,
+            "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows)),
+        }
         machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.early import NO_CACHE, after_draws, error_of, optimal_slack
 from benchmarks.problems import problem
 from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row, mean_by
+from benchmarks.reproduce.figures import colors, plain_numbers
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF
 from slimsvm.model import Status
@@ -43,7 +44,9 @@ COUNTED = {
 }
 #: steps of the first model of those. Later ones are for this share of the evaluations, by the evaluations a step of the one
 #: before, up to so many times or until one has made nearly as many as asked for
-FEWEST, AIM, TRIES, NEARLY = 4, 0.96, 5, 0.9
+FEWEST, AIM, TRIES, NEARLY = 4, 0.96, 8, 0.9
+#: times as many steps as before at most: the first steps may be cheap, and say little of those that follow
+GROWTH = 8
 #: trainers without chance
 FIXED = ("smo, one pair",)
 
@@ -112,7 +115,7 @@ def counted(data: str, label: str, multiples: tuple[int, ...], seed: int) -> Mea
                 best = last
             if NEARLY <= made <= 1 or (made <= 1 and last.status_ is not Status.MAX_ITER):
                 break
-            steps = max(int(steps * AIM / made), 1)
+            steps = max(int(steps * min(AIM / made, GROWTH)), 1)
             last = fit(data, COUNTED[label], steps, seed)
         yield multiple, *measured(best, data)
 
@@ -200,13 +203,16 @@ def draw(rows: list[Row], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     means = mean_by(rows, ("data", "trainer", "multiple"), "test_error")
-    data = list(dict.fromkeys(row["data"] for row in rows))
+    data, color = list(dict.fromkeys(row["data"] for row in rows)), colors((*ROUNDS, *CHARGED, *COUNTED))
     figure, panels = plt.subplots(1, len(data), figsize=(4.2 * len(data), 3.8), layout="constrained", squeeze=False)
     for axes, name in zip(panels[0], data, strict=True):
-        for label in dict.fromkeys(row["trainer"] for row in rows if row["data"] == name):
+        known = {row["trainer"] for row in rows if row["data"] == name}
+        for label in (label for label in color if label in known):
             points = sorted((int(m), 100 * e) for (d, t, m), e in means.items() if (d, t) == (name, label))
-            axes.plot(*zip(*points, strict=True), "o--" if "paper" in label else "o-", ms=3, label=label)
+            style = {"ls": "--" if "paper" in label else "-", "color": color[label]}
+            axes.plot(*zip(*points, strict=True), marker="o", ms=3, label=label, **style)
         axes.set(xscale="log", yscale="log", title=name, xlabel="kernel evaluations / n", ylabel="test error, %")
+        plain_numbers(axes)
         axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.problems import problem
 from benchmarks.reproduce.experiment import NOT_RUN, REPRODUCED, Cell, Claim, Experiment, Row, mean_by
+from benchmarks.reproduce.figures import colors
 from benchmarks.reproduce.paths import predicted, task_of
 from slimsvm import SlimSVC, compress
 from slimsvm.clock import Deadline
@@ -219,17 +220,17 @@ def draw(rows: list[Row], file: Path) -> None:
     """Draw accuracy against size for each data set."""
     import matplotlib.pyplot as plt
 
-    data = list(dict.fromkeys(row["data"] for row in rows))
+    data, color = list(dict.fromkeys(row["data"] for row in rows)), colors((LARS, MOVED, *OTHERS))
     figure, panels = plt.subplots(1, len(data), figsize=(4 * len(data), 3.6), layout="constrained", squeeze=False)
     for axes, name in zip(panels[0], data, strict=True):
-        for method in dict.fromkeys(row["method"] for row in rows if row["data"] == name):
+        for method in ("full", *color):
             points = [
                 (int(r["size"]), 100 * float(r["accuracy"])) for r in rows if (r["data"], r["method"]) == (name, method)
             ]
-            if method == "full":
+            if points and method == "full":
                 axes.axhline(points[0][1], ls=":", color="0.4", label=f"full, {points[0][0]:,}")
-            else:
-                axes.plot(*zip(*points, strict=True), "o-", ms=3, label=method)
+            elif points:
+                axes.plot(*zip(*points, strict=True), "o-", ms=3, label=method, color=color[method])
         axes.set(xscale="log", title=name, xlabel="support vectors", ylabel="test accuracy, %")
         axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.problems import problem
 from benchmarks.reproduce.experiment import Cell, Claim, Experiment, Row
+from benchmarks.reproduce.figures import colors, plain_numbers
 from benchmarks.reproduce.paths import predicted, small_models
 from slimsvm import SlimSVC, compress
 from slimsvm.reducers import REDUCERS, AggressiveSlant, Slant
@@ -188,19 +189,18 @@ def draw(rows: list[Row], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     found = chosen(rows)
-    data = list(dict.fromkeys(row["data"] for row in rows))
+    data, color = list(dict.fromkeys(row["data"] for row in rows)), colors(("basic", "aggressive", *RIVALS))
     figure, panels = plt.subplots(1, len(data), figsize=(4.2 * len(data), 3.8), layout="constrained", squeeze=False)
     for axes, name in zip(panels[0], data, strict=True):
-        for method in ("basic", "aggressive", *RIVALS):
+        for method in color:
             points = sorted((size, 100 * error) for (d, m, size), error in found.items() if (d, m) == (name, method))
             if points:
-                axes.plot(*zip(*points, strict=True), "o-", ms=3, label=method)
+                axes.plot(*zip(*points, strict=True), "o-", ms=3, label=method, color=color[method])
         for (d, m, _), error in found.items():
             if (d, m) == (name, "full"):
                 axes.axhline(100 * error, ls=":", color="0.4")
         axes.set(xscale="log", yscale="log", title=name, xlabel="support vectors", ylabel="test error, %")
-        for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            axis("{x:g}")
+        plain_numbers(axes)
         axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.reproduce.experiment import NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment
+from benchmarks.reproduce.papers import LONG
 
 HEAD = """# The papers' claims, from the papers' data
 
@@ -13,6 +14,7 @@ HEAD = """# The papers' claims, from the papers' data
 
 `make reproduce` runs the experiments on the data in `SLIMSVM_DATA` and makes this page. A run that was stopped goes on
 where it was. `python -m benchmarks.reproduce page` makes the page alone, from the rows in `docs/results/*.csv`.
+{time}
 """
 #: how a verdict begins, and what the summary calls it
 KINDS = {
@@ -28,9 +30,16 @@ def write_page(experiments: Iterable[Experiment], folder: Path = RESULTS) -> Pat
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.md"
     experiments = list(experiments)
-    head = HEAD.format(summary=summary([claim for e in experiments for claim in e.claims(e.rows(folder))]))
+    verdicts = summary([claim for e in experiments for claim in e.claims(e.rows(folder))])
+    head = HEAD.format(summary=verdicts, time=time_of([e for e in experiments if e.name not in LONG], folder))
     page.write_text("\n".join([head, *(section(experiment, folder) for experiment in experiments)]))
     return page
+
+
+def time_of(experiments: Iterable[Experiment], folder: Path) -> str:
+    """Return how long all cells took, one after the other and on two cores."""
+    minutes = sum(sum(cell_seconds(experiment, experiment.rows(folder))) for experiment in experiments) / 60
+    return f"All cells but those of Forest took {minutes:.0f} minutes of one core, so {minutes / 2:.0f} minutes of two."
 
 
 def summary(claims: list[Claim]) -> str:

@@ -69,18 +69,19 @@ def table_bytes(
 
 
 def factor_bytes(kernel: Kernel, features: int, precision: str = "float32") -> int:
-    """Return the bytes of the learned factors of a model without a scaler.
+    """Return the most bytes of the learned factors of a model without a scaler.
 
-    Kernels of inner products need none: the points contain the factors. Integer tables need a second one, for the centre of
-    each feature: with int8 both have 16 bits.
+    Kernels of inner products need none in float32: the points contain the factors. Integers may need a factor for each
+    feature, where factors differ much (`ship.balance`). Those of distances also need the centre of each feature, and with
+    int8 both have 16 bits.
     """
     if kernel.name in SPECS and SPECS[kernel.name].total.inner:
-        return 0
+        return 0 if precision == "float32" else 4 * features
     return features * FACTOR_BYTES[precision]
 
 
 def model_bytes(model: Expansion, precision: str = "float32") -> int:
-    """Return the bytes of the tables that the C export writes for a model, without those of a scaler."""
+    """Return the most bytes of the tables that the C export writes for a model, without those of a scaler."""
     learned, shape = model.metric or Metric(), (model.kernel, model.size, model.points.shape[1], model.bias.size)
     extra = 0 if learned.factors is None else factor_bytes(model.kernel, model.points.shape[1], precision)
     return table_bytes(*shape, precision, widths=learned.widths is not None) + extra
@@ -94,14 +95,14 @@ def check_exportable(kernel: Kernel, precision: str) -> None:
         raise ValueError(f"the {kernel.name} kernel has no {precision} tables; give budget_precision='float32'")
 
 
-def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05) -> float:
-    """Return the time of the fastest of several calls; after that many seconds no more are made."""
+def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05, least: int = 1) -> float:
+    """Return the time of the fastest of several calls; after that many seconds no more are made than the `least`."""
     best, end = float("inf"), perf_counter() + seconds
-    for _ in range(calls):
+    for number in range(1, calls + 1):
         start = perf_counter()
         call()
         now = perf_counter()
         best = min(best, now - start)
-        if now > end:
+        if now > end and number >= least:
             break
     return 1e6 * best

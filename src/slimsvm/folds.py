@@ -31,7 +31,7 @@ def split_rows(strata: Array, fraction: float, seed: int) -> tuple[Array, Array]
     ample = np.flatnonzero(~scarce)
     if not ample.size:
         return np.arange(strata.size), np.arange(strata.size)
-    train, validation = train_test_split(ample, test_size=fraction, stratify=strata[ample], random_state=seed)
+    train, validation = train_test_split(ample, test_size=float(fraction), stratify=strata[ample], random_state=seed)
     both = np.flatnonzero(scarce)
     return np.sort(np.concatenate([train, both])), np.sort(np.concatenate([validation, both]))
 

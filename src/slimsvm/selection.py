@@ -35,9 +35,9 @@ from .rows.protocol import Meter, Rows
 from .scoring import Scoring
 from .units import NO_UNITS, Units
 
-#: a model within a tolerance is searched up to this size first; each further search goes four times as far. More: fewer
+#: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
 #: searches for large models, and longer ones for small models
-FIRST_REACH = 64
+FIRST_REACH, FURTHER = 64, 4
 #: the smallest size is bisected until two sizes differ by this share of the larger; less: smaller models, more time
 CLOSE = 1 / 8
 #: all folds are used if a smaller model is better on the first fold by this many standard errors of the difference. More:
@@ -342,9 +342,9 @@ class Selection:
             if step is not None:
                 path = self._refined(folds, path, allowed, allows)
                 return self._finished(path, path.within(allowed, allows) or step, folds)
-            if reach == end or path.status in CUT_SHORT:
+            if reach == end or path.status in CUT_SHORT or (min(path.errors) > allowed and levels_off(path)):
                 break
-            reach = min(4 * reach, end)
+            reach = min(FURTHER * reach, end)
         if path.status is Status.INTERRUPTED:
             return (full if limit is None else path.best(limit).model), path
         kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
@@ -456,6 +456,15 @@ class Selection:
 def _reported(report: Callable[[str, float], None], number: int, count: int, phase: str, done: float) -> None:
     """Report the progress of one of several folds as that of all."""
     report(phase, (number + done) / count)
+
+
+def levels_off(path: Path) -> bool:
+    """Return whether the sizes of the last search step have no lower error than the smaller ones.
+
+    Still larger models then hardly have one either, and each step takes many times as long as the one before.
+    """
+    earlier = [error for size, error in zip(path.sizes, path.errors, strict=True) if FURTHER * size <= path.sizes[-1]]
+    return bool(earlier) and min(path.errors) >= min(earlier)
 
 
 def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = None) -> None:

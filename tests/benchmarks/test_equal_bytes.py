@@ -8,9 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.contenders.base import Data, TooFewBytesError, c_bytes
-from benchmarks.contenders.kernel_machines import _c_of, _machine, points_within
+from benchmarks.contenders.kernel_machines import KERNELS, _c_of, _machine, points_within
 from benchmarks.equal_bytes import VALIDATION, validation_rows
-from slimsvm.kernels import RBF
 from slimsvm.metric import Metric
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("size") is None, reason="gcc is not here")
@@ -24,14 +23,15 @@ def data_of(features, outputs, scaled, n=50):
 
 
 @needs_gcc
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("features", "outputs", "scaled"), [(16, 26, True), (22, 1, False), (10, 1, True)])
-def test_as_many_points_as_fit_are_within_the_bytes(features, outputs, scaled, learned):
+def test_as_many_points_as_fit_are_within_the_bytes(features, outputs, scaled, learned, kernel):
     data, rng = data_of(features, outputs, scaled), np.random.default_rng(1)
-    count = points_within(data, 1024, "int8", widths=learned, factors=learned)
+    count = points_within(data, 1024, "int8", widths=learned, factors=learned, kernel=kernel)
     metric = Metric(rng.uniform(0.1, 3, features), rng.uniform(0.1, 9, count)) if learned else None
     parts = rng.normal(size=(count, features)), rng.normal(size=(count, outputs)), rng.normal(size=outputs)
-    model = _machine(RBF(0.1 / features), *parts, False, metric)
+    model = _machine(KERNELS[kernel](0.1 / features), *parts, False, metric)
     taken = c_bytes(_c_of(make_pipeline(StandardScaler().fit(data.X), model) if scaled else model, "int8", None))
     assert 1024 - 2 * (features + outputs + 2) - 32 <= taken <= 1024
 

@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.early import optimal_slack, optimum_without_bias
 from benchmarks.problems import problem
 from benchmarks.reproduce import pool
+from benchmarks.reproduce.__main__ import main
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY, circle, lars_and_moved
 from benchmarks.reproduce.covtype import KnownOutputs
@@ -71,6 +73,7 @@ def test_the_page_has_a_verdict_for_every_claim(experiment, tmp_path):
     assert f"**{REPRODUCED}** | of all |" in page
     assert "Of 1 claims, 1 reproduced." in page
     assert "2 cells are missing" in page
+    assert "took 0 minutes of one core" in page
     run_some(experiment, None, tmp_path)
     assert f"**{NOT_REPRODUCED}**" in write_page([experiment], tmp_path).read_text()
     assert (tmp_path / "squares.svg").read_text() == "3"
@@ -241,3 +244,24 @@ def test_the_two_methods_of_a_run_end_with_its_time():
     found = [(method, model.size) for method, model in lars_and_moved(full, X, y, (4, 8), Deadline())]
     assert found == [("LARS-SVM", 4), ("CVM", 4), ("LARS-SVM", 8), ("CVM", 8)]
     assert list(lars_and_moved(full, X, y, (4, 8), Deadline(0.0))) == []
+
+
+@pytest.mark.parametrize("C", [0.1, 5.0])
+def test_the_optimum_without_a_bias_is_that_of_all_rows(C):
+    """Trained on the rows that matter: the outputs and nu are those of a training on all rows."""
+    X, labels = circle(1)
+    y = np.where(labels[::-1] == 0, 1.0, -1.0)
+    few = optimum_without_bias(X, y, 0.5, C, tol=1e-6)
+    all_rows = SlimSVC(C=C, gamma=0.5, trainer="sdca", tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(few.decision_function(X), all_rows.decision_function(X), atol=1e-3)
+    hinge, w = np.maximum(0, 1 - y * all_rows.decision_function(X)).mean(), all_rows.model_
+    length = np.sqrt(w.coef[:, 0] @ w.kernel(w.points, w.points) @ w.coef[:, 0])
+    assert optimal_slack(X, y, 0.5, C) == pytest.approx(hinge / length, rel=0.02)
+
+
+def test_rows_can_go_to_another_folder_without_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["reproduce", TOY.name, "--cells", "1", "--folder", str(tmp_path), "--rows-only"])
+    main()
+    assert [file.name for file in tmp_path.iterdir()] == [f"{TOY.name}.csv"]
+    assert {row["seed"] for row in TOY.rows(tmp_path)} == {"0"}
+    assert "compressed_vectors_toy 0" in capsys.readouterr().out

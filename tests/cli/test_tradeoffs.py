@@ -66,8 +66,40 @@ def test_ctrl_c_says_that_the_command_continues(here, capsys, monkeypatch):
     assert len(read_rows(here / "tradeoff.csv")) == 1
 
 
+def test_values_are_regressed(here, capsys):
+    assert cli.run(["tradeoff", "diabetes", "-C", "100", "--epsilon", "5", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[0] == "Unexplained variance: diabetes"
+    assert "for R² of 0." in captured.out
+    assert "% unexplained variance" in captured.err
+    assert cli.run(["report"]) == 0
+    assert "## Chosen model" in (here / "report.md").read_text()
+    assert "R² of 0." in (here / "report.md").read_text()
+
+
+def test_rows_without_labels_are_watched_for_novelty(here, capsys):
+    X = load_iris().data
+    (here / "rows.csv").write_text("\n".join(["a,b,c,d", *(",".join(map(repr, row)) for row in X.tolist())]) + "\n")
+    assert cli.run(["tradeoff", "rows.csv", "--task", "novelty", "--nu", "0.1", *QUICK]) == 0
+    assert "agreement with the full model on" in capsys.readouterr().out
+    assert cli.run(["report"]) == 0
+    assert "the full model's verdict (down) and this model's (across)" in (here / "report.md").read_text()
+
+
+def test_values_that_look_like_classes_are_told(here, capsys):
+    lines = [f"{i % 7},{i % 3},{value}" for i, value in enumerate(range(100, 160))]
+    (here / "whole.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (here / "fraction.csv").write_text("\n".join(["a,b,y", *(f"{line}.5" for line in lines)]) + "\n")
+    assert cli.run(["tradeoff", "whole.csv", *QUICK]) == 0
+    assert "60 classes in 60 rows; if these labels are not classes" in capsys.readouterr().err
+    assert cli.run(["tradeoff", "fraction.csv", *QUICK]) == 2
+    assert "--task regress" in capsys.readouterr().err
+
+
 BAD = {
-    "data": (["tradeoff", "nonsense"], 1, "breast_cancer, digits, iris, wine"),
+    "nu": (["tradeoff", "iris", "--nu", "0.1"], 2, "--nu is for --task novelty, and this is classify"),
+    "words": (["tradeoff", "iris", "--task", "regress"], 2, "the target 'setosa' is not a number"),
+    "data": (["tradeoff", "nonsense"], 1, "breast_cancer, diabetes, digits, iris, wine"),
     "folder": (["tradeoff", "missing/a8a"], 1, "there is no folder missing"),
     "method": (["tradeoff", "iris", "-m", "nonsense"], 2, "unknown method 'nonsense'"),
     "no method": (["tradeoff", "iris", "-m", ","], 2, "give one name at least"),

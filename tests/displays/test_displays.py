@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_diabetes, load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from slimsvm import SlimSVC, compress, displays
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, displays, tune
 from slimsvm.displays.pareto import pareto_front
 from slimsvm.displays.support_vectors import vectors_of
 from slimsvm.tradeoffs import tradeoff
@@ -214,3 +214,41 @@ def test_calibration_needs_probabilities_of_the_right_shape():
         displays.CalibrationDisplay.from_predictions([], np.empty((0, 2)), [0, 1])
     with pytest.raises(ValueError, match="n_bins"):
         displays.CalibrationDisplay.from_predictions([0], [[0.5, 0.5]], [0, 1], n_bins=0)
+
+
+@pytest.mark.usefixtures("plt")
+def test_tradeoff_of_values_and_of_novelty():
+    X, y = load_diabetes(return_X_y=True)
+    found = tradeoff(X, y, task="regress", methods=["nystroem"], budgets=[2, 4])
+    assert displays.TradeoffDisplay.from_rows(found).ax_.get_ylabel() == "unexplained variance, %"
+    values = SlimSVR(4, reducer="nystroem", random_state=0).fit(X, y)
+    display = displays.TradeoffDisplay.from_estimator(values, X, y)
+    assert display.points[-1].error == pytest.approx(1 - values.score(X, y))
+    full, small = (SlimOneClassSVM(budget, reducer="nystroem", nu=0.1, random_state=0).fit(X) for budget in (None, 4))
+    display = displays.TradeoffDisplay.from_estimator(small, X, full=full)
+    assert display.points[-2].error == np.mean(small.predict(X) != full.predict(X))
+    assert display.ax_.get_ylabel() == "disagreement, %"
+    with pytest.raises(ValueError, match="is compared with the full model: give full="):
+        displays.TradeoffDisplay.from_estimator(small, X)
+
+
+@pytest.mark.usefixtures("plt")
+def test_pareto_takes_a_study_of_tune_with_its_limits():
+    study = tune(*MOONS, budget=8, max_error=0.13, random_state=0, time_limit=2.0)
+    display = displays.ParetoDisplay.from_rows(study, x="bytes")
+    assert display.errors.tolist() == [error for error in study.results_["error"] if error is not None]
+    assert display.feasible.tolist() == study.results_["feasible"][: display.errors.size]
+    assert displays.ParetoDisplay.from_rows(study.results_, x="bytes").front.tolist() == display.front.tolist()
+
+
+@pytest.mark.usefixtures("plt")
+def test_support_vectors_of_novelty_detectors_are_drawn_and_regressors_have_none():
+    full, small = (
+        SlimOneClassSVM(budget, nu=0.1, reducer="nystroem", random_state=0).fit(MOONS[0]) for budget in (None, 4)
+    )
+    display = displays.SupportVectorsDisplay.from_estimator(small, MOONS[0], full=full, resolution=20)
+    places = np.stack(np.meshgrid(*display.grid), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(display.small.ravel(), small.decision_function(places))
+    assert display.small_boundary_.levels.tolist() == [0.0]
+    with pytest.raises(ValueError, match="a regressor has no boundary to draw"):
+        displays.SupportVectorsDisplay.from_estimator(SlimSVR(2, random_state=0).fit(*MOONS), *MOONS)

@@ -544,6 +544,24 @@ def test_sparse_rows_with_long_indices_are_no_different(n):
         np.testing.assert_array_equal(same.decision_function(long), short.decision_function(X))
 
 
+@pytest.mark.parametrize("budget", [None, 5])
+def test_entries_of_sparse_rows_that_are_given_in_parts_are_summed(budget):
+    rng = np.random.default_rng(0)
+    X, y = csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.1)), np.arange(80) % 2
+    halves = csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), X.shape)
+    whole, parts = (SlimSVC(budget, random_state=0).fit(rows, y) for rows in (X, halves))
+    assert halves.nnz == 2 * X.nnz  # the rows given are left as they are
+    np.testing.assert_array_equal(parts.decision_function(halves), whole.decision_function(X))
+    np.testing.assert_array_equal(whole.decision_function(halves), whole.decision_function(X))
+
+
+def test_sparse_rows_that_end_before_they_begin_are_refused():
+    X = csr_array(np.eye(4))
+    X.indptr = np.array([0, 1000, 2, 3, 4], dtype=np.int32)
+    with pytest.raises(ValueError, match="build it again"):
+        SlimSVC().fit(X, [0, 1, 0, 1])
+
+
 def test_float32_rows_give_the_model_of_float64_rows(moons):
     X, y = moons
     X = X.astype(np.float32)
@@ -898,3 +916,9 @@ def test_rows_to_predict_have_a_range(value, dtype, count):
     else:
         with pytest.raises(ValueError, match=r"features must lie between|NaN|infinity"):
             svc.decision_function(rows)
+
+
+def test_a_validation_fraction_may_be_a_number_of_numpy(moons):
+    fraction = np.float32(0.25)
+    same = [SlimSVC(5, validation_fraction=each, random_state=0).fit(*moons) for each in (fraction, float(fraction))]
+    np.testing.assert_array_equal(same[0].support_vectors_, same[1].support_vectors_)

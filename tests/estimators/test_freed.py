@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC
+from slimsvm.estimators import fit_reporting
 from slimsvm.reducers import Slim
 from slimsvm.rows.array_against import ArrayAgainst
 from slimsvm.rows.array_prediction import PlacedPoints
@@ -70,3 +71,10 @@ def test_nothing_is_left_of_a_fit(made, device, settings):
     assert left in ([], ["PlacedPoints"])  # which a model keeps on its device for the next prediction
     model = None
     assert [each() for each in made if each() is not None] == []
+
+
+def test_the_rows_of_training_are_freed_before_the_model_is_shrunk(made):
+    left = []
+    fit_reporting(SlimSVC(4, reducer="spsvm"), X, y, when_trained=lambda _: left.extend(ref() for ref in made if ref()))
+    assert made
+    assert left == []

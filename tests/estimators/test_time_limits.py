@@ -209,6 +209,16 @@ def test_a_warm_start_with_another_cost_finds_its_optimum(C):
     assert svc.status_ is Status.CONVERGED
 
 
+@pytest.mark.parametrize("changed", ["gamma", "labels", "rows"])
+def test_a_warm_start_for_another_problem_finds_its_optimum(changed):
+    svc = SlimSVC(warm_start=True, trainer="sbp", gamma=0.5, random_state=0).fit(X, y)
+    rows, labels = (X[::-1].copy(), y) if changed == "rows" else (X, y)
+    labels = 1 - y if changed == "labels" else y[::-1].copy() if changed == "rows" else y
+    warm = svc.set_params(gamma=5.0 if changed == "gamma" else 0.5).fit(rows, labels)
+    cold = SlimSVC(gamma=warm.gamma, tol=1e-5).fit(rows, labels)
+    assert warm.score(rows, labels) >= cold.score(rows, labels) - 0.02
+
+
 def test_the_papers_form_of_sbp_starts_warm():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -11,20 +11,25 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.reducers.base import Reducer
-from slimsvm.reducers.drift import better_on_neighbours, blocks_of_neighbours, without
+from slimsvm.reducers.drift import LEFT_OUT, PIECES, better_on_neighbours, block_numbers, without
 from slimsvm.rows.host import HostRows
 
 
-def test_blocks_are_the_last_and_the_first_rows_of_each_class():
-    groups = np.array([0] * 10 + [1] * 5 + [0] * 5)
-    last, first = blocks_of_neighbours(groups, 0.2)
-    np.testing.assert_array_equal(last, [14, 17, 18, 19])
-    np.testing.assert_array_equal(first, [0, 1, 2, 10])
+def test_blocks_are_pieces_of_each_class_with_the_first_and_the_last_one():
+    groups = np.repeat([0, 1, 0], [2 * PIECES, PIECES, PIECES])
+    numbers = block_numbers(groups)
+    for number, place in enumerate(LEFT_OUT):
+        many, few = (np.flatnonzero(groups == group) for group in (0, 1))
+        np.testing.assert_array_equal(
+            np.flatnonzero(numbers == number), np.sort([*many[3 * place : 3 * place + 3], few[place]])
+        )
+    assert numbers[0] == 0
+    assert numbers[-1] == len(LEFT_OUT) - 1
 
 
 def test_classes_with_few_rows_stay_in_training():
-    last, _ = blocks_of_neighbours(np.array([0] * 20 + [1] * 3), 0.2)
-    assert last.max() < 20
+    numbers = block_numbers(np.array([0] * 30 + [1] * (PIECES - 1)))
+    assert (numbers[30:] == -1).all()
 
 
 def test_rows_left_out_are_the_validation_rows(make_task):
@@ -64,7 +69,7 @@ class Sloped(Reducer):
 @pytest.mark.parametrize(
     ("plain", "at", "better"), [(0.9, 0.0, True), (0.0, 0.0, False), (0.0, 0.9, False), (0.6, -0.6, False)]
 )
-def test_a_method_must_be_better_and_worse_on_neither_block(plain, at, better):
+def test_a_method_must_be_better_and_worse_on_no_block(plain, at, better):
     from slimsvm.kernels import Linear
 
     x = np.concatenate([np.linspace(-1, -0.5, 50), np.linspace(-0.5, 0.5, 100), np.linspace(0.5, 1, 50)])
@@ -78,3 +83,19 @@ def test_no_time_means_no():
     x = np.linspace(-1, 1, 50)
     task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(50))
     assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline(1e-9))
+
+
+def test_a_comparison_leaves_the_random_numbers_of_the_task():
+    x = np.linspace(-1, 1, 50)
+    tasks = [
+        Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(50), np.random.default_rng(0))
+        for _ in range(2)
+    ]
+    better_on_neighbours(tasks[0], Threshold(), Threshold(), 1, None, Deadline())
+    assert tasks[0].rng.random() == tasks[1].rng.random()
+
+
+def test_rows_of_small_classes_only_mean_no():
+    x = np.linspace(-1, 1, 2 * PIECES - 2)
+    task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(x.size))
+    assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline())

@@ -327,6 +327,19 @@ def test_a_schedule_is_a_setting_of_the_reducer(moons):
     assert not np.array_equal(plain.points, none.points)
 
 
+def test_patience_goes_on_with_the_largest_size_only(moons):
+    task, full = moons
+    demands, slim = wanted(task, full), Slim(target="slant", C=10.0, steps=5)
+    usual, patient = (
+        replace(slim, schedule=Schedule(patience=patience))
+        .path(replace(task, rng=np.random.default_rng(0)), [4, 24], full)
+        .models
+        for patience in (1, 40)
+    )
+    np.testing.assert_array_equal(usual[0].points, patient[0].points)
+    assert one_sided_loss(task, patient[1], demands, 0.01) < one_sided_loss(task, usual[1], demands, 0.01)
+
+
 @pytest.mark.parametrize(("n", "steps"), [(100, 5), (3000, 8), (4000, 10), (6000, 15), (99_999, 20)])
 def test_with_several_outputs_more_rows_take_more_steps(n, steps):
     slim = Slim(steps=10, schedule=Schedule(few_numbers=0, usual_rows=4000))
@@ -339,3 +352,5 @@ def test_with_several_outputs_few_numbers_take_more_steps():
     slim = Slim(steps=10, schedule=Schedule(few_numbers=48, usual_rows=4000))
     task = SimpleNamespace(rows=SimpleNamespace(n=4000, d=2), goal=OneVsRest(3))
     assert [slim._last_steps(task, size) for size in (1, 12, 13, 100)] == [30, 20, 10, 10]
+    patient = replace(slim, schedule=replace(slim.schedule, patience=2.5))
+    assert [patient._last_steps(task, size) for size in (1, 12, 13, 100)] == [75, 50, 25, 25]

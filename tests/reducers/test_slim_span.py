@@ -88,7 +88,8 @@ def near_few_axes(classes=2):
 
 def test_a_learned_metric_moves_points_in_all_features():
     X, y = near_few_axes()
-    reducer = Slim(metric="both", steps=5, learning=Learning(passes=5, batches=5, smallest_batch=64, steps=5))
+    learning = Learning(passes=5, batches=5, smallest_batch=64, steps=5, way_batches=20, way_steps=5)
+    reducer = Slim(metric="both", steps=5, learning=learning)
     small = SlimSVC(12, trainer=None, reducer=reducer, random_state=0).fit(X, y)
     assert small.model_.factors.shape == (150,)
     assert small.score(X, y) > 0.9

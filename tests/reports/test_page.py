@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from shipped import assert_agrees
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
 from slimsvm.reports import report
 from slimsvm.ship.c import CExporter
@@ -221,6 +221,9 @@ def test_it_fits_a_phone(tab, digits):
     assert page.value("parseFloat(getComputedStyle(document.body).fontSize)") >= 16
     sides = page.value("document.getElementById('chart').clientWidth")
     assert 250 <= sides <= 360
+    assert page.value("document.getElementById('models').parentElement.scrollWidth") <= page.value(
+        "document.getElementById('models').parentElement.clientWidth"
+    )
     assert page.complaints == []
 
 
@@ -273,7 +276,8 @@ def test_rows_without_models_are_shown_with_a_word_about_it(tab, digits, tmp_pat
     page = opened(tab, report(found, *load_digits(return_X_y=True), tmp_path / "none.html")[0])
     assert chosen(page) == "none"
     assert "was not kept" in text(page, "#confusion")
-    assert "choose another one" in text(page, "#problem")
+    assert "Choose another one" in text(page, "#problem")
+    assert text(page, "#downloads") == "No files of this model are here: it was not kept."
     assert text(page, "#methods").strip().endswith("another tool")
     assert page.complaints == []
 
@@ -284,4 +288,65 @@ def test_a_single_model_is_a_page_too(tab, digits, tmp_path, place):
     page = opened(tab, report(found, *load_digits(return_X_y=True), tmp_path / "one.html")[0])
     assert page.value("document.querySelectorAll('#models tbody tr').length") == 1
     assert page.value("document.getElementById('budget').disabled")
+    assert page.complaints == []
+    words = "the full model" if place == 0 else ""
+    assert text(page, "[data-stat=vectors] .than") == words
+
+
+def test_values_are_shown_against_their_targets_and_run_live(tab, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    found, path = made(tmp_path, X, y, task="regress", methods=["nystroem"], budgets=[4, 8], C=100.0, name="diabetes")
+    page = opened(tab, path)
+    choose(page, "nystroem/8")
+    row = next(row for row in found.rows if row["budget"] == 8)
+    assert text(page, "[data-stat=accuracy] .big") == f"{1 - row['error']:.3f}"
+    assert page.value("document.querySelectorAll('#confusion circle').length") == 111
+    assert "R² of" in text(page, "#reason")
+    shown = [float(label.replace(",", "")) for label, _ in page.value(RUN.format(rows=X[:9].tolist()))]
+    np.testing.assert_allclose(shown, found.model(row).predict(X[:9]), rtol=1e-3)
+    assert page.complaints == []
+
+
+def test_verdicts_are_compared_with_the_full_models_and_run_live(tab, tmp_path):
+    X = load_diabetes().data
+    found, path = made(tmp_path, X, None, task="novelty", methods=["nystroem"], budgets=[4, 8], nu=0.1, name="diabetes")
+    page = opened(tab, path)
+    choose(page, "nystroem/8")
+    row = next(row for row in found.rows if row["budget"] == 8)
+    assert text(page, "[data-stat=accuracy] .big") == f"{100 * (1 - row['error']):.1f} %"
+    counts = page.value("DATA = JSON.parse(document.getElementById('data').textContent).points[2].confusion")
+    assert counts[0][1] + counts[1][0] == round(row["error"] * row["n_test"])
+    rows = X[::10]
+    shown = page.value(RUN.format(rows=rows.tolist()))
+    names = {-1: "novel", 1: "usual"}
+    assert [label for label, _ in shown] == [names[verdict] for verdict in found.model(row).predict(rows)]
+    np.testing.assert_allclose([scores[0] for _, scores in shown], found.model(row).decision_function(rows), atol=1e-5)
+    assert text(page, "#scores .sides") == "← novelusual →"
+    assert page.complaints == []
+
+
+def test_the_head_of_a_path_stays_in_sight(page):
+    choose(page, "nystroem/16")
+    page.value("document.getElementById('path').scrollTop = 1000")
+    top = page.value("document.querySelector('#path th').getBoundingClientRect().top")
+    assert top == pytest.approx(page.value("document.getElementById('path').getBoundingClientRect().top"), abs=2)
+
+
+@pytest.mark.parametrize("kind", [bool, float])
+def test_the_live_model_calls_classes_as_the_page_does(tab, tmp_path, kind):
+    X, y = load_iris(return_X_y=True)
+    found, path = made(tmp_path, X, (y == 1).astype(kind), methods=["nystroem"], budgets=[4], name="iris")
+    page = opened(tab, path)
+    choose(page, "nystroem/4")
+    labels = [label for label, _ in page.value(RUN.format(rows=X[::15].tolist()))]
+    assert labels == [str(label) for label in found.model(found.rows[1]).predict(X[::15])]
+    assert page.complaints == []
+
+
+def test_a_model_that_cannot_be_exported_says_why(tab, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    _, path = made(tmp_path, X, y, kernel=lambda A, B: A @ B.T, methods=["spsvm"], budgets=[4], name="iris")
+    page = opened(tab, path)
+    assert "No files of this model are here" in text(page, "#downloads")
+    assert "kernel" in text(page, "#downloads")
     assert page.complaints == []

@@ -624,8 +624,9 @@ def test_a_kernel_function_runs_on_the_device(device):
         (lambda A, B: np.zeros((A.shape[0], B.shape[0])), r"returned ndarray of shape \(2, 2\) .*or use device='cpu'"),
         (lambda A, B: A[: B.shape[0], :], r"of shape \(2, 3\) .*it must return .* of shape \(2, 2\)"),
         (lambda A, B: A.dot_product(B), "failed on arrays of .*write it with functions of"),
+        (lambda A, B: np.asarray(A) @ np.asarray(B).T, "(failed on|for) arrays of .*or use device='cpu'"),
     ],
-    ids=["another library", "shape", "fails"],
+    ids=["another library", "shape", "fails", "of the host"],
 )
 def test_a_kernel_function_that_the_device_cannot_take_is_told(device, function, words):
     rows = open_rows(Custom(function), np.ones((2, 3)), device=device)

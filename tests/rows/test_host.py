@@ -219,6 +219,8 @@ def test_every_edge_of_a_tile_is_computed(kernel_name, precision, density, colum
             np.testing.assert_allclose(cached, expected, rtol=0, atol=atol)
             block = home.block(np.arange(n), np.arange(m))
             np.testing.assert_allclose(block, K[:n, :m], rtol=0, atol=slack(kernel, precision, X))
+            square = home.block(np.arange(n))
+            np.testing.assert_allclose(square, K[:n, :n], rtol=0, atol=slack(kernel, precision, X))
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -372,7 +374,7 @@ def test_threads_change_nothing(kernel_name, precision, density, threads):
         threads(count)
         home = HostRows(kernel, csr_array(X) if density < 1 else X, error=np.inf, precision=ALWAYS[precision])
         assert home.crew.count == count
-        answers = [home.product(home.take(some), V), home.block(np.arange(X.shape[0]), some)]
+        answers = [home.product(home.take(some), V), home.block(np.arange(X.shape[0]), some), home.block(some)]
         answers += [home.product_of(some, V, keep=keep) for keep in (True, True, False)]
         answers.append(kernel_product(kernel, csr_array(X) if density < 1 else X, home.take(some), V, Meter()))
         results.append(answers)

@@ -10,6 +10,7 @@ from slimsvm.kernels import RBF, Poly
 from slimsvm.model import Status
 from slimsvm.progress import no_progress
 from slimsvm.rows.array import ArrayRows
+from slimsvm.rows.array import on_device as rows_on_device
 from slimsvm.rows.backends import open_strict
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.smo import SmoState
@@ -48,6 +49,22 @@ def test_any_number_of_rows_and_features(count, features):
     assert_allclose(out, RBF(1.0)(X, X) @ signed, rtol=1e-5, atol=1e-4)
 
 
+def on_device(kernel, X, **more):
+    return ArrayRows(open_strict("array_api_strict"), kernel, X, **more)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["rows of the host", "rows of the device"])
+@pytest.mark.parametrize("index", [None, np.arange(3, N)], ids=["all", "some"])
+def test_few_rows_of_a_device_come_from_the_host(given, there, index):
+    backend = open_strict("array_api_strict")
+    X = rows_on_device(backend, backend.send(given, np.float64)) if there else given
+    rows = on_device(RBF(0.02), X, index=index)
+    chosen = given if index is None else given[index]
+    signed = np.random.default_rng(3).normal(size=rows.n) * (np.arange(rows.n) % 7 == 0)
+    assert_allclose(rows.on_demand().product(signed), RBF(0.02)(chosen, chosen) @ signed, atol=2e-5)
+    assert rows.meter.evaluations == np.count_nonzero(signed) * rows.n
+
+
 def test_the_same_optimum_as_by_a_block(given, y):
     class ByBlock(SmoState):
         by_rows = False
@@ -82,9 +99,19 @@ def test_few_steps_at_a_time_go_on_where_the_last_ended(given, y):
         lambda X: HostRows(RBF(0.02), csr_array(np.where(X > 2, X, 0))),
         lambda X: HostRows(RBF(0.02), X, error=0.0),
         lambda X: HostRows(RBF(0.02), np.tile(X, (1, 64))),
-        lambda X: ArrayRows(open_strict("array_api_strict"), RBF(0.02), X),
+        lambda X: on_device(Poly(degree=2), X),
+        lambda X: on_device(RBF(0.02), X, error=0.0),
+        lambda X: on_device(RBF(0.02), np.tile(X, (1, 8))),
     ],
-    ids=["other kernel", "sparse", "float64", "beyond the cache", "array_api_strict"],
+    ids=[
+        "other kernel",
+        "sparse",
+        "float64",
+        "beyond the cache",
+        "device: other kernel",
+        "device: float64",
+        "device: many",
+    ],
 )
 def test_none_where_blocks_are_faster_or_needed(given, rows):
     assert rows(given).on_demand() is None

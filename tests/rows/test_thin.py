@@ -57,6 +57,18 @@ def test_gradients_are_those_of_the_whole_rows(q, form, parts):
     assert rows.meter.evaluations == 2 * 2 * 90 * 70
 
 
+def test_categories_of_standardised_rows_are_left_out_too():
+    """Where most rows have no entry in a column, a scaler gives them one value, which is not 0."""
+    problem = Problem()
+    spread = problem.X.std(axis=0)
+    problem.X = (problem.X - problem.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    problem.Z = problem.X[:70] + 0.1
+    rows = HostRows(problem.kernel, problem.X, error=0.0)
+    thin = thin_rows(rows)
+    assert thin.prepared.values.nnz == 3 * 90
+    check(problem.found(thin, rows), problem.found(rows))
+
+
 def test_some_of_the_rows_have_their_own_gradient():
     problem, some = Problem(), np.array([88, 3, 40, 41, 42, 7])
     rows = HostRows(problem.kernel, problem.X, error=0.0)
@@ -96,7 +108,7 @@ def test_only_rows_with_many_zeros_and_the_rbf_kernel_are_thin(tmp_path):
     X, rbf = table(), make_kernel("rbf", gamma=0.4, degree=3, coef0=0.0)
     assert thin_rows(HostRows(rbf, X)) is not None
     assert thin_rows(HostRows(rbf, X[:, :2])) is None
-    assert thin_rows(HostRows(rbf, X - 1.0)) is None
+    assert thin_rows(HostRows(rbf, X + 0.01 * np.random.default_rng(0).normal(size=X.shape))) is None
     assert thin_rows(HostRows(rbf, csr_array(X[:, :2]))) is None
     assert thin_rows(HostRows(rbf, csr_array((5, 9)))) is None
     assert thin_rows(HostRows(Linear(), X)) is None

@@ -99,7 +99,9 @@ def test_widths_beyond_all_exponents_are_the_smallest():
 @pytest.mark.filterwarnings("ignore:int8 tables")
 def test_bytes_are_those_of_the_exported_tables(kernel, metric, precision):
     svc = model_of(kernel, "two", metric=METRICS[metric])
-    assert model_bytes(svc.model_, precision) == CExporter(precision).cost(artefact_of(svc)).flash
+    spare = model_bytes(svc.model_, precision) - CExporter(precision).cost(artefact_of(svc)).flash
+    # integers of inner products have a table of factors only where factors differ much
+    assert spare == (4 * ROWS.shape[1] if kernel in INNER and precision != "float32" and "factors" in metric else 0)
 
 
 def test_factors_cost_nothing_behind_a_scaler():

@@ -107,6 +107,17 @@ def test_onnx(case, tmp_path):
     np.testing.assert_array_equal(label, model.predict(X))
 
 
+def unused_constants(path):
+    """Return the arrays of an ONNX file that no node reads; ONNX Runtime logs a warning for each."""
+    graph = pytest.importorskip("onnx").load(path).graph
+    return {array.name for array in graph.initializer} - {name for node in graph.node for name in node.input}
+
+
+def test_onnx_has_no_unused_arrays(case, tmp_path):
+    export(case[0], tmp_path / "model.onnx")
+    assert not unused_constants(tmp_path / "model.onnx")
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_skl2onnx(n_classes):
     skl2onnx = pytest.importorskip("skl2onnx")

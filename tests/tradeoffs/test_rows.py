@@ -110,7 +110,7 @@ def test_named_data_sets_need_no_file(name):
 
 
 def test_an_unknown_name_lists_the_names(tmp_path):
-    with pytest.raises(ValueError, match=r"no file didgits, and no data set of that name; .* breast_cancer, digits"):
+    with pytest.raises(ValueError, match=r"no file didgits, and no data set of that name; .* breast_cancer, diabetes"):
         open_data("didgits")
     with pytest.raises(ValueError, match=r"there is no folder .*missing; give a file .* digits"):
         open_data(tmp_path / "missing" / "a8a.libsvm")

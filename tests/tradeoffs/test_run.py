@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import train_test_split
 
 import slimsvm
-from slimsvm import Interrupted, SlimSVC
+from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.reducers import Nystroem
 from slimsvm.tradeoffs import read_tradeoff, run, smallest_good, tradeoff
 from slimsvm.tradeoffs.rows import COLUMNS, read_rows
@@ -223,6 +223,8 @@ BAD = {
     "setting": ({"gama": 1}, "no setting gama; settings for all runs are C,"),
     "precomputed": ({"kernel": "precomputed"}, "splits rows, not kernel matrices"),
     "varied": ({"trainer": "lp"}, "no setting trainer"),
+    "task": ({"task": "guess"}, "unknown task 'guess'; there are classify, regress, novelty"),
+    "nu of classes": ({"nu": 0.1}, "no setting nu; settings for all runs are C,"),
     "width": ({"test": (X[:, :2], Y)}, "the test rows have 2 features and the rows have 4"),
 }
 
@@ -241,3 +243,36 @@ def test_one_row_is_too_few():
 
 def test_the_function_is_at_the_door():
     assert slimsvm.tradeoff is tradeoff
+
+
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def test_a_row_of_regression_is_what_slimsvr_does_by_hand():
+    found = tradeoff(*DIABETES, task="regress", methods=["nystroem"], budgets=[4], C=50.0)
+    A, A_test, b, b_test = train_test_split(*DIABETES, test_size=111, random_state=0)
+    by_hand = SlimSVR(4, reducer="nystroem", C=50.0, random_state=0).fit(A, b)
+    row = found.rows[-1]
+    assert row["error"] == pytest.approx(1 - by_hand.score(A_test, b_test))
+    losses = (by_hand.predict(A_test) - b_test) ** 2 / b_test.var()
+    assert row["se"] == pytest.approx(losses.std() / np.sqrt(111))
+    assert row["validation_error"] == by_hand.path_.best(4).error
+    assert isinstance(found.model(row), SlimSVR)
+
+
+def test_a_novelty_detector_is_compared_with_the_full_one(tmp_path):
+    X = DIABETES[0]
+    settings = {"task": "novelty", "methods": ["nystroem"], "nu": 0.1, "seeds": 2, "file": tmp_path / "rows.csv"}
+    tradeoff(X, None, budgets=[4], **settings)
+    found = tradeoff(X, None, budgets=[4, 8], **settings)  # the full models are not in memory any more
+    for row in found.rows:
+        A, A_test = train_test_split(X, test_size=111, random_state=row["seed"])
+        common = {"nu": 0.1, "reducer": "nystroem", "random_state": row["seed"]}
+        full, small = (SlimOneClassSVM(budget, **common).fit(A) for budget in (None, row["budget"]))
+        assert row["error"] == np.mean(full.predict(A_test) != small.predict(A_test))
+    assert [row["error"] for row in found.rows if row["method"] == "full"] == [0.0, 0.0]
+
+
+def test_values_are_no_classes():
+    with pytest.raises(ValueError, match=r"no classes but continuous, such as 50\.\d*; .*--task regress"):
+        tradeoff(DIABETES[0], DIABETES[1] / 3)

@@ -67,7 +67,7 @@ def smo_pairs(const double[:, ::1] own, const double[:, ::1] across, const doubl
     if m == 0 or most == 0:
         return
     w = m + most
-    cdef double *space = <double *>malloc((w * w + 9 * w + 1) * sizeof(double))
+    cdef double *space = <double *>malloc((w * w + 7 * w) * sizeof(double))
     p.row = <const double **>malloc(w * sizeof(double *))
     if space == NULL or p.row == NULL:
         free(space)

@@ -79,6 +79,7 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+def copy_transposed(tile: NDArray[floating], out: NDArray[floating]) -> None: ...
 def bounds(
     alpha: NDArray[float64],
     cap: NDArray[float64],

@@ -131,6 +131,11 @@ cdef int same_or_none(const float[::1] widths, Py_ssize_t wanted) except -1:
     return 0 if widths is None else same(widths.shape[0], wanted)
 
 
+ctypedef fused real:
+    float
+    double
+
+
 include "tails.pxi"
 include "boxes.pxi"
 include "tiles.pxi"

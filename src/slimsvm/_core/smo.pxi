@@ -1,10 +1,5 @@
 # The inner SMO loop, and kernel rows that are evaluated on demand.
 
-ctypedef fused real:
-    float
-    double
-
-
 cdef Py_ssize_t positives_first(const real[::1] y) except -1:
     """The number of rows of label +1, all of which must come first."""
     cdef Py_ssize_t split = 0, k
@@ -20,8 +15,8 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
         int64_t max_steps, double room=INFINITY):
     """Pair steps on a dense block until its largest violation is within `tol`; alpha and v change in place.
 
-    With `room`, the sum of alpha may grow by that much at most; rows of label +1 then come before those of -1.
-    Returns the number of steps and the largest violation left.
+    v of a row whose cap is 0 does not change. With `room`, the sum of alpha may grow by that much at most; rows of label +1
+    then come before those of -1. Returns the number of steps and the largest violation left.
     """
     cdef Py_ssize_t w = K.shape[0]
     cdef double gap = 0
@@ -31,7 +26,7 @@ def smo(const real[:, ::1] K, const real[::1] y, const double[::1] cap, double[:
     if w == 0:
         return 0, 0.0
     cdef Py_ssize_t split = positives_first(y) if room < INFINITY else w, k
-    cdef real *work = <real *>malloc((5 * w + 1) * sizeof(real))
+    cdef real *work = <real *>malloc(3 * w * sizeof(real))
     cdef const real **row = <const real **>malloc(w * sizeof(real *))
     try:
         if work == NULL or row == NULL:
@@ -74,17 +69,21 @@ cdef class RbfRows:
     cdef float *points
     cdef float *norms
     cdef const float **row
+    cdef float[::1] space
 
     def __cinit__(self, double scale, const float[:, ::1] X, const float[::1] norms):
+        import numpy as np
+
         cdef Py_ssize_t w = X.shape[0], d = X.shape[1], panels = (w + LANES - 1) // LANES, i, f
         same(norms.shape[0], w)
         self.count = w
         self.points = <float *>calloc(panels * LANES * d + 1, sizeof(float))
         self.norms = <float *>calloc(panels * LANES + 1, sizeof(float))
         self.row = <const float **>calloc(w + 1, sizeof(float *))
-        # the system hands out pages as rows are written
-        self.source.space = <float *>malloc((w * panels * LANES + 1) * sizeof(float))
-        if self.points == NULL or self.norms == NULL or self.row == NULL or self.source.space == NULL:
+        # the system hands out pages as rows are written: large pages, which take less time, if NumPy asks for the memory
+        self.space = np.empty(w * panels * LANES + 1, np.float32)
+        self.source.space = &self.space[0]
+        if self.points == NULL or self.norms == NULL or self.row == NULL:
             raise MemoryError
         self.source.panels, self.source.features, self.source.evaluated = panels, d, 0
         self.source.scale, self.source.points, self.source.norms = <float>scale, self.points, self.norms
@@ -98,7 +97,6 @@ cdef class RbfRows:
         free(self.points)
         free(self.norms)
         free(self.row)
-        free(self.source.space)
 
     @property
     def evaluated(self):
@@ -114,7 +112,7 @@ cdef class RbfRows:
             same(size, w)
         if w == 0:
             return 0, 0.0
-        cdef float *work = <float *>malloc((5 * w + 1) * sizeof(float))
+        cdef float *work = <float *>malloc(3 * w * sizeof(float))
         if work == NULL:
             raise MemoryError
         with nogil:

@@ -103,3 +103,24 @@ def sum_rows(const float[:, ::1] rows, const Py_ssize_t[::1] which, const float[
             build.sum_rows(pointers, &v[0], count, stop - start, &out[start])
     finally:
         free(pointers)
+
+
+def copy_transposed(const real[:, :] tile, real[:, :] out):
+    """out <- tile.T, for arrays whose rows are contiguous, in squares that fit in the processor's nearest cache."""
+    cdef Py_ssize_t m = tile.shape[0], n = tile.shape[1], step, top, left, i, j
+    cdef const real *values
+    cdef real *line
+    same(out.shape[0], n)
+    same(out.shape[1], m)
+    if m == 0 or n == 0:
+        return
+    same(tile.strides[1], sizeof(real))
+    same(out.strides[1], sizeof(real))
+    values, step = &tile[0, 0], tile.strides[0] // <Py_ssize_t>sizeof(real)
+    with nogil:
+        for top in range(0, m, 16):
+            for left in range(0, n, 16):
+                for j in range(left, min(left + 16, n)):
+                    line = &out[j, 0]
+                    for i in range(top, min(top + 16, m)):
+                        line[i] = values[i * step + j]

@@ -99,6 +99,7 @@ def check_classes(y: Any) -> None:
     count = np.unique(y).size
     if count > MANY_CLASSES and y.size < FEW_ROWS * count:
         warnings.warn(f"{count} classes in {y.size} rows; if these labels are not classes, {where}", stacklevel=2)
+        warnings.filterwarnings("ignore", message="The number of unique classes")  # scikit-learn says the same
 
 
 def quality(task: str, predicted: Any, y: Any) -> tuple[str, str] | None:

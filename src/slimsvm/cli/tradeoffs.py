@@ -16,19 +16,23 @@ from .parse import (
     Kernel,
     Label,
     Split,
+    at_least_zero,
     check_output,
     given,
     one_of,
     positive,
     seconds,
+    share_of_rows,
     whole,
 )
 from .render import message_of, plain, show, show_files
 from .stopped import StoppedEarly
+from .tasks import check_classes, labels_of, own_settings
 
 if TYPE_CHECKING:
     from ..tradeoffs import Progress, Tradeoff
     from ..tradeoffs.summary import Point
+    from ..tradeoffs.tasks import TaskKind
 
 #: the default file of the results
 ROWS = Path("tradeoff.csv")
@@ -64,6 +68,15 @@ def budgets_of(text: str) -> list[int]:
 
 def tradeoff(
     data: Data,
+    task: Annotated[
+        str | None,
+        Option(
+            "--task",
+            parser=one_of(names.TASKS),
+            help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
+            show_default="classify; regress for diabetes",
+        ),
+    ] = None,
     output: Annotated[Path, Option("--output", "-o", help="Rows; runs that are there are not made again.")] = ROWS,
     methods: Annotated[
         Any,
@@ -75,7 +88,19 @@ def tradeoff(
     seeds: Annotated[int, Option("--seeds", parser=whole(1, 1000), help="Runs of each, with other test rows.")] = 1,
     kernel: Kernel = "rbf",
     gamma: Gamma = "scale",
-    C: Annotated[float, Option("-C", parser=positive, help="Cost of a margin violation.")] = 1.0,
+    C: Annotated[
+        float | None, Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        Option("--epsilon", parser=at_least_zero, help="regress: errors up to this size cost nothing.", show_default="0.1"),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        Option(
+            "--nu", parser=share_of_rows, help="novelty: the share of rows that may be called novel.", show_default="0.5"
+        ),
+    ] = None,
     scale: Annotated[
         str,
         Option(
@@ -92,16 +117,20 @@ def tradeoff(
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
     check_output(output, True, data, test)  # a file that exists is continued
-    from ..tradeoffs import open_data
+    from ..tradeoffs.datasets import usual_task
+
+    task = task or usual_task(data)
+    own = own_settings(task, C=C, epsilon=epsilon, nu=nu)
     from ..tradeoffs import tradeoff as run
 
-    X, y = open_data(data, target=label, split=split)
-    test_rows = None if test is None else open_data(test, target=label, split="test")
+    X, y = rows_of(data, task, label, split)
+    test_rows = None if test is None else rows_of(test, task, label, "test")
     raise_on_interrupt()
     try:
         found = run(
             X,
             y,
+            task=task,
             seeds=seeds,
             test=test_rows,
             scale=scale,
@@ -112,7 +141,7 @@ def tradeoff(
             report=_line_by_line(),
             kernel=kernel,
             gamma=gamma,
-            C=C,
+            **own,
             **given(methods=methods, budgets=budgets, time_limit=time_limit),
         )
     except KeyboardInterrupt:
@@ -121,6 +150,17 @@ def tradeoff(
     show_tradeoff(data, found)
     words = "" if output == ROWS else f" {plain(str(output))}"
     print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")
+
+
+def rows_of(data: str | Path, task: str, label: str | None, split: str) -> tuple[Any, Any]:
+    """Return the rows and labels of a file or a named data set, as the task takes them."""
+    from ..tradeoffs import open_data
+
+    X, y = open_data(data, labels=task != "novelty", target=label, split=split)
+    y = labels_of(task, y)
+    if task == "classify":
+        check_classes(y)
+    return X, y
 
 
 def report(
@@ -136,15 +176,16 @@ def report(
 ) -> None:
     """Write a trade-off as one HTML page with the models in it, and a model card."""
     from ..reports import report as write
-    from ..tradeoffs import open_data, read_tradeoff
+    from ..tradeoffs import read_tradeoff
+    from ..tradeoffs.tasks import task_of_row
 
     found = read_tradeoff(rows)
     check_output(output, force, rows, data, test)
     last = found.rows[-1]
-    options = {"target": last["target"] or None}
-    X, y = open_data(data or last["data"], split=last["split"] or "train", **options)
+    task, label = task_of_row(last).name, last["target"] or None
+    X, y = rows_of(data or last["data"], task, label, last["split"] or "train")
     where = test or last["test"]
-    test_rows = open_data(where, split="test", **options) if where else None
+    test_rows = rows_of(where, task, label, "test") if where else None
     raise_on_interrupt()
     try:
         files = write(found, X, y, output, test=test_rows, method=method, title=title, force=force)
@@ -155,11 +196,13 @@ def report(
 
 def _line_by_line() -> Callable[[Progress], None]:
     """Return a report that prints a line on stderr after each run, with the time left."""
+    from ..tradeoffs.tasks import task_of_row
 
     def line(progress: Progress) -> None:
         row = progress.row
         what = row["method"] if row["budget"] is None else f"{row['method']}, {row['budget']} vectors"
-        end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % error"
+        error = task_of_row(row).error
+        end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % {error}"
         left = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
         print(plain(f"{progress.number}/{progress.total} {what}: {end}{left}"), file=sys.stderr, flush=True)
 
@@ -175,29 +218,31 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
     from ..tradeoffs import smallest_good
     from ..tradeoffs.methods import FULL
     from ..tradeoffs.summary import summarise
+    from ..tradeoffs.tasks import task_of_row
 
+    task = task_of_row(found.rows[-1])
     points = {(point.method, point.budget): point for point in summarise(found.rows)}
     budgets = sorted({budget for _, budget in points if budget is not None})
     methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
     cells += [(f"{p.method}: {p.size:,.0f}", _error(p), *[""] * (len(methods) - 1)) for p in others]
-    show(f"Test error on {data}", cells, ("support vectors", *(methods or [FULL])))
+    show(f"{task.error.capitalize()}: {data}", cells, ("support vectors", *(methods or [FULL])))
     best = smallest_good(found.rows, methods[0]) if methods else None
     if best is not None:
-        print("\n" + plain(_answer(points[methods[0], best], points.get((FULL, None)))))
+        print("\n" + plain(_answer(task, points[methods[0], best], points.get((FULL, None)))))
 
 
-def _answer(small: Point, full: Point | None) -> str:
+def _answer(task: TaskKind, small: Point, full: Point | None) -> str:
     """Return the smallest good model beside the full one, in words."""
     than = [""] * 3
     if full is not None:
-        right = f" (full model: {100 * (1 - full.error):.1f} %)"
-        than = [f" instead of {full.size:,.0f}", f" instead of {full.bytes:,.0f}", right]
+        good = f" (full model: {task.written(full.error)})" if task.has_labels else ""
+        than = [f" instead of {full.size:,.0f}", f" instead of {full.bytes:,.0f}", good]
     return (
         f"How small can it be? {small.method} needs {small.size:,.0f} support vectors{than[0]} and {small.bytes:,.0f} bytes"
-        f"{than[1]}, and gets {100 * (1 - small.error):.1f} % of the test rows right{than[2]}. It is the smallest "
-        f"{small.method} model whose validation error is within one standard error of the lowest."
+        f"{than[1]}, for {task.in_words(small.error)}{than[2]}. It is the smallest {small.method} model whose validation "
+        "error is within one standard error of the lowest."
     )
 
 

@@ -18,7 +18,7 @@ from ..metric import Metric
 from ..rows.base import means
 from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
-from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, rounding_error
+from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
 from ..rows.protocol import Curvatures, Meter, Slopes
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles, tiled_matrix
@@ -94,7 +94,7 @@ class DaskRows:
         if isinstance(kernel, InnerKernel) and self.precision.is_large(n, n, d):
             held = source.submitted(source.held, parts.prepared, "float32", self.centre)
             radius = max(source.gathered(held, parts.radius))
-            if rounding_error(kernel, d, radius) <= self.precision.most(self.error):
+            if fits_float32(radius) and rounding_error(kernel, d, radius) <= self.precision.most(self.error):
                 self.dtype = np.dtype(np.float32)
                 return held
         return source.submitted(source.held, parts.prepared, "float64", self.centre)
@@ -438,7 +438,7 @@ class DaskAgainst:
         ]
         return np.sum(self._each("curvature", arguments), axis=0)
 
-    def running_curvatures(self, count: int) -> Curvatures:
+    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:  # noqa: ARG002
         """Return curvatures of `count` outputs."""
         return RunningCurvatures(self, count)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, last_study, read_rows
+from ..tuning import TuningResult
 
-#: a result of `tradeoff`, its CSV file, or rows as dicts
-RowsLike = Tradeoff | str | os.PathLike[str] | Iterable[Row]
+#: a result of `tradeoff`, its CSV file, a result of `tune`, rows as dicts, or columns of the same length
+RowsLike = Tradeoff | str | os.PathLike[str] | TuningResult | Mapping[str, Any] | Iterable[Row]
 #: the columns for the x axis, and their labels
 ACROSS = {"size": "support vectors", "bytes": "bytes", "us": "µs per row"}
 
@@ -34,9 +35,13 @@ def plain_numbers(axis: Any) -> None:
 
 
 def table_of(rows: RowsLike) -> list[Row]:
-    """Return rows as a list of dicts: those of a Tradeoff, of the last study in its CSV file, or the given dicts."""
+    """Return rows as a list of dicts: those of a Tradeoff, of the last study in its CSV file, of `tune`, or those given."""
+    if isinstance(rows, TuningResult):
+        rows = rows.results_
     if isinstance(rows, Tradeoff):
         found = list(rows.rows)
+    elif isinstance(rows, Mapping):
+        found = [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
     elif isinstance(rows, str | os.PathLike):
         found = last_study(read_rows(rows))
     else:

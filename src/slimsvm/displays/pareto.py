@@ -44,7 +44,10 @@ class ParetoDisplay:
 
     @classmethod
     def from_rows(cls, rows: RowsLike, *, x: str = "size", ax: Any = None, **kwargs: Any) -> ParetoDisplay:
-        """Draw rows with the columns `x`, "error" and, if there is one, "feasible"; rows without an error are left out."""
+        """Draw a result of `tune` or `tradeoff`, or rows with the columns `x`, "error" and, if there is one, "feasible".
+
+        Rows without an error are left out.
+        """
         kept = rows_with(x, ACROSS, rows)
         feasible = [bool(row.get("feasible", True)) for row in kept]
         found = cls(x_values=[row[x] for row in kept], errors=[row["error"] for row in kept], feasible=feasible, x=x)

@@ -9,11 +9,12 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from ..kernels import Array, Matrix
-from ..tradeoffs.measure import svc_of
+from ..tradeoffs.measure import machine_of
+from ..tradeoffs.tasks import task_of
 from .axes import new_axes
 
 #: grid points along each side at which the models are evaluated; more: smoother boundaries
-RESOLUTION = 200
+RESOLUTION = 300
 
 
 class SupportVectorsDisplay:
@@ -61,7 +62,7 @@ class SupportVectorsDisplay:
         cls,
         estimator: Any,
         X: Matrix,
-        y: Any,
+        y: Any = None,
         *,
         full: Any = None,
         start: Any = None,
@@ -69,7 +70,7 @@ class SupportVectorsDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> SupportVectorsDisplay:
-        """Draw a fitted small model, and the full one if it is given.
+        """Draw a fitted small classifier or novelty detector, which needs no labels, and the full one if it is given.
 
         Lines join the vectors to their places in `start`, a model with as many vectors in the same order, such as that of
         reducer="lars" for "cvm"; without it, to the nearest support vectors of the full model.
@@ -77,11 +78,13 @@ class SupportVectorsDisplay:
         rows = np.asarray(X.toarray() if issparse(X) else X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise ValueError(f"only rows of two features can be drawn; these have shape {rows.shape}")
+        if task_of(estimator).name == "regress":
+            raise ValueError("a regressor has no boundary to draw; TradeoffDisplay shows its errors")
         vectors = vectors_of(estimator)
         grid = _grid(np.vstack([rows, vectors]), resolution)
         found = cls(
             X=rows,
-            y=np.unique(y, return_inverse=True)[1],
+            y=np.zeros(len(rows), dtype=int) if y is None else np.unique(y, return_inverse=True)[1],
             vectors=vectors,
             grid=grid,
             small=_surface(estimator, grid),
@@ -104,6 +107,9 @@ class SupportVectorsDisplay:
         settings = {"s": 70, "c": "white", "edgecolors": "black", "zorder": 3, **kwargs}
         self.vectors_ = self.ax_.scatter(*self.vectors.T, **settings)
         self.ax_.set(xlabel="feature 0", ylabel="feature 1", title=f"{len(self.vectors)} support vectors")
+        if self.full is not None:
+            handles = [self.ax_.plot([], [], color=color, ls=style)[0] for color, style in (("black", "-"), ("0.5", "--"))]
+            self.ax_.legend(handles, ["small model", "full model"], loc="best")
         return self
 
     def _boundary(self, surface: Array, **settings: Any) -> Any:
@@ -113,7 +119,7 @@ class SupportVectorsDisplay:
 
 def vectors_of(model: Any) -> Array:
     """Return the support vectors of a fitted model in the features of the rows, before any scaling."""
-    points = svc_of(model).support_vectors_
+    points = machine_of(model).support_vectors_
     points = np.asarray(points.toarray() if issparse(points) else points, dtype=float)
     for _, step in reversed(model.steps[:-1] if isinstance(model, Pipeline) else []):
         points = step.inverse_transform(points)
@@ -128,10 +134,10 @@ def _grid(places: Array, resolution: int) -> tuple[Array, Array]:
 
 
 def _surface(model: Any, grid: tuple[Array, Array]) -> Array:
-    """Return the decision values of two classes on the grid, or the numbers of the classes predicted."""
+    """Return the decision values of two classes or of a novelty detector on the grid, or the numbers of the classes."""
     first, second = np.meshgrid(*grid)
     places = np.column_stack([first.ravel(), second.ravel()])
-    if model.classes_.size == 2:
+    if not hasattr(model, "classes_") or model.classes_.size == 2:
         return model.decision_function(places).reshape(first.shape)
     return np.searchsorted(model.classes_, model.predict(places)).reshape(first.shape)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators import SlimSVC
 from ..kernels import Matrix
-from ..tradeoffs.measure import error_rate, microseconds_per_row, svc_of, table_cost
+from ..tradeoffs.measure import machine_of, microseconds_per_row, table_cost
 from ..tradeoffs.methods import FULL
 from ..tradeoffs.summary import Point, summarise
+from ..tradeoffs.tasks import TaskKind, task_named, task_of, task_of_row
 from .axes import ACROSS, RowsLike, check_axis, new_axes, plain_numbers, table_of
 
 
@@ -24,6 +24,8 @@ class TradeoffDisplay:
         Figures of each method at each budget; those of the method "full" are the full model.
     x : {"size", "bytes", "us"}, default="size"
         The measure of size on the x axis.
+    task : {"classify", "regress", "novelty"}, default="classify"
+        What the models do, which says what their error is.
 
     Attributes
     ----------
@@ -43,9 +45,10 @@ class TradeoffDisplay:
     >>> display = slimsvm.displays.TradeoffDisplay.from_rows(found)  # doctest: +SKIP
     """
 
-    def __init__(self, *, points: Sequence[Point], x: str = "size") -> None:
+    def __init__(self, *, points: Sequence[Point], x: str = "size", task: str = "classify") -> None:
         check_axis(x, ACROSS)
-        self.points, self.x = points, x
+        task_named(task)
+        self.points, self.x, self.task = points, x, task
 
     @classmethod
     def from_rows(
@@ -58,7 +61,8 @@ class TradeoffDisplay:
         **kwargs: Any,
     ) -> TradeoffDisplay:
         """Draw the rows of a trade-off, its CSV file, or rows as dicts; `methods` are those to draw."""
-        points = summarise(table_of(rows))
+        table = table_of(rows)
+        points = summarise(table)
         known = list(dict.fromkeys(point.method for point in points))
         strange = [name for name in methods or () if name not in known]
         if strange:
@@ -66,19 +70,26 @@ class TradeoffDisplay:
         if not points:
             raise ValueError("no run in these rows has figures; the column `reason` says why")
         kept = [point for point in points if methods is None or point.method in (*methods, FULL)]
-        return cls(points=kept, x=x).plot(ax=ax, **kwargs)
+        return cls(points=kept, x=x, task=task_of_row(table[-1]).name).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_estimator(
-        cls, estimator: SlimSVC, X: Matrix, y: Any, *, full: Any = None, x: str = "size", ax: Any = None, **kwargs: Any
+        cls, estimator: Any, X: Matrix, y: Any = None, *, full: Any = None, x: str = "size", ax: Any = None, **kwargs: Any
     ) -> TradeoffDisplay:
-        """Draw the errors on X and y of all models on the path of a fitted SlimSVC, and of a full model if it is given."""
+        """Draw the errors on X and y of all models on the path of a fitted estimator, and of a full model if it is given.
+
+        Novelty detectors need the full model: their error is the share of rows on which the two disagree.
+        """
         if getattr(estimator, "path_", None) is None:
             raise ValueError("the estimator has no path of models; fit a SlimSVC with a budget or a tolerance")
+        task = task_of(estimator)
+        if full is None and not task.has_labels:
+            raise ValueError("a novelty detector is compared with the full model: give full=, fitted without a budget")
         name = estimator.reducer if isinstance(estimator.reducer, str) else type(estimator.reducer).__name__
-        points = [_measured(estimator._with_model(step.model, estimator.goal_), X, y, name) for step in estimator.path_]
-        points += [] if full is None else [_measured(full, X, y, FULL)]
-        return cls(points=points, x=x).plot(ax=ax, **kwargs)
+        small = (estimator._with_model(step.model, estimator.goal_) for step in estimator.path_)
+        points = [_measured(task, model, X, y, name, full) for model in small]
+        points += [] if full is None else [_measured(task, full, X, y, FULL, full)]
+        return cls(points=points, x=x, task=task.name).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, log: bool = True, **kwargs: Any) -> TradeoffDisplay:
         """Draw; `log` is for the error's axis, and further arguments are those of `Axes.errorbar`."""
@@ -91,7 +102,7 @@ class TradeoffDisplay:
         if full is not None:
             words = f"full model: {full.size:,.0f} vectors"
             self.full_line_ = self.ax_.axhline(100 * full.error, ls="--", color="0.5", label=words)
-        self.ax_.set(xlabel=ACROSS[self.x], ylabel="test error, %", xscale="log")
+        self.ax_.set(xlabel=ACROSS[self.x], ylabel=f"{task_named(self.task).error}, %", xscale="log")
         if log and all(point.error > 0 for point in self.points):
             self.ax_.set_yscale("log")
             plain_numbers(self.ax_.yaxis)
@@ -116,9 +127,9 @@ class TradeoffDisplay:
             self.ax_.xaxis.set_minor_locator(NullLocator())
 
 
-def _measured(model: Any, X: Matrix, y: Any, name: str) -> Point:
+def _measured(task: TaskKind, model: Any, X: Matrix, y: Any, name: str, full: Any) -> Point:
     """Return the figures of a fitted model that a trade-off draws."""
-    error, se = error_rate(model, X, np.asarray(y))
-    size, nbytes = svc_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
+    error, se = task.error_of(model, X, np.asarray(y), full)
+    size, nbytes = machine_of(model).model_.size, float(table_cost(model)["bytes"] or 0)
     nan = float("nan")
     return Point(name, None, size, nbytes, microseconds_per_row(model, X), error, se, nan, nan, None, 1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
-from ..selection import CUT_SHORT, Selection
+from ..selection import CUT_SHORT, Baseline, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
@@ -166,18 +167,57 @@ def fit_reporting(
     `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
     checkpoint is deleted, and may save the model.
     """
+    with _attempt(estimator, X, y, sample_weight, report, finish) as (fitted, selection, trainer):
+        whole = Deadline(fitted.time_limit)
+        selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
+        error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
+        if trainer is None:
+            fit = _fit_to_labels(fitted, selection)
+        else:
+            training, start, baseline = _begin_training(fitted, selection, trainer, error)
+            try:
+                fit = trainer.fit(training.training(trainer, error), *start)  # holds the rows only while it trains
+            except TrainingInterrupted as stop:
+                fit = _found(fitted, trainer, stop)
+            keep_start(fitted, trainer, selection, fit)
+            if when_trained is not None:
+                when_trained(fitted._with_model(fit.model, selection.goal))
+            if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
+                selection = replace(selection, budgets=replace(selection.budgets, count=None))
+            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
+            if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
+                words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
+                warnings.warn(words, ConvergenceWarning, stacklevel=3)
+        fitted.goal_ = selection.goal
+        fitted._support = _support(fitted, fit, selection)
+        keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)
+        fitted.n_kernel_evals_, fitted.n_iter_ = selection.meter.evaluations, fit.n_iter
+        fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
+        keep_stream(fitted, trainer, selection.kernel, fit.state)
+    return estimator
+
+
+@contextmanager
+def _attempt(
+    estimator: Any, X: Matrix, y: Any, sample_weight: Any, report: Report | None, finish: Callable[[], None]
+) -> Iterator[tuple[Any, Selection, Any]]:
+    """Yield a copy of the estimator to fit, its selection and its trainer, after checks of settings and data.
+
+    The estimator gets the copy's attributes at the end of the `with` block. It does not change if the block fails.
+    """
     history = History()
     with watched(estimator, X, y, sample_weight, history, report) as heard:
         check_settings(estimator)
-        fitted = copy.copy(estimator)  # the estimator changes only if everything has worked
+        fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
         selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, heard), record=history.record)
         checkpoint = _checkpoint(fitted, selection)
         if checkpoint is None:
-            _fit(fitted, selection, trainer, when_trained)
+            yield fitted, selection, _within_spread(trainer, selection.goal)
         else:
             with checkpoint.kept():
-                _fit(fitted, replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper), trainer, when_trained)
+                own = replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper)
+                yield fitted, own, _within_spread(trainer, selection.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -185,7 +225,6 @@ def fit_reporting(
         finish()
         if checkpoint is not None and _complete(estimator):
             checkpoint.remove()
-        return estimator
 
 
 def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
@@ -202,44 +241,29 @@ def _complete(estimator: Any) -> bool:
     return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
 
 
-def _fit(fitted: Any, selection: Selection, trainer: Any, when_trained: Callable[[Any], None] | None) -> None:
-    """Train, shrink and calibrate, and set the fitted attributes."""
-    whole = Deadline(fitted.time_limit)
-    selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
-    error = np.inf
-    if trainer is None:
-        fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
-        fit = Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
-    else:
-        trainer = _within_spread(trainer, selection.goal)
-        # the allowed error of kernel values for a solution to `tol`
-        C, tol = getattr(trainer, "C", finite_cost(fitted.C)), getattr(trainer, "tol", fitted.tol)
-        error = tol / (C * float(selection.weights.max()))
-        training = replace(selection, deadline=selection.deadline.share(0.5)) if _shrinks(fitted, trainer) else selection
-        baseline, start = None, warm_start(fitted, trainer, selection)
-        if fitted.tolerance is not None:
-            baseline, found = training.baseline(trainer, error)
-            start = start or (() if found is None else (found,))
-        try:
-            fit = trainer.fit(training.training(trainer, error), *start)
-        except TrainingInterrupted as stop:
-            fit = _found(fitted, trainer, stop)
-        keep_start(fitted, trainer, fit)
-        if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
-            selection = replace(selection, budgets=replace(selection.budgets, count=None))
-        if when_trained is not None:
-            when_trained(fitted._with_model(fit.model, selection.goal))
-        fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
-        if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
-            words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
-            warnings.warn(words, ConvergenceWarning, stacklevel=4)
-    fitted.goal_ = selection.goal
-    fitted._support = _support(fitted, fit, selection)
-    keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)
-    fitted.n_kernel_evals_ = selection.meter.evaluations
-    interrupted = was_interrupted(fitted.path_)
-    fitted.n_iter_, fitted.status_ = fit.n_iter, Status.INTERRUPTED if interrupted else fit.status
-    keep_stream(fitted, trainer, selection.kernel, fit.state)
+def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
+    """Set model and path of an estimator without a trainer, and return how that ended."""
+    fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
+    return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
+
+
+def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
+    """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
+    C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
+    return tol / (C * float(selection.weights.max()))
+
+
+def _begin_training(
+    estimator: Any, selection: Selection, trainer: Any, error: float
+) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
+    """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
+    if _shrinks(estimator, trainer):
+        selection = replace(selection, deadline=selection.deadline.share(0.5))
+    baseline, start = None, warm_start(estimator, trainer, selection)
+    if estimator.tolerance is not None:
+        baseline, found = selection.baseline(trainer, error)
+        start = start or (() if found is None else (found,))
+    return selection, start, baseline
 
 
 def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
@@ -250,7 +274,7 @@ def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
 
 
 def _within_spread(trainer: Any, goal: Any) -> Any:
-    """Return the trainer with tol multiplied by the standard deviation of the targets, if that is below 1.
+    """Return the trainer, if any, with tol multiplied by the standard deviation of the targets, if that is below 1.
 
     tol is in units of the targets. If it were large compared with their spread, any solution would meet it.
     """

@@ -150,13 +150,24 @@ def checked_range(X: Matrix, *, finite: bool = False) -> Matrix:
     `finite` says that rows were checked to be finite; float32 numbers then need no other check.
     """
     if issparse(X):
-        X = csr_array(X)
+        X = _without_repeats(csr_array(X))
     if not (finite and X.dtype == np.float32) and not _in_range(X):
         values = X.data if issparse(X) else X
         raise ValueError(
             f"features must lie between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, so that their squares are numbers; "
             f"they lie between {values.min():g} and {values.max():g}. Scale them, e.g. with StandardScaler"
         )
+    return X
+
+
+def _without_repeats(X: csr_array) -> csr_array:
+    """Return sparse rows with each feature at most once, as scipy's `toarray` sums them; the rows given are not changed."""
+    if (X.indptr[1:] < X.indptr[:-1]).any():
+        raise ValueError("a sparse array whose rows end before they begin (indptr must not fall); build it again")
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
     return X
 
 

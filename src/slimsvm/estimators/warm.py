@@ -11,21 +11,43 @@ from ..kernels import Array, Precomputed
 from ..model import Fit
 from ..selection import Selection
 from ..trainers import TRAINERS
+from .checkpoints import fingerprint
 from .streams import Stream
+
+#: settings of a trainer that say how long it runs, and not which model it looks for
+LENGTH = ("tol", "max_iter", "time_limit")
 
 
 @dataclass(frozen=True)
 class Start:
-    """The coefficients of a fit, how many rows each output was learned from, and the trainer."""
+    """The coefficients of a fit; where a method counts the rows drawn for each output, that count and the problem."""
 
     dual: Any  # (n, q)
     draws: Array | None  # (q,)
-    trainer: Any
+    problem: str = ""
 
-    def draws_for(self, trainer: Any) -> Array | None:
-        """Return the rows drawn, if they were drawn for the same optimum; else these coefficients are just a guess."""
-        same = type(trainer) is type(self.trainer) and getattr(trainer, "C", 1.0) == getattr(self.trainer, "C", 1.0)
-        return self.draws if same and self.draws is not None and self.draws.any() else None
+    @classmethod
+    def of(cls, fit: Fit, trainer: Any, selection: Selection) -> Start:
+        """Return what the next fit may start from."""
+        if fit.draws is None or not fit.draws.any():
+            return cls(fit.dual, None)
+        return cls(fit.dual, fit.draws, problem_of(trainer, selection))
+
+    def arguments(self, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+        """Return the coefficients, and the rows drawn if they were drawn for the same problem.
+
+        For another problem the coefficients are just a guess. As the mean of many draws they would hardly move.
+        """
+        if self.draws is None or self.problem != problem_of(trainer, selection):
+            return (self.dual,)
+        return self.dual, self.draws
+
+
+def problem_of(trainer: Any, selection: Selection) -> str:
+    """Return text that is the same if rows, labels, weights, kernel and trainer are, however long the trainer runs."""
+    settings = sorted((name, repr(value)) for name, value in vars(trainer).items() if name not in LENGTH)
+    rows = fingerprint(selection.X, selection.labels, selection.weights)
+    return f"{type(trainer).__name__} {settings} {selection.kernel!r} {rows}"
 
 
 def check_warm_start(estimator: Any, trainer: Any) -> None:
@@ -57,15 +79,14 @@ def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any,
             f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
             "or fit clone(estimator)"
         )
-    draws = start.draws_for(trainer)
-    return (start.dual,) if draws is None else (start.dual, draws)
+    return start.arguments(trainer, selection)
 
 
-def keep_start(estimator: Any, trainer: Any, fit: Fit) -> None:
+def keep_start(estimator: Any, trainer: Any, selection: Selection, fit: Fit) -> None:
     """Keep the coefficients of all rows if the next fit may start from them; a stream is kept anyway."""
     estimator.__dict__.pop("_start", None)
     if estimator.warm_start and fit.dual is not None:
-        estimator._start = Start(fit.dual, fit.draws, trainer)
+        estimator._start = Start.of(fit, trainer, selection)
 
 
 def _state(stream: Stream, estimator: Any, selection: Selection) -> Any:

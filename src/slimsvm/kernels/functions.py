@@ -351,7 +351,7 @@ class Custom(Kernel):
         library, expected = xp.__name__.rpartition(".")[2], (A.shape[0], B.shape[0])
         try:
             K = self.function(A, B)
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, RuntimeError) as error:
             raise ValueError(
                 f"the kernel function failed on arrays of {library} ({error}); write it with functions of {library}, or "
                 "use device='cpu'"

@@ -88,17 +88,19 @@ class OutputLoss:
     """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b; points are in the home's coordinates."""
 
     def __init__(self, rows: Rows, model: Expansion, weights: Array) -> None:
-        self.rows, self.bias = rows, model.bias
-        self.goals = model.on(rows)
-        scale = float(weights @ ((self.goals - model.bias) ** 2).sum(axis=1))
+        self.rows = rows
+        self.goals = model.on(rows) - model.bias
+        scale = float(weights @ (self.goals**2).sum(axis=1))
         self.weights = weights[:, None] / (scale if scale > 0 else 1.0)
         self.against = rows.moving(np.zeros((0, rows.d)))
 
     def __call__(self, points: Array, coef: Array) -> tuple[float, Array, Array]:
         """Return the loss and its derivatives with respect to points (m, d) and coefficients (m, q)."""
-        off = self.against.move(points, coef) + self.bias - self.goals
+        off = self.against.move(points, coef) - self.goals
         slopes = self.weights * off
-        return float((slopes * off).sum()), self.against.pullback(2 * slopes, coef), self.against.back(2 * slopes)
+        loss = float(np.vdot(slopes, off))
+        slopes *= 2
+        return loss, self.against.pullback(slopes, coef), self.against.back(slopes)
 
 
 def moved(start: Expansion, loss: OutputLoss, settings: DescentSettings, deadline: Deadline) -> tuple[Expansion, int]:

@@ -86,8 +86,8 @@ class Support:
         return cls(rows, labels, model.bias, kept)
 
     def product(self, V: Array) -> Array:
-        """Return K @ V."""
-        return self.rows.product_of(np.arange(self.rows.n), V, keep=False) if self.kept is None else self.kept.times(V)
+        """Return K @ V as K' @ V, which skips zeros: a row is no support vector of most pairs of classes."""
+        return self.rows.product_of(np.arange(self.rows.n), V, keep=False) if self.kept is None else self.kept.back(V)
 
     def expansion(self, index: Array, coef: Array) -> Expansion:
         """Return the model on some of the support vectors."""

@@ -25,6 +25,8 @@ from .metric_path import MetricRun, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
+#: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
+DECIDED_AT = 32
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -76,7 +78,7 @@ class Slim(Reducer):
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
     differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
-    models gets the rest.
+    models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
@@ -197,7 +199,7 @@ class Slim(Reducer):
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
         """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
-        return better_on_neighbours(task, plain, learned, min(size, self.schedule.compare_at), model, deadline)
+        return better_on_neighbours(task, plain, learned, min(size, DECIDED_AT), model, deadline)
 
     def _has_memory_for(self, size: int, features: int) -> bool:
         """Return whether points of that size may move together with a metric."""
@@ -226,6 +228,7 @@ class Slim(Reducer):
         search = self._searching_from(task, step, step.size, model)
         keeper = task.keeper.within(f"finish {step.size}")
         search.keeper, saved = keeper, keeper.saved()
+        search.be_patient()
         if saved is None:
             search.refine(step.model, self._last_steps(task, step.size))
         else:
@@ -286,11 +289,11 @@ class Slim(Reducer):
 
         With several outputs many points settle within the steps of a few, and the number of rows decides.
         """
-        few = self.schedule.few_numbers // (size * task.rows.d)
+        few, steps = self.schedule.few_numbers // (size * task.rows.d), self.schedule.patience * self.steps
         if task.goal.outputs == 1:
-            return self.steps * int(np.clip(max(few, size // 128), 1, 3))
+            return int(np.ceil(steps * np.clip(max(few, size // 128), 1, 3)))
         share = np.clip(task.rows.n / self.schedule.usual_rows, 0.5, 2)
-        return int(np.ceil(self.steps * max(share, min(few, 3))))
+        return int(np.ceil(steps * max(share, min(few, 3))))
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return the objectives to try, the preferred one first."""
@@ -356,6 +359,7 @@ class _PathRun:
         all_rows, last_steps = last and not compare, slim._last_steps(task, size)
         if last:
             self._keep_rounds()
+            self.search.be_patient()
         if self.inside.state:
             self.search.resume_rounds(self.inside)
         else:
@@ -368,6 +372,7 @@ class _PathRun:
             self.search, self.compare_at = self.search.with_best_decay(), np.inf
         if compare and last:
             self._keep_rounds()
+            self.search.be_patient()
             self.search.refine(self.search.model, last_steps)
         # the keeper of `_keep_rounds` refers to this run: without another one, a cycle would keep both in memory
         self.search.keeper = Keeper()

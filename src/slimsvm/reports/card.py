@@ -10,7 +10,15 @@ from ..tradeoffs.methods import FULL
 from ..tradeoffs.summary import Point
 from .content import Study, confusion, facts
 
-HEAD = ("method", "support vectors", "bytes", "µs per row", "test error")
+HEAD = ("method", "support vectors", "bytes", "µs per row")
+#: what a model does not know, by task
+LIMITS = {
+    "classify": "The model gives a class to every row, also to rows unlike any that it was trained on. Scores are not "
+    "probabilities.",
+    "regress": "The model gives a value to every row, also to rows unlike any that it was trained on, and does not say how "
+    "sure it is.",
+    "novelty": "The model was compared with the full model, not with rows that are known to be novel.",
+}
 
 
 def card(study: Study, page: str) -> str:
@@ -18,17 +26,16 @@ def card(study: Study, page: str) -> str:
     chosen = study.chosen
     parts = [
         f"# Model card: {escaped(study.title)}",
-        f"A kernel SVM on a budget, made by slimsvm. The interactive report is {escaped(page)}.",
+        f"A kernel machine on a budget, made by slimsvm. The interactive report is {escaped(page)}.",
         *([] if chosen is None else _chosen(study, chosen)),
         "## All models",
-        table(HEAD, [_cells(point) for point in study.points]),
+        table((*HEAD, study.task.error), [_cells(point) for point in study.points]),
         "Bytes are those of the constant tables of the float32 C export. Times are per row when all test rows are "
-        "predicted at once on the machine below. Test errors are means over the seeds, with standard errors.",
+        "predicted at once on the machine below. Errors on test rows are means over the seeds, with standard errors.",
         "## Data and settings",
         table(("", ""), facts(study)),
         "## Limits",
-        "The figures hold for rows drawn as the test rows were. The model gives a class to every row, also to rows unlike "
-        "any that it was trained on. Scores are not probabilities.",
+        f"The figures hold for rows drawn as the test rows were. {LIMITS[study.task.name]}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -41,22 +48,23 @@ def _chosen(study: Study, chosen: Point) -> list[str]:
         if chosen.validation_error is not None
         else "There are no validation errors to choose by; it is the last model of its method."
     )
-    lines = ["## Chosen model", _sentence(chosen), rule]
+    lines = ["## Chosen model", _sentence(study, chosen), rule]
     if study.full is not None and chosen.method != FULL:
-        lines.append(f"The full model: {_sentence(study.full)}")
+        lines.append(f"The full model: {_sentence(study, study.full)}")
     model = study.model(chosen)
-    matrix = None if model is None else confusion(model, study.split, study.classes)
+    matrix = None if model is None else confusion(model, study)
     if matrix is not None:
-        names = [str(label) for label in study.classes]
+        names = study.class_names
         rows = [(name, *map(str, counts)) for name, counts in zip(names, matrix, strict=True)]
-        lines += ["Test rows by true class (down) and predicted class (across):", table(("", *names), rows)]
+        what = ("true class", "predicted class") if study.task.has_labels else ("the full model's verdict", "this model's")
+        lines += [f"Test rows by {what[0]} (down) and {what[1]} (across):", table(("", *names), rows)]
     return lines
 
 
-def _sentence(point: Point) -> str:
+def _sentence(study: Study, point: Point) -> str:
     return (
         f"{escaped(point.method)}, {point.size:,.0f} support vectors, {point.bytes:,.0f} bytes, {point.us:.3g} µs per row, "
-        f"{100 * (1 - point.error):.2f} % of the test rows right (± {100 * point.se:.2f})."
+        f"{study.task.in_words(point.error)} (standard error {study.task.spread(point.se)})."
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -17,12 +18,17 @@ from ..tradeoffs.result import Tradeoff
 from ..tradeoffs.rows import Row, finished, settings_of
 from ..tradeoffs.split import Split
 from ..tradeoffs.summary import Point, smallest_good, summarise
+from ..tradeoffs.tasks import TaskKind, task_of_row
 from ..tradeoffs.words import in_words
 
 #: classes up to which confusion matrices are shown
 MOST_CLASSES = 30
 #: sample rows in the page, and numbers in all of them
 SAMPLES, SAMPLE_NUMBERS = 40, 20_000
+#: test rows at most whose predicted values are drawn against their targets
+MOST_PAIRS = 200
+#: verdicts of a novelty detector, and what the page calls them
+VERDICTS, VERDICT_NAMES = np.array([-1, 1]), ("novel", "usual")
 #: the sides of images that can be drawn in the page
 SIDES = range(8, 33)
 
@@ -38,9 +44,29 @@ class Study:
     title: str
 
     @property
+    def task(self) -> TaskKind:
+        """What the models do."""
+        return task_of_row(self.rows[-1])
+
+    @cached_property
     def classes(self) -> Array:
-        """The labels, sorted."""
-        return np.unique(np.concatenate([self.split.y, self.split.y_test]))
+        """The labels, sorted; the two verdicts of a novelty detector; nothing for regression."""
+        if self.task.has_classes:
+            return np.unique(np.concatenate([self.split.y, self.split.y_test]))
+        return np.zeros(0) if self.task.has_labels else VERDICTS
+
+    @property
+    def class_names(self) -> list[str]:
+        """What the page calls the classes."""
+        return [str(label) for label in self.classes] if self.task.has_labels else list(VERDICT_NAMES)
+
+    @cached_property
+    def truth(self) -> Array | None:
+        """What predictions for the test rows are compared with: labels, or the full model's verdicts if it was kept."""
+        if self.task.has_labels:
+            return self.split.y_test
+        model = None if self.full is None else self.model(self.full)
+        return None if model is None else model.predict(self.split.X_test)
 
     @property
     def points(self) -> list[Point]:
@@ -82,14 +108,17 @@ def key_of(point: Point) -> str:
 
 def content(study: Study) -> dict[str, Any]:
     """Return the content of the page, except the models."""
-    chosen = study.chosen
+    chosen, names = study.chosen, dict(zip(study.classes.tolist(), study.class_names, strict=True))
     return {
         "title": study.title,
         "method": study.method,
         "chosen": None if chosen is None else key_of(chosen),
         "by_validation": chosen is not None and chosen.validation_error is not None,
         "full": None if study.full is None else key_of(study.full),
-        "classes": [str(label) for label in study.classes],
+        "task": study.task.name,
+        "words": {name: getattr(study.task, name) for name in ("error", "quality", "sentence")},
+        "classes": study.class_names,
+        "labels": {exported_label(label): name for label, name in names.items()},
         "features": int(study.split.X.shape[1]),
         "points": [_point(study, point) for point in study.points],
         "unfinished": [
@@ -97,10 +126,15 @@ def content(study: Study) -> dict[str, Any]:
             for row in study.rows
             if row not in finished(study.rows)
         ],
-        "samples": samples(study.split),
+        "samples": samples(study.split.X_test, study.truth, names),
         "image": image_of(study.split.X),
         "facts": facts(study),
     }
+
+
+def exported_label(label: Any) -> str:
+    """Return a label as the JavaScript export writes it: True is 1, and 2.0 is 2."""
+    return str(int(label)) if isinstance(label, bool | float) and float(label).is_integer() else str(label)
 
 
 def _point(study: Study, point: Point) -> dict[str, Any]:
@@ -110,7 +144,8 @@ def _point(study: Study, point: Point) -> dict[str, Any]:
         "key": key_of(point),
         "note": row["reason"],
         "path": [[_rounded(float(number)) for number in step.split(":")] for step in row["path"].split()],
-        "confusion": None if model is None else confusion(model, study.split, study.classes),
+        "confusion": None if model is None else confusion(model, study),
+        "pairs": None if model is None else pairs(model, study),
     }
 
 
@@ -123,24 +158,36 @@ def _rounded(value: Any) -> Any:
     return int(value) if value.is_integer() else float(f"{value:.6g}")
 
 
-def confusion(model: Any, split: Split, classes: Array) -> list[list[int]] | None:
-    """Return the test rows by true and predicted class; None for many classes."""
-    if classes.size > MOST_CLASSES:
+def confusion(model: Any, study: Study) -> list[list[int]] | None:
+    """Return the test rows by true and predicted class; None without classes or for many of them."""
+    if not 0 < study.classes.size <= MOST_CLASSES or study.truth is None:
         return None
-    return confusion_matrix(split.y_test, model.predict(split.X_test), labels=classes).tolist()
+    return confusion_matrix(study.truth, model.predict(study.split.X_test), labels=study.classes).tolist()
 
 
-def samples(split: Split) -> list[dict[str, Any]]:
-    """Return some test rows with their labels, every class in turn."""
-    count = min(SAMPLES, SAMPLE_NUMBERS // split.X_test.shape[1], split.y_test.size)
-    turns = np.zeros(split.y_test.size, dtype=int)
-    for label in np.unique(split.y_test):
-        mine = np.flatnonzero(split.y_test == label)
+def pairs(model: Any, study: Study) -> list[list[float]] | None:
+    """Return the target and the predicted value of some test rows, evenly spaced by their targets; None for classes."""
+    if study.classes.size:
+        return None
+    y = study.split.y_test
+    rows = np.argsort(y, kind="stable")[np.linspace(0, y.size - 1, min(y.size, MOST_PAIRS)).astype(int)]
+    found = zip(y[rows].tolist(), model.predict(study.split.X_test[rows]).tolist(), strict=True)
+    return [[_rounded(float(target)), _rounded(value)] for target, value in found]
+
+
+def samples(X: Matrix, labels: Array | None, names: Mapping[Any, str]) -> list[dict[str, Any]]:
+    """Return some rows with their labels, every class in turn; labels that have no name are values."""
+    count = min(SAMPLES, SAMPLE_NUMBERS // X.shape[1], X.shape[0])
+    labels = np.full(X.shape[0], "") if labels is None else labels
+    turns = np.zeros(X.shape[0], dtype=int)
+    for label in names:
+        mine = np.flatnonzero(labels == label)
         turns[mine] = np.arange(mine.size)
     rows = np.argsort(turns, kind="stable")[:count]
-    dense = split.X_test[rows].toarray() if issparse(split.X_test) else split.X_test[rows]
-    pairs = zip(dense.tolist(), split.y_test[rows], strict=True)
-    return [{"row": [int(x) if x == int(x) else x for x in row], "label": str(label)} for row, label in pairs]
+    dense = X[rows].toarray() if issparse(X) else X[rows]
+    shown = [names.get(label) or (label if isinstance(label, str) else f"{label:.6g}") for label in labels[rows].tolist()]
+    found = zip(dense.tolist(), shown, strict=True)
+    return [{"row": [int(x) if x == int(x) else x for x in row], "label": label} for row, label in found]
 
 
 def image_of(X: Matrix) -> dict[str, Any] | None:
@@ -155,13 +202,11 @@ def image_of(X: Matrix) -> dict[str, Any] | None:
 def facts(study: Study) -> list[list[str]]:
     """Return data, settings and machine in words."""
     row, split = study.rows[-1], study.split
-    counts = {str(label): int((split.y == label).sum()) for label in study.classes}
-    shown = ", ".join(f"{label}: {count:,}" for label, count in list(counts.items())[:MOST_CLASSES])
     return [
         ["Data", f"{row['data']} (fingerprint {row['fingerprint']})"],
         ["Rows", f"{split.y.size:,} for training and validation, {split.y_test.size:,} for testing"],
         ["Features", f"{split.X.shape[1]:,}"],
-        ["Classes", f"{study.classes.size:,}; training rows of each: {shown}"],
+        *_targets(study),
         ["Settings", ", ".join(f"{name} = {value}" for name, value in settings_of(row).items()) or row["settings"]],
         *_methods(study),
         ["Seeds", _seeds(study)],
@@ -171,6 +216,17 @@ def facts(study: Study) -> list[list[str]]:
         ],
         ["Machine", f"{row['machine']}; threads: {row['threads']}"],
     ]
+
+
+def _targets(study: Study) -> list[list[str]]:
+    """Return the classes or the values of the training rows, in words."""
+    y = study.split.y
+    if not study.task.has_labels:
+        return [["Labels", "none: a model is compared with the full one"]]
+    if not study.task.has_classes:
+        return [["Targets", f"from {y.min():.6g} to {y.max():.6g}, mean {y.mean():.6g}, standard deviation {y.std():.6g}"]]
+    counts = [f"{label}: {int((y == label).sum()):,}" for label in study.classes[:MOST_CLASSES]]
+    return [["Classes", f"{study.classes.size:,}; training rows of each: {', '.join(counts)}"]]
 
 
 def _methods(study: Study) -> list[list[str]]:

@@ -18,6 +18,7 @@ from ..tradeoffs.methods import FULL
 from ..tradeoffs.result import Tradeoff, read_tradeoff
 from ..tradeoffs.rows import Row, finished, last_study, settings_of
 from ..tradeoffs.split import fingerprint, split_rows
+from ..tradeoffs.tasks import task_of_row
 from .card import card
 from .content import Study, content, key_of
 from .embed import DOWNLOADS, LIVE, EmbeddedModels
@@ -32,7 +33,7 @@ LONGEST_NAME = 60
 def report(
     result: Tradeoff | str | os.PathLike[str],
     X: Matrix,
-    y: Any,
+    y: Any = None,
     output: str | os.PathLike[str] = "report.html",
     *,
     test: tuple[Matrix, Any] | None = None,
@@ -47,7 +48,7 @@ def report(
     result : Tradeoff or path
         What `slimsvm.tradeoff` returned, or its CSV file. Of several studies in a file, the last is shown.
     X, y : rows and labels
-        Those that the trade-off was made of.
+        Those that the trade-off was made of; novelty detection has no labels.
     output : path, default="report.html"
         The page; the card has the ending .md.
     test : tuple of rows and labels, default=None
@@ -103,15 +104,16 @@ def make_study(
     if not result.rows:
         raise ValueError("the trade-off has no rows; run slimsvm.tradeoff or slimsvm tradeoff first")
     rows = last_study(result.rows)
-    X, y = checked_rows(X, y)
-    test = None if test is None else checked_rows(*test, width=X.shape[1])
+    task = task_of_row(rows[-1])
+    X, y = checked_rows(X, y, task=task)
+    test = None if test is None else checked_rows(*test, width=X.shape[1], task=task)
     found = fingerprint(X, y, *(test or ()))
     if found != rows[-1]["fingerprint"]:
         raise ValueError(
             f"these are not the data of the trade-off: their fingerprint is {found}, and its rows say "
             f"{rows[-1]['fingerprint']} ({rows[-1]['data']}). Give the same rows, labels and test rows, or run it again"
         )
-    split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"])
+    split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"], task.has_classes)
     return Study(rows, result, split, _method(rows, method), title or rows[-1]["data"])
 
 
@@ -148,7 +150,7 @@ def with_models(study: Study) -> dict[str, Any]:
                     method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
                     name = f"{data['stem']}-{method}-{point.budget or 'all'}"
                     embedded.add(key_of(point), name, model, makers)
-    return data | {"models": embedded.files}
+    return data | {"models": embedded.files, "reasons": embedded.reasons}
 
 
 def _distance(study: Study, point: Any) -> float:

@@ -26,8 +26,8 @@ from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
-from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
-from .protocol import Meter, Slopes
+from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
+from .protocol import Meter, OnDemand, Slopes
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -39,6 +39,8 @@ FLOAT32_SUMS = 2e-6
 #: the working set of a GPU with at least `MANY_ROWS` rows. A larger one saves rounds, which are slow with many rows. Its
 #: pair steps are slower, because the block exceeds the host's caches, which does not pay with fewer rows
 GPU_WORKING_SET, MANY_ROWS = 4096, 1 << 17
+#: bytes of rows up to which the host evaluates kernel rows on demand; with more, a device is faster in spite of its copies
+FEW_BYTES = 1 << 19
 
 
 class ArrayRows(GivenRows):
@@ -98,8 +100,9 @@ class ArrayRows(GivenRows):
         """Return the rows on the device, in float32 where the work is large and the rounding small."""
         float32_pays = self.precision.is_large(self.n, self.n, self.d) or not self.backend.has_float64
         if isinstance(self.kernel, InnerKernel) and float32_pays and self.backend.plain_float32:
-            rows = self._sent(FLOAT32)
-            if self.rounding(rows) <= self.precision.most(self.error):
+            with np.errstate(over="ignore", invalid="ignore"):  # the largest norm tells
+                rows = self._sent(FLOAT32)
+            if fits_float32(rows.radius) and self.rounding(rows) <= self.precision.most(self.error):
                 return rows
         return self.in_float64()
 
@@ -240,6 +243,17 @@ class ArrayRows(GivenRows):
         self.backend.tiled(m, n + self.d, work)
         return K
 
+    def on_demand(self) -> OnDemand | None:
+        """Return kernel rows that compiled code of the host evaluates, for few rows; None for others.
+
+        A solution needs few kernel rows, and copies of blocks from a device would take longer than these rows.
+        """
+        if not isinstance(self.kernel, InnerKernel) or self.n * self.d * FLOAT32.itemsize > FEW_BYTES:
+            return None
+        X = self.given.rows()
+        X = np.asarray(X) if isinstance(X, OnDevice) else X
+        return HostRows(self.kernel, X, self.meter, 0.0, self.error, self.ids, precision=self.precision).on_demand()
+
     def against(self, points: Matrix, *, exact: bool = True) -> ArrayAgainst:
         """Return a handle on K(rows, points)."""
         return ArrayAgainst(self, points, placed=False, exact=exact)
@@ -281,12 +295,20 @@ def evaluator(
 ) -> Callable[[Held], Any]:
     """Return a function from rows A to K(A, B) on the device; see `ArrayRows.evaluator`."""
     if isinstance(kernel, RBF):
-        norms = B.norms[:, None]
-        right = on.xp.concat([2 * B.values, on.xp.full_like(norms, -1.0), -norms], axis=1).T * kernel.gamma
+        right = squared_distance_form(on, B, kernel.gamma)
         return lambda A: on.exp(on.cast(A.lifted @ right, dtype or B.dtype), at_most_1=not summed)
     if isinstance(kernel, InnerKernel):
         return lambda A: kernel.tail(A.values @ B.values.T, A.norms, B.norms, on.xp)
     return lambda A: kernel.values(A.values, B.values, on.xp)
+
+
+def squared_distance_form(on: Backend, B: Held, gamma: float) -> Any:
+    """Return gamma (2 z, -1, -|z|^2) of the points z as columns, whose products with lifted rows are -gamma |x - z|^2."""
+    d = B.d
+    right = on.xp.concat([B.lifted[:, :d], B.lifted[:, d + 1 :], B.lifted[:, d : d + 1]], axis=1)
+    right[:, :d] *= 2 * gamma
+    right[:, d:] *= -gamma
+    return right.T
 
 
 def check_finite(radius: float) -> None:

@@ -197,7 +197,7 @@ class ArrayAgainst:
 
         return sums, (m + 1, m + 1 - since)
 
-    def running_curvatures(self, count: int) -> Curvatures:
+    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:  # noqa: ARG002
         """Return curvatures of `count` outputs, on the device if it has float64."""
         return DeviceCurvatures(self, count) if self.on.has_float64 else RunningCurvatures(self, count)
 

@@ -17,6 +17,7 @@ from ..kernels import RBF, Array
 from ..kernels.metric_gradients import gaussian_gradient
 from .backends import FLOAT32
 from .metric_problem import MetricProblem
+from .precision import fits_float32
 from .recording import TRIALS, recorded
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ArrayMetricLosses:
     def __init__(self, rows: ArrayRows, problem: MetricProblem) -> None:
         self.rows, self.problem, self.on, self.xp = rows, problem, rows.backend, rows.backend.xp
         m, d, q = problem.sizes
-        narrow = self.on.plain_float32 and rows.precision.is_large(rows.n, m, d)
+        narrow = self.on.plain_float32 and rows.precision.is_large(rows.n, m, d) and fits_float32(rows.held.radius)
         self.coarse = self.on.converted(rows.held, FLOAT32) if narrow else rows.held
         self.ends = np.cumsum([m * d, (m + 1) * q, d, m])
         self.origin, self.units = self.sent(problem.origin), self.sent(problem.units)

@@ -15,7 +15,7 @@ import numpy as np
 from ..kernels import RBF, Array, InnerKernel, Matrix
 from .array import FLOAT32_SUMS, OnDevice, check_finite, evaluator
 from .backends import FLOAT32, FLOAT64, STAGED_VALUES, Backend, Held
-from .precision import MIXED_ERROR, USUAL, Given, Precision, mean_row, rounding_error
+from .precision import MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
 
 #: numbers of a block of rows; fewer: more calls; more: the device waits longer for its first block
 PASSING_VALUES = 2 * STAGED_VALUES
@@ -62,7 +62,7 @@ class PlacedPoints:
             there = self._in(FLOAT32, FLOAT32)
             if self._fits(there.radius):
                 out, radius = self._product(X, there)
-                if self._fits(radius):
+                if self._fits(radius) and fits_float32(max(radius, there.radius)):
                     return self.on.fetch(out)
                 if not self.on.has_float64:
                     check_finite(radius)

@@ -80,8 +80,10 @@ class GivenRows:
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: if that is faster)."""
-        keep = self.worth_caching if keep is None else keep
-        slots, new = self.cache.seat(index) if keep else (np.full(index.size, -1), np.zeros(index.size, dtype=bool))
+        if not (self.worth_caching if keep is None else keep):
+            self.meter.add(self.n * index.size)
+            return self._product_with(index, V)
+        slots, new = self.cache.seat(index)
         seated = slots >= 0
         self.meter.add(self.n * int(new.sum() + (~seated).sum()))
         out = np.zeros((self.n, V.shape[1]))

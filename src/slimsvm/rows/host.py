@@ -33,7 +33,7 @@ from .precision import (
 )
 from .protocol import Meter, OnDemand, Slopes
 from .threads import Crew, blocks
-from .tiles import make_tiles, tiled_matrix, tiled_product, tiles_against
+from .tiles import make_tiles, tiled_gram, tiled_matrix, tiled_product, tiles_against
 
 if TYPE_CHECKING:
     from .span import SpanRows
@@ -109,11 +109,12 @@ class HostRows(GivenRows):
         """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
 
         Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
-        have few zeros or many features.
+        have few zeros or many features, and rows beyond the range of float32.
         """
         from .thin import thin_rows
 
-        prepared, large = self.prepared, self.precision.is_large(self.n, partners, self.d)
+        prepared = self.prepared
+        large = self.precision.is_large(self.n, partners, self.d) and prepared.fits_float32
         thin = thin_rows(self) if large else None
         if thin is not None:
             return thin
@@ -181,10 +182,12 @@ class HostRows(GivenRows):
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
-        columns = index if columns is None else columns
-        self.meter.add(index.size * columns.size)
-        tiles = make_tiles(self.kernel, self.prepared.take(index), self._points(columns), self.dtype)
-        return tiled_matrix(tiles, self.crew, out)
+        self.meter.add(index.size * (index if columns is None else columns).size)
+        rows = self.prepared.take(index)
+        if columns is None and isinstance(self.kernel, InnerKernel):
+            return tiled_gram(make_tiles(self.kernel, rows, rows, self.dtype), self.crew, out)
+        points = self._points(index if columns is None else columns)
+        return tiled_matrix(make_tiles(self.kernel, rows, points, self.dtype), self.crew, out)
 
     def on_demand(self) -> OnDemand | None:
         """Return kernel rows that compiled code evaluates, for few dense rows; None for others."""

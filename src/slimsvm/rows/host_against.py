@@ -240,9 +240,9 @@ class HostAgainst:
         total = self._summed(rows.size, m, sums, (m + 1, m + 1 - since), cost=m * (2 + m // 16))
         return total * weights[0] if alike else total
 
-    def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of `count` outputs."""
-        if self._compiled and count > 1 and ssyrk() is not None:
+    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
+        """Return curvatures of `count` outputs; the compiled ones are for points that stay."""
+        if self._compiled and count > 1 and not growing and ssyrk() is not None:
             return CompiledCurvatures(self.K, count)
         return RunningCurvatures(self, count)
 

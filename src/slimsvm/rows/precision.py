@@ -21,6 +21,9 @@ from .threads import blocks
 FLOAT32_ERROR = 1e-4
 #: the error of float32 kernel values from float64 inner products: that of the power's polynomial and of its exponent
 MIXED_ERROR = 5e-7
+#: the least and the largest squared norm for which float32 holds all products, and gradients made of them. Rows of features
+#: like 1e-20 or 1e20 are float64: with wider limits products become 0 or infinite
+LEAST_SQUARE, LARGEST_SQUARE = 1e-24, 1e24
 #: multiply-adds below which float64 takes no noticeable time
 SMALL_WORK = 1 << 24
 #: the share of nonzeros below which sparse products are faster than BLAS
@@ -108,6 +111,11 @@ class Prepared:
     def sparse(self) -> bool:
         """Whether the rows are CSR."""
         return issparse(self.values)
+
+    @property
+    def fits_float32(self) -> bool:
+        """Whether float32 holds the products of the rows."""
+        return fits_float32(float(self.norms.max(initial=0.0)))
 
     def like(self, X: Matrix) -> Prepared:
         """Return other rows in the same form; dense points stay dense even if these rows are sparse."""
@@ -198,8 +206,9 @@ def prepare(
         given = Given(given.rows().toarray()) if issparse(given.X) else given
         centre = mean_row(given) if kernel.translation_invariant and given.n else None
     if precision.is_large(given.n, partners, given.d):
-        rows = _converted(given, np.dtype(np.float32), centre)
-        if float32_error(kernel, rows.measured(metric), metric) <= precision.most(error):
+        with np.errstate(over="ignore", invalid="ignore"):  # the norms tell
+            rows = _converted(given, np.dtype(np.float32), centre)
+        if rows.fits_float32 and float32_error(kernel, rows.measured(metric), metric) <= precision.most(error):
             return rows
     return _converted(given, np.dtype(np.float64), centre)
 
@@ -237,12 +246,19 @@ def float32_error(kernel: InnerKernel, rows: Prepared, metric: Metric | None = N
     return rounding_error(kernel, terms, float(rows.norms.max(initial=0.0)), metric)
 
 
+def fits_float32(radius: float) -> bool:
+    """Return whether float32 holds the products of rows whose largest squared norm is `radius`."""
+    return LEAST_SQUARE <= radius <= LARGEST_SQUARE
+
+
 def rounding_error(kernel: InnerKernel, terms: int, radius: float, metric: Metric | None = None) -> float:
     """Return the expected error for rows with at most `terms` nonzeros and squared norms up to `radius`.
 
     Rounding errors of a sum of d terms grow with sqrt(d) (Higham & Mary 2019), and the kernel amplifies them. A width
-    multiplies the squared distance, and so the radius.
+    multiplies the squared distance, and so the radius. It is infinite where products may exceed float32.
     """
+    if not radius <= LARGEST_SQUARE:
+        return np.inf
     if metric is not None:
         if not metric.fits_float32:
             return np.inf

@@ -262,8 +262,8 @@ class Against(Protocol):
         `weights` has a number for each of all n rows. With `since`, return only the columns from that one on.
         """
 
-    def running_curvatures(self, count: int) -> Curvatures:
-        """Return curvatures of `count` outputs, for these points and points that are appended later."""
+    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
+        """Return curvatures of `count` outputs for these points; if `growing`, also for points that are appended later."""
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""

@@ -1,7 +1,7 @@
 """Rows with many zeros for the search for a metric: compiled loops over the nonzeros of each row (rbf kernel, float32).
 
-Features that are mostly 0 are not centred, so that they stay 0. This shifts the rows, and `backpropagate` shifts the points
-by as much, which changes no distance. Tables with a column for each value of a category have such rows.
+A feature that has one value in most rows is shifted until that value is 0. `backpropagate` shifts the points by as much,
+which changes no distance. Tables with a column for each value of a category have such rows, scaled or not.
 """
 
 from __future__ import annotations
@@ -176,9 +176,10 @@ def thin_rows(rows: HostRows) -> ThinRows | None:
         return ThinRows(rows, narrow(values.astype(np.float32)), np.zeros(rows.d)) if few else None
     centre = np.zeros(rows.d) if rows.centre is None else rows.centre
     some = dense(rows.given.take(np.arange(0, rows.n, -(-rows.n // SAMPLED))).rows())
-    share = (some != 0).mean(axis=0)
-    own = np.where(share > FEW_NONZEROS, centre, 0.0)
-    nonzeros = float(np.where(own == 0, share, 1.0).sum())  # of a row
+    middle = some.shape[0] // 2
+    usual = np.partition(some, middle, axis=0)[middle]  # what more than half of the rows have, if that is one value
+    own = np.where((some != usual).mean(axis=0) > FEW_NONZEROS, centre, usual)
+    nonzeros = float((some != own).mean(axis=0).sum())  # of a row
     if nonzeros > FEW_NONZEROS * rows.d or nonzeros * rows.n > MOST_ENTRIES:
         return None
     return ThinRows(rows, narrow(vstack(list(_blocks(rows.given, own)), format="csr")), centre - own)

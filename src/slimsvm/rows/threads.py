@@ -33,7 +33,7 @@ class OneBlasThread:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """EmbeddedModels the limit during a `with` block."""
+        """Hold the limit during a `with` block."""
         user = threading.get_ident(), object()
         try:
             with self.lock:

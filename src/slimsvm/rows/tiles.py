@@ -110,18 +110,19 @@ class SparseTiles(InnerTiles):
         # long strips, because each makes the points of a tile dense
         self.shape = (max(1024, A.values.shape[1] // 8), core.SPARSE_LANES)
         once = A.values.shape[1] * (B.count + self.shape[1]) <= WRITTEN_OUT
-        self.lines = [self.line(cols) for cols in blocks(B.count, self.shape[1])] if once else None
+        self.lines = self.lines_of(slice(0, B.count)) if once else None
 
-    def line(self, cols: slice) -> Array:
-        """Return the points of one tile, transposed and padded to full lanes."""
-        B = self.B.values[cols]
-        line = np.zeros((B.shape[1], self.shape[1]), self.dtype)
-        line[:, : B.shape[0]] = (B.toarray() if issparse(B) else B).T
-        return line
+    def lines_of(self, cols: slice) -> Array:
+        """Return points transposed, (tiles, features, lanes), the last tile padded to full lanes."""
+        B, lanes = self.B.values[cols], self.shape[1]
+        count = -(-B.shape[0] // lanes)
+        written = np.zeros((count * lanes, B.shape[1]), self.dtype)
+        written[: B.shape[0]] = B.toarray() if issparse(B) else B
+        return np.ascontiguousarray(written.reshape(count, lanes, B.shape[1]).transpose(0, 2, 1))
 
     def inner(self, rows: slice, cols: slice) -> Array:
         """Return inner products: by compiled code for float32, by scipy for float64."""
-        line = self.lines[cols.start // self.shape[1]] if self.lines is not None else self.line(cols)
+        line = self.lines[cols.start // self.shape[1]] if self.lines is not None else self.lines_of(cols)[0]
         A = self.A.values
         if self.dtype == np.float32:
             G = self.scratch(rows.stop - rows.start, self.shape[1])
@@ -262,6 +263,23 @@ def tiled_matrix(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
     def work(rows: slice) -> None:
         for cols in blocks(tiles.B.count, tiles.shape[1]):
             K[rows, cols] = tiles.values(rows, cols)
+
+    _run(tiles, work, crew)
+    return K
+
+
+def tiled_gram(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
+    """Return K(A, A) from tiles whose points are their rows: tiles below the diagonal are those above it, transposed."""
+    n = tiles.A.count
+    K = np.empty((n, n), tiles.dtype) if out is None else out[: n * n].reshape(n, n)
+
+    def work(rows: slice) -> None:
+        for cols in blocks(n, tiles.shape[1]):
+            if cols.stop > rows.start:
+                K[rows, cols] = tiles.values(rows, cols)
+                right = slice(max(rows.stop, cols.start), cols.stop)  # of the square on the diagonal
+                if right.start < right.stop:
+                    core.copy_transposed(K[rows, right], K[right, rows])
 
     _run(tiles, work, crew)
     return K

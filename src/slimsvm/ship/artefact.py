@@ -119,9 +119,13 @@ class Artefact:
         factors = np.asarray(metric.factors, dtype=np.float64)
         return replace(widened, points=self.points * factors, scaling=with_factors(self.scaling, factors))
 
-    def compact(self) -> Artefact:
-        """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights."""
-        steps = _fold_shift, _fold_scale, _fold_centre, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
+    def compact(self, *, fold_scales: bool = True) -> Artefact:
+        """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights.
+
+        Without `fold_scales` the scales of the features stay in the scaling.
+        """
+        folds = (_fold_shift, _fold_scale, _fold_centre) if fold_scales else (_fold_shift,)
+        steps = *folds, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
 
 

@@ -18,6 +18,7 @@ from ..kernels.spec import POWER, spec_of
 from ..scaling import Scaling
 from . import c_calibration
 from .artefact import Array, Artefact
+from .balance import balanced, typical_rows
 from .c_decisions import INTERFACES, Interface, function
 from .literals import (
     as_float32,
@@ -64,7 +65,7 @@ class CExporter:
         """Return the source and the header, by ending."""
         source = self._source(artefact, identifier(stem))
         if source.small is not None:
-            warn_where_coarse(source.a, source.small)
+            warn_where_coarse(source.a, source.small, self._rows_like(artefact))
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
@@ -73,14 +74,23 @@ class CExporter:
 
     def predicted_alike(self, artefact: Artefact, rows: Array) -> int:
         """Return on how many rows integer tables lead to the artefact's predictions."""
-        a = artefact.compact()
-        return predicted_alike(a, quantise(a, BITS[self.precision], self.limit, self.rows), rows)
+        source = self._source(artefact, "model")
+        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, rows)
+
+    def _rows_like(self, artefact: Artefact) -> Array:
+        """Return raw rows like those to predict."""
+        return typical_rows(artefact) if self.rows is None else self.rows
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         spec_of(artefact.kernel, "the C export")
-        a, bits = artefact.compact(), BITS[self.precision]
+        if self.precision == "float32":
+            a, small = artefact.compact(), None
+        else:
+            like = self._rows_like(artefact)
+            a = artefact.compact() if self.limit is not None else balanced(artefact, like)
+            typical = like if a.spec.total.inner else None
+            small = quantise(a, BITS[self.precision], self.limit, self.rows, typical=typical, fit=fit)
         check_float32(a)
-        small = None if self.precision == "float32" else quantise(a, bits, self.limit, self.rows, fit=fit)
         return CSource(a, prefix, self.precision, small)
 
 

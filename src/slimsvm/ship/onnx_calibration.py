@@ -18,11 +18,10 @@ def add_probabilities(g: Graph, calibration: Calibration, scores: str, n_classes
     if n_classes == 2:
         scores = g.add("Gather", scores, g.constant("second", np.array([1])), axis=1)
     p = MAPS[calibration.name](g, calibration, scores, n_classes)
-    one = g.constant("certain", np.array(1.0))
     least, most = (g.constant(f"p_{name}", np.array(end)) for name, end in (("least", LEAST), ("most", 1 - LEAST)))
     p = g.add("Min", g.add("Max", p, least), most)
     if n_classes == 2:
-        return g.add("Concat", g.add("Sub", one, p), p, name="probabilities", axis=1)
+        return g.add("Concat", g.add("Sub", g.constant("certain", np.array(1.0)), p), p, name="probabilities", axis=1)
     total = g.add("ReduceSum", p, g.constant("classes_axis", np.array([1])), keepdims=1)
     return g.add("Div", p, total, name="probabilities")
 
@@ -39,7 +38,7 @@ def _temperature(g: Graph, calibration: Any, scores: str, n_classes: int) -> str
 
 def _isotonic(g: Graph, calibration: Any, scores: str, n_classes: int) -> str:  # noqa: ARG001
     """Add the curve of each score: the value at its first knot, plus each piece's rise times the share passed."""
-    found, zero, one = [], g.constant("none", np.array(0.0)), g.constant("all", np.array(1.0))
+    found, zero = [], g.constant("none", np.array(0.0))
     for k in range(calibration.starts.size - 1):
         knots = slice(int(calibration.starts[k]), int(calibration.starts[k + 1]))
         x, y = calibration.scores[knots], calibration.values[knots]
@@ -49,7 +48,7 @@ def _isotonic(g: Graph, calibration: Any, scores: str, n_classes: int) -> str:  
             found.append(g.add("Add", flat, g.constant(f"base_{k}", y[:1])))
             continue
         passed = g.add("Div", g.add("Sub", column, g.constant(f"knots_{k}", x[:-1])), g.constant(f"widths_{k}", np.diff(x)))
-        share = g.add("Min", g.add("Max", passed, zero), one)
+        share = g.add("Min", g.add("Max", passed, zero), g.constant("all", np.array(1.0)))
         rises, base = g.constant(f"rises_{k}", np.diff(y)[:, None]), g.constant(f"base_{k}", y[:1])
         found.append(g.add("Gemm", share, rises, base))
     return found[0] if len(found) == 1 else g.add("Concat", *found, axis=1)

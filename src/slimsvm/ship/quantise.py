@@ -107,20 +107,28 @@ class Quantised:
 
 
 def quantise(
-    a: Artefact, bits: int, limit: float | None = None, rows: Array | None = None, *, fit: bool = True
+    a: Artefact,
+    bits: int,
+    limit: float | None = None,
+    rows: Array | None = None,
+    *,
+    typical: Array | None = None,
+    fit: bool = True,
 ) -> Quantised:
     """Return the points and coefficients of an artefact as integers of 8 or 16 bits.
 
     The range is that of the points and of `rows`, raw rows like those to predict, or from -limit to limit. With rows, the
     range of 8 bits is halved as long as outputs on the rows get nearer to the exact ones: a few far points or rows should
     not make all others coarse, and are clipped. Coefficients are fitted on the same rows to reproduce the outputs with the
-    rounded points; without `fit` they are only rounded.
+    rounded points; without `fit` they are only rounded. `typical` rows take the place of rows that are not given, for inner
+    products, whose points need not be like rows.
     """
     if not a.spec.total.integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
-    scaled = None if rows is None else rows if a.scaling is None else a.scaling(rows)
-    sample = a.points if scaled is None else np.concatenate([a.points, scaled])
-    middle, reach = _range(a, sample, centred=limit is None)
+    scaled = _sample_rows(a, typical if rows is None else rows)
+    ranged = np.concatenate([a.points, scaled])
+    sample = scaled if a.spec.total.inner and scaled.size else ranged
+    middle, reach = _range(a, ranged, centred=limit is None)
     if limit is not None and not reach <= limit:
         raise ValueError(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
@@ -128,9 +136,16 @@ def quantise(
         )
     wide = limit or HEADROOM[bits] * reach or 1.0
     tables = _tables(a, bits, middle, wide, sample, fit=fit)
-    if bits > 8 or scaled is None or limit is not None or not scaled.size:
+    if bits > 8 or rows is None or limit is not None or not scaled.size:
         return tables
     return _narrowed(a, tables, sample, scaled, fit=fit)
+
+
+def _sample_rows(a: Artefact, rows: Array | None) -> Array:
+    """Return raw rows after the scaling; none if there are none."""
+    if rows is None:
+        return a.points[:0]
+    return rows if a.scaling is None else a.scaling(rows)
 
 
 def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample: Array, *, fit: bool) -> Quantised:
@@ -290,10 +305,13 @@ def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array
     return kernel if widths is None else lambda A, B: kernel(A, B, widths)
 
 
-def warn_where_coarse(a: Artefact, tables: Quantised) -> None:
-    """Warn if the outputs on a subsample of the points, as rows, differ much from the exact ones."""
-    some, grid = np.arange(0, a.size, -(-a.size // 256)), tables.grid
-    rows, points = a.points[some], tables.points * grid.step + grid.middle
+def warn_where_coarse(a: Artefact, tables: Quantised, like: Array) -> None:
+    """Warn if outputs differ much from the exact ones on a subsample of points, or of raw rows `like` those to predict.
+
+    The points of inner products need not be like rows.
+    """
+    some, grid = _sample_rows(a, like) if a.spec.total.inner and like.size else a.points, tables.grid
+    rows, points = some[:: -(-some.shape[0] // 256)], tables.points * grid.step + grid.middle
     exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
     widths = None if tables.widths is None else tables.widths.values
     coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (

@@ -18,7 +18,7 @@ METHODS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
 #: a start whose largest number is outside these bounds is scaled to 1. The first step of both methods has a length of about
 #: 1, which is far too long or too short for numbers such as 1e-30 or 1e30
 ORDINARY = 1e-6, 1e6
-#: the largest slope of a gradient that is as good as 0: its square is no number, and steps along it would be none either
+#: a gradient whose largest entry is at most this counts as 0: its square would underflow, and steps along it would be NaN
 FLAT = 1e-140
 
 

@@ -32,6 +32,8 @@ SLOPE = 0.1
 RIDGES = (0.1, 1.0, 10.0, 100.0)
 #: multiply-adds of a Cholesky factorisation in the time in which a pair step passes a row of its block
 ADDS_A_ROW = 6.0
+#: rows at a bound that may violate optimality however few rows are free; more: earlier attempts, which fail more often
+FEW_NEW = 32
 #: each attempt that fails doubles the steps before the next one, up to this many times
 MOST_FAILED = 20
 
@@ -41,7 +43,8 @@ class NewtonRule:
     """When Newton's method is tried: after as many pair steps as take as long as `systems` of its systems.
 
     `steps` are the least number of pair steps. `most` limits the rows of a system, for memory and time. `share` limits the
-    share of rows at a bound that violate optimality: with more of them, pivots hardly settle.
+    rows at a bound that violate optimality, relative to the free ones, if they are more than a few: pivots hardly settle
+    then.
     """
 
     steps: int = 10_000
@@ -55,7 +58,7 @@ class NewtonRule:
 
     def is_due(self, steps: int, failed: int, free: int, new: int, size: int) -> bool:
         """Return whether to try, after `steps` pair steps on blocks of `size` rows since the last attempt that failed."""
-        if not 0 < free <= self.most or new > max(self.share * free, 1):
+        if not 0 < free <= self.most or new > max(self.share * free, FEW_NEW):
             return False
         system = free**3 / (6 * ADDS_A_ROW * size)  # in pair steps
         return steps >= max(self.steps, self.systems * system) * 2**failed

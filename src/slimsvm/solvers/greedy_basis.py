@@ -14,7 +14,6 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Expansion, Task
-from ..rows.curvatures import RunningCurvatures
 from ..rows.protocol import Curvatures
 from ..rows.threads import one_blas_thread
 from .basis import EXACT, squared_loss
@@ -68,7 +67,7 @@ class GreedyBasis:
             self.curvatures = self._new_curvatures()
 
     def _new_curvatures(self) -> Curvatures:
-        return RunningCurvatures(self.against, self.theta.shape[1])
+        return self.against.running_curvatures(self.theta.shape[1], growing=True)
 
     def grow(self, count: int) -> bool:
         """Add the best of `count` random candidates with its own best coefficient; False if none lowers the objective."""

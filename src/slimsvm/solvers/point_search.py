@@ -62,6 +62,9 @@ class Schedule:
         Past steps that L-BFGS learns curvature from, and the most numbers in them.
     window, least_gain : int, float
         A descent ends when `window` steps together gain less than `least_gain` times the loss.
+    patience : float
+        The largest size and the refinement of the chosen model have so many times the steps, and end at so many times less
+        gain. With 10, small models have a lower error, and a search uses most of its time limit.
     rows_per_number, least_rows : int
         Size of the subsample for models below the largest size: rows for each number to be found, and the least rows.
     nearby, beside : int
@@ -111,6 +114,7 @@ class Schedule:
     memory_values: int = 1 << 23
     window: int = 10
     least_gain: float = 1e-3
+    patience: float = 1.0
     rows_per_number: int = 10
     least_rows: int = 8192
     nearby: int = 3
@@ -234,6 +238,7 @@ class PointSearch:
         self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
         self.keeper = Keeper()  # saves the rounds on all rows
+        self.least_gain = schedule.least_gain
 
     def state(self) -> dict[str, Any]:
         """Return the state that the next size depends on, for a keeper."""
@@ -277,6 +282,10 @@ class PointSearch:
         if found.coef.shape[0] != points.shape[0]:
             raise StateError(f"{points.shape[0]} points and coefficients of {found.coef.shape[0]}")
         return points, found
+
+    def be_patient(self) -> None:
+        """Let descents end at the gain that the schedule has for the last size."""
+        self.least_gain = self.schedule.least_gain / max(self.schedule.patience, 1e-9)
 
     @property
     def model(self) -> Expansion:
@@ -419,7 +428,7 @@ class PointSearch:
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
             self.loss.theta = part.theta
             after = self.loss.settle(moved)
-            gain, least, steps = found.loss - after.loss, self.schedule.least_gain, steps - round_steps
+            gain, least, steps = found.loss - after.loss, self.least_gain, steps - round_steps
             if gain > 0:
                 points, found = moved, after
             if gain <= least * found.loss or taken < round_steps:
@@ -444,7 +453,7 @@ class PointSearch:
 
         schedule, memory = self.schedule, self.schedule.memory_for(points.size)
         settings = DescentSettings(
-            steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=schedule.least_gain
+            steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=self.least_gain
         )
         end = descend(value_and_gradient, points, settings, self.deadline)
         return end.x, end.steps

@@ -178,12 +178,7 @@ class SmoState:
 
         Without a limit a run ends after `most_steps`.
         """
-        if limit == np.inf:
-            in_all, a_row = self.most_steps
-            limit = self.steps + max(in_all, a_row * self.rows.n)
-        restored, self.rounds = self.rounds, None
-        rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
-        rounds.limit = min(rounds.limit, limit)
+        rounds = self.begun(limit)
         if rounds.active is not None:
             self.solve_active(rounds.active, rounds.limit, rounds, report)
         while self.status is not Status.TIME_LIMIT:
@@ -195,35 +190,43 @@ class SmoState:
             report(rounds.progress.update(self.gap))
             if self.gap <= self.tol:
                 return
-            if self.steps >= rounds.limit:
-                self.status = Status.MAX_ITER
+            if (ending := self.ending(rounds, v)) is not None:
+                self.status = ending
                 return
-            if self.steps and self.deadline.over:
-                self.status = Status.TIME_LIMIT
-                self.keeper.keep(self.state(rounds), now=True)
-                return
-            objective = self.objective(v)
-            rounds.idle = 0 if objective > rounds.best + 1e-12 * abs(rounds.best) else rounds.idle + 1
-            rounds.best = max(rounds.best, objective)
-            if rounds.idle >= PATIENCE:
-                self.status = Status.STALLED
-                return
-            self.advance(rounds, v, grow, shrink, report)
+            if self.solved_free(rounds, v, grow, shrink):
+                continue
+            active = self.active(grow, shrink) if rounds.fresh else None
+            rounds.fresh = active is None
+            if active is not None:
+                self.solve_active(active, rounds.limit, rounds, report)
+                continue
+            self.choose(grow, shrink)
+            if self.on_demand is None:
+                self.step(rounds.limit, v)
+            else:
+                self.step_whole(self.on_demand, rounds.limit, v)
 
-    def advance(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array, report: Callable[[float], None]) -> None:
-        """Make one round: on the free rows by Newton's method, on the active rows, or on a working set."""
-        if self.solved_free(rounds, v, grow, shrink):
-            return
-        active = self.active(grow, shrink) if rounds.fresh else None
-        rounds.fresh = active is None
-        if active is not None:
-            self.solve_active(active, rounds.limit, rounds, report)
-            return
-        self.choose(grow, shrink)
-        if self.on_demand is None:
-            self.step(rounds.limit, v)
-        else:
-            self.step_whole(self.on_demand, rounds.limit, v)
+    def begun(self, limit: float) -> RoundCount:
+        """Return the count of a run of at most `limit` pair steps: a restored one, or a new one."""
+        if limit == np.inf:
+            in_all, a_row = self.most_steps
+            limit = self.steps + max(in_all, a_row * self.rows.n)
+        restored, self.rounds = self.rounds, None
+        rounds = restored or RoundCount(limit, self.objective(), GapProgress(self.tol))
+        rounds.limit = min(rounds.limit, limit)
+        return rounds
+
+    def ending(self, rounds: RoundCount, v: Array) -> Status | None:
+        """Return how a run ends before the optimum: at a limit, or without progress; None if it goes on."""
+        if self.steps >= rounds.limit:
+            return Status.MAX_ITER
+        if self.steps and self.deadline.over:
+            self.keeper.keep(self.state(rounds), now=True)
+            return Status.TIME_LIMIT
+        objective = self.objective(v)
+        rounds.idle = 0 if objective > rounds.best + 1e-12 * abs(rounds.best) else rounds.idle + 1
+        rounds.best = max(rounds.best, objective)
+        return Status.STALLED if rounds.idle >= PATIENCE else None
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
@@ -243,7 +246,7 @@ class SmoState:
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
         waited = self.steps - rounds.tried
-        if self.newton is None or not self.by_rows or self.rows.n <= SMALL_BLOCK or waited < self.newton.steps:
+        if self.newton is None or not self.by_rows or waited < self.newton.steps:
             return False
         free = np.isfinite(grow) & np.isfinite(shrink)
         level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
@@ -397,7 +400,8 @@ class SmoState:
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
         if whole:
-            self.responses.values[index] += block[:, moved] @ change[moved, None]
+            # rows of the symmetric block are faster to read than its columns, and BLAS would wake its threads
+            self.responses.values[index, 0] += np.einsum("i,ij->j", change[moved], block[moved])
         else:
             self.responses.add_rows(index[moved], change[moved, None])
         self.alpha[index] = alpha  # last, so that Ctrl-C in a product leaves coefficients and responses of one round

@@ -7,22 +7,28 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_X_y
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.multiclass import type_of_target
 
 from ..checks import is_count
-from ..estimators import SlimSVC
 from ..kernels import Array, Matrix
+from ..text import short
 from .split import SCALES
+from .tasks import CLASSIFY, TaskKind
 
-#: settings of SlimSVC that the trade-off itself varies
+#: settings of an estimator that the trade-off itself varies
 VARIED = ("budget", "tolerance", "trainer", "reducer", "random_state")
 
 
-def checked_rows(X: Any, y: Any, width: int | None = None) -> tuple[Matrix, Array]:
-    """Return rows and labels in the form that all runs take."""
-    X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-    check_classification_targets(y)
+def checked_rows(X: Any, y: Any, width: int | None = None, task: TaskKind = CLASSIFY) -> tuple[Matrix, Array]:
+    """Return rows and labels in the form that all runs take; zeros in place of labels for a task without them."""
+    forms: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    if task.has_labels:
+        X, y = check_X_y(X, y, **forms, y_numeric=not task.has_classes)
+        check_classes(y, task)
+    else:
+        X = check_array(X, **forms)
+        y = np.zeros(X.shape[0], dtype=np.int64)
     if width is None and X.shape[0] < 4:
         raise ValueError(
             f"a trade-off trains on some rows and tests on others; {X.shape[0]} rows are too few, give 4 or more"
@@ -32,9 +38,18 @@ def checked_rows(X: Any, y: Any, width: int | None = None) -> tuple[Matrix, Arra
     return X, y
 
 
-def check_settings(settings: Mapping[str, Any], scale: str, test_size: float) -> None:
+def check_classes(y: Array, task: TaskKind) -> None:
+    """Raise ValueError for labels that are no classes, if the task has classes."""
+    if task.has_classes and type_of_target(y) not in ("binary", "multiclass"):
+        raise ValueError(
+            f"the labels are no classes but {type_of_target(y)}, such as {short(y.tolist()[0])}; classes are words or "
+            "whole numbers. For values, give task='regress' (--task regress)"
+        )
+
+
+def check_settings(settings: Mapping[str, Any], scale: str, test_size: float, task: TaskKind = CLASSIFY) -> None:
     """Raise ValueError for settings that no run could take."""
-    known = sorted(set(SlimSVC().get_params()) - set(VARIED))
+    known = sorted(set(task.estimator().get_params()) - set(VARIED))
     unknown = sorted(set(settings) - set(known))
     if unknown:
         raise ValueError(f"a trade-off has no setting {', '.join(unknown)}; settings for all runs are {', '.join(known)}")

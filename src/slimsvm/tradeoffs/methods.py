@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from ..estimators import SlimSVC
 from ..reducers import REDUCERS
 from ..trainers import TRAINERS
+from .tasks import CLASSIFY, TaskKind
 
 #: one method that moves points, one that chooses rows, and one that takes means of rows
 DEFAULT = ("slim", "spsvm", "nystroem")
@@ -18,19 +18,21 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Method:
-    """A name and its settings of `SlimSVC`; with `budgeted`, each budget is a separate run."""
+    """A name and its settings of the estimator; with `budgeted`, each budget is a separate run."""
 
     name: str
     settings: Mapping[str, Any]
     budgeted: bool = True
 
 
-def make_methods(given: Iterable[str] | Mapping[str, Mapping[str, Any]], time_limit: float | None) -> list[Method]:
-    """Return the full model and the methods; a mapping has settings of `SlimSVC` by the name of the method."""
+def make_methods(
+    given: Iterable[str] | Mapping[str, Mapping[str, Any]], time_limit: float | None, task: TaskKind = CLASSIFY
+) -> list[Method]:
+    """Return the full model and the methods; a mapping has settings of the estimator by the name of the method."""
     if isinstance(given, str):
         given = [given]
     if isinstance(given, Mapping):
-        found = [_from_settings(name, settings) for name, settings in given.items()]
+        found = [_from_settings(name, settings, task) for name, settings in given.items()]
     else:
         found = [method_of(name) for name in dict.fromkeys(given)]
     others = [_limited(method, time_limit) for method in found if method.name != FULL]
@@ -54,12 +56,12 @@ def method_of(name: str) -> Method:
     )
 
 
-def _from_settings(name: str, settings: Mapping[str, Any]) -> Method:
-    known = sorted(set(SlimSVC().get_params()) - {"budget", "tolerance", "random_state"})
+def _from_settings(name: str, settings: Mapping[str, Any], task: TaskKind) -> Method:
+    known = sorted(set(task.estimator().get_params()) - {"budget", "tolerance", "random_state"})
     if name == FULL or not isinstance(settings, Mapping) or not set(settings) <= set(known):
         raise ValueError(
             f"method {name!r} with the settings {settings!r}: a mapping has names other than {FULL!r}, and for each a dict "
-            f"of settings of SlimSVC: {', '.join(known)}"
+            f"of settings of {type(task.estimator()).__name__}: {', '.join(known)}"
         )
     trainer = settings.get("trainer", "smo")
     return Method(" ".join(name.split()), dict(settings), "reducer" in settings or _keeps_budget(trainer))

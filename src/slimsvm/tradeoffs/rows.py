@@ -119,7 +119,7 @@ def settings_of(row: Row) -> dict[str, Any]:
     """Return the settings that all runs of a study have in common; empty if they are not JSON."""
     try:
         values = json.JSONDecoder().raw_decode(row["settings"])[0]
-    except (ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 

@@ -8,7 +8,7 @@ import platform
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any
@@ -17,17 +17,17 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import make_pipeline
 
-from ..estimators import SlimSVC
 from ..importers.scalers import make_scaler
 from ..kernels import Array, Matrix
 from ..progress import silent
 from ..rows.threads import thread_count
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
 from .measure import measure
-from .methods import DEFAULT, FULL, Method, make_methods
+from .methods import DEFAULT, FULL, Method, make_methods, method_of
 from .result import MemoryStore, Tradeoff, store_of
 from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, TEXTS, Row, key_of
 from .split import Split, fingerprint, resolve_scale, split_rows
+from .tasks import TaskKind, task_named
 
 #: powers of two in the usual range
 BUDGETS = (4, 8, 16, 32, 64, 128)
@@ -65,6 +65,7 @@ def tradeoff(
     methods: Iterable[str] | Mapping[str, Mapping[str, Any]] = DEFAULT,
     budgets: Iterable[int] = BUDGETS,
     *,
+    task: str = "classify",
     seeds: int | Sequence[int] = 1,
     test: tuple[Matrix, Any] | None = None,
     test_size: float = 0.25,
@@ -84,12 +85,15 @@ def tradeoff(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The rows.
     y : array-like of shape (n_samples,)
-        Their labels.
+        Their labels: classes, or values to predict. None for novelty detection.
     methods : iterable of str, or mapping of str to dict, default=("slim", "spsvm", "nystroem")
         Names of reducers, of trainers, or of both, such as "lp+slim"; "none+slim" trains no full model. A mapping has for
-        each name the settings of a `SlimSVC`, such as {"quick": {"reducer": Slim(steps=20)}}. The full model is always run.
+        each name settings of the estimator, such as {"quick": {"reducer": Slim(steps=20)}}. The full model is always run.
     budgets : iterable of int, default=(4, 8, 16, 32, 64, 128)
         Numbers of support vectors. Those that the full model does not exceed are skipped.
+    task : {"classify", "regress", "novelty"}, default="classify"
+        The estimator is `SlimSVC`, `SlimSVR` or `SlimOneClassSVM`. The test error is the share of misclassified rows; the
+        unexplained variance, 1 - R^2; or the share of rows on which a model and the full one disagree.
     seeds : int or sequence of int, default=1
         The number of seeds, or the seeds; a seed draws the test rows and is the `random_state` of the run.
     test : tuple of rows and labels, default=None
@@ -111,7 +115,7 @@ def tradeoff(
         How to find the data again, as the command line does: the columns `test`, `target` and `split` of the rows.
     report : callable, default=no report
         Called with a `Progress` after each run.
-    **settings : settings of SlimSVC
+    **settings : settings of the estimator
         For all runs, such as C=10 or kernel="laplacian".
 
     Returns
@@ -128,12 +132,13 @@ def tradeoff(
     >>> [row["size"] for row in found.rows if row["method"] == "nystroem"]
     [3, 6]
     """
-    X, y = checked_rows(X, y)
-    test = None if test is None else checked_rows(*test, width=X.shape[1])
-    check_settings(settings, scale, test_size)
+    kind = task_named(task)
+    X, y = checked_rows(X, y, task=kind)
+    test = None if test is None else checked_rows(*test, width=X.shape[1], task=kind)
+    check_settings(settings, scale, test_size, kind)
     scale = resolve_scale(scale, X)
     make_scaler(scale, issparse(X))
-    chosen = make_methods(methods, time_limit)
+    chosen = make_methods(methods, time_limit, kind)
     runs = list(_runs(chosen, check_budgets(budgets), check_seeds(seeds)))
     common = {
         "format": FORMAT,
@@ -142,8 +147,8 @@ def tradeoff(
         "fingerprint": fingerprint(X, y, *(test or ())),
         **_machine(),
     }
-    words = _settings_words(settings, scale, None if test is not None else test_size, time_limit)
-    study = _Study(X, y, test, test_size, scale, settings, common, words, runs, store_of(file))
+    words = _settings_words(kind, settings, scale, None if test is not None else test_size, time_limit)
+    study = _Study(kind, X, y, test, test_size, scale, settings, common, words, runs, store_of(file))
     return study.run(report, force)
 
 
@@ -171,6 +176,7 @@ def _machine() -> dict[str, Any]:
 class _Study:
     """The data and settings that all runs share."""
 
+    task: TaskKind
     X: Matrix
     y: Array
     test: tuple[Matrix, Array] | None
@@ -181,6 +187,8 @@ class _Study:
     words: str  # the settings in the rows
     runs: Sequence[Run]
     store: MemoryStore
+    #: the full models by seed, of a task that compares with them
+    full: dict[int, Any] = field(default_factory=dict)
 
     def run(self, report: Callable[[Progress], None], force: bool) -> Tradeoff:
         """Make the runs that are missing, in order, and return all rows."""
@@ -226,17 +234,26 @@ class _Study:
 
     def _figures(self, run: Run) -> Row:
         """Fit a model, timed, and measure it."""
-        split = split_rows(self.X, self.y, self.test, self.test_size, run.seed)
+        split = split_rows(self.X, self.y, self.test, self.test_size, run.seed, self.task.has_classes)
         model, seconds, notes = self._fit(run, split)
+        full = None if self.task.has_labels else self._full_of(run, model, split)
         figures = {
             "status": OK,
             "reason": _one_line("; ".join(notes)),
             "seconds": seconds,
             "n_train": split.y.size,
             "n_test": split.y_test.size,
-            **measure(model, split.X_test, split.y_test),
+            **measure(model, split.X_test, split.y_test, self.task, full),
         }
         return figures | (self._kept(run, model) if run.seed == self.runs[0].seed else {})
+
+    def _full_of(self, run: Run, model: Any, split: Split) -> Any:
+        """Return the full model of the run's seed; it is trained again where its row comes from a file."""
+        if run.method.name == FULL:
+            self.full[run.seed] = model
+        elif run.seed not in self.full:
+            self.full[run.seed] = self._fit(Run(method_of(FULL), None, run.seed), split)[0]
+        return self.full[run.seed]
 
     def _kept(self, run: Run, model: Any) -> Row:
         """Keep a model and return its name; a model that cannot be saved is a row without one."""
@@ -251,13 +268,14 @@ class _Study:
         """Return the fitted model, the seconds of its fit, and its warnings."""
         scaler = make_scaler(self.scale, issparse(split.X))
         rows = split.X if scaler is None else scaler.fit_transform(split.X)
-        svc = SlimSVC(**{**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed})
+        own = {**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed}
+        machine = self.task.estimator(**own)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             start = perf_counter()
-            svc.fit(rows, split.y)
+            machine.fit(rows, split.y)
             seconds = perf_counter() - start
-        model = svc if scaler is None else make_pipeline(scaler, svc)
+        model = machine if scaler is None else make_pipeline(scaler, machine)
         return model, seconds, [str(warning.message) for warning in caught]
 
 
@@ -277,9 +295,13 @@ def _without_addresses(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _settings_words(settings: Mapping[str, Any], scale: str, test_size: float | None, time_limit: float | None) -> str:
-    """Return the settings of all runs as JSON."""
-    values = {"kernel": "rbf", "gamma": "scale", "C": 1.0, **settings, "scale": scale}
-    values |= {"test_size": test_size, "time_limit": time_limit}
+def _settings_words(
+    task: TaskKind, settings: Mapping[str, Any], scale: str, test_size: float | None, time_limit: float | None
+) -> str:
+    """Return the settings of all runs as JSON: those given, and those that matter most for the task."""
+    usual = task.estimator().get_params()
+    values = {name: usual[name] for name in ("kernel", "gamma", "C", "epsilon", "nu") if name in usual}
+    values |= {**settings, "scale": scale, "test_size": test_size, "time_limit": time_limit}
+    values |= {} if task.has_classes else {"task": task.name}
     given = {name: value for name, value in values.items() if value is not None}
     return json.dumps(given, sort_keys=True, default=_without_addresses)

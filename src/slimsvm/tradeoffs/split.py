@@ -27,13 +27,15 @@ class Split:
     y_test: Array
 
 
-def split_rows(X: Matrix, y: Array, test: tuple[Matrix, Array] | None, test_size: float, seed: int) -> Split:
+def split_rows(
+    X: Matrix, y: Array, test: tuple[Matrix, Array] | None, test_size: float, seed: int, has_classes: bool = True
+) -> Split:
     """Return the given test rows, or a share of the rows drawn by the seed, with all classes in both parts if possible."""
     if test is not None:
         return Split(X, y, *test)
     classes, counts = np.unique(y, return_counts=True)
     n_test = int(np.ceil(test_size * y.size))
-    stratify = y if counts.min() >= 2 and classes.size <= min(n_test, y.size - n_test) else None
+    stratify = y if has_classes and counts.min() >= 2 and classes.size <= min(n_test, y.size - n_test) else None
     X, X_test, y, y_test = train_test_split(X, y, test_size=n_test, stratify=stratify, random_state=seed)
     return Split(X, y, X_test, y_test)
 

@@ -71,10 +71,6 @@ class AnyNorm(BinaryTrainer):
             raise ValueError(f"steps must be 'exact' or 'paper', not {self.steps!r}")
         SMO(working_set=self.working_set)  # checks the setting
 
-    def small(self) -> int:
-        """Return a few working sets: smaller problems leave most threads idle."""
-        return 4 * self.working_set
-
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, and prune it if `prune` is set."""
         run = LimitedState(problem.rows, problem.y, self.norm.feasible_set(self.C, problem.rows.ids), self)

@@ -64,10 +64,6 @@ class Ramp(BinaryTrainer):
             raise ValueError(f"subset must be a share of the rows above 0 and up to 1, not {self.subset!r}")
         SMO(working_set=self.working_set)  # checks the setting
 
-    def small(self) -> int:
-        """Return the limit of SMO, which solves the steps."""
-        return self.smo.small()
-
     @property
     def smo(self) -> SMO:
         """The settings of each step's solver."""

@@ -14,7 +14,6 @@ from ..goals import Novelty, Regression
 from ..kernels import Array
 from ..limits import Limits
 from ..model import Status
-from ..rows.base import GivenRows
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.free_rows import USUAL_RULE, NewtonRule
 from ..solvers.one_class import OneClassState
@@ -51,10 +50,6 @@ class SMO(BinaryTrainer):
             raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
         if not isinstance(self.newton, NewtonRule | None):
             raise ValueError(f"newton must be a NewtonRule or None, not {self.newton!r}")
-
-    def small(self) -> int:
-        """Return a few working sets: smaller problems leave most threads idle."""
-        return 4 * (self.working_set or GivenRows.working_set)
 
     def solve_together(self, pairs: Pairs) -> None:
         """Solve the pairs of small classes, one class against all later ones in each thread."""

@@ -63,7 +63,7 @@ class Chart {
     const shown = this.places.flat().concat(FULL ? [FULL] : []);
     const tops = shown.map((point) => this.height(point.error + point.se)), lows = shown.map((p) => this.height(Math.max(p.error - p.se, 0)));
     const top = Math.max(...tops, 0.2) * 1.08;
-    return { x, y: $("log").checked ? [Math.min(...lows, top / 3) / 1.3, top * 1.1] : [0, top] };
+    return { x, y: $("log").checked ? [Math.min(...lows, top / 2) / 1.3, top * 1.1] : [0, top] };
   }
 
   build() {
@@ -81,7 +81,7 @@ class Chart {
       scales: { x: { time: false, distr: 3, log: 2, range: () => ranges.x }, y: { distr: logarithmic ? 3 : 1, log: 10, range: () => ranges.y } },
       axes: [
         { ...axis, label: across, size: 34, labelGap: 0, splits: () => splits(...ranges.x), values: (_, places) => places.map(words), filter: (_, splits) => splits },
-        { ...axis, label: "test error, %", size: 48, values: (_, places) => places.map((v) => `${logarithmic && this.zeros && v <= LEAST ? "≤ " : ""}${Number(v.toPrecision(3))}`),
+        { ...axis, label: `${DATA.words.error}, %`, size: 48, values: (_, places) => places.map((v) => `${logarithmic && this.zeros && v <= LEAST ? "≤ " : ""}${Number(v.toPrecision(3))}`),
           ...(logarithmic ? { splits: () => steps(...ranges.y), filter: (_, splits) => splits } : {}) },
       ],
       series: [{}, ...SHOWN_METHODS.map((method) => ({
@@ -154,8 +154,8 @@ class Chart {
     if (!this.plot) return;
     const point = this.near();
     $("readout").textContent = point
-      ? `${point.method}: ${whole(point.size)} vectors, ${bytes(point.bytes)}, ${micro(point.us)} µs, error ${percent(point.error)} ± ${percent(point.se)}. Click to choose it.`
-      : "Point at a model to read it, click to choose it.";
+      ? `${point.method}: ${whole(point.size)} vectors, ${bytes(point.bytes)}, ${micro(point.us)} µs, ${DATA.words.error} ${percent(point.error)} ± ${percent(point.se)}. Click to choose it.`
+      : matchMedia("(hover: none)").matches ? "Tap a model to choose it." : "Point at a model to read it, click to choose it.";
   }
 
   pick() {

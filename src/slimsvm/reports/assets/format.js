@@ -6,6 +6,9 @@ const $ = (id) => document.getElementById(id);
 
 const whole = (value) => (value == null ? "–" : Math.round(value).toLocaleString("en"));
 const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+/** How good a model with this error is, and a standard error of that. */
+const quality = (error) => (DATA.task === "regress" ? (1 - error).toFixed(3) : percent(1 - error));
+const spread = (se) => (DATA.task === "regress" ? se.toFixed(3) : percent(se));
 const micro = (us) => (us == null ? "–" : Number(us.toPrecision(2)).toLocaleString("en"));
 
 function bytes(count) {

@@ -43,19 +43,20 @@ class Live {
     if (!DATA.samples.length) return this.set(new Array(DATA.features).fill(0));
     this.sample = (this.sample + 1) % DATA.samples.length;
     const { row, label } = DATA.samples[this.sample];
-    this.set(row, `Its label: ${label}`);
+    const words = { classify: "Its label: ", regress: "Its target: ", novelty: "The full model says: " }[DATA.task];
+    this.set(row, label && words + label);
   }
 
   run() {
     const [row, problem] = this.numbers();
-    $("problem").textContent = problem || (this.module === null ? "The model of this size did not fit into this page; choose another one." : "");
+    $("problem").textContent = problem || (this.module === null ? "This model does not run in the page: its files are not in it. Choose another one." : "");
     if (row && this.cells.length) row.forEach((value, i) => this.ink(i, value));
     if (!row || !this.module) {
       $("label").textContent = "–";
       $("scores").tBodies[0].replaceChildren();
       return;
     }
-    const scores = [...this.module.scores(row)], label = String(this.module.predict(row));
+    const scores = this.module.scores ? [...this.module.scores(row)] : [], label = named(this.module.predict(row));
     $("label").textContent = label;
     document.body.dataset.scores = JSON.stringify(scores);
     this.bars(scores, label);
@@ -76,10 +77,10 @@ class Live {
   }
 
   bars(scores, label) {
-    const two = scores.length === 1, most = Math.max(...scores.map(Math.abs), 1e-9);
-    let rows = scores.map((score, i) => ({ score, name: two ? `${DATA.classes[0]} ← → ${DATA.classes[1]}` : DATA.classes[i], on: two || DATA.classes[i] === label }));
+    const two = scores.length === 1, names = this.module.classes?.map(named) ?? DATA.classes, most = Math.max(...scores.map(Math.abs), 1e-9);
+    let rows = scores.map((score, i) => ({ score, name: two ? "score" : names[i], on: two || names[i] === label }));
     if (rows.length > 12) rows = rows.sort((a, b) => b.score - a.score).slice(0, 12);
-    $("scores").tBodies[0].replaceChildren(...rows.map(({ score, name, on }) => {
+    const lines = rows.map(({ score, name, on }) => {
       const row = make("tr", "", on ? { class: "on" } : {}), bar = make("div", "", { class: "bar" }), span = make("span"), cell = make("td");
       const width = 50 * Math.abs(score) / (two ? Math.max(most, 1) : most);
       span.style.cssText = `left:${score < 0 ? 50 - width : 50}%;width:${width}%`;
@@ -87,7 +88,17 @@ class Live {
       cell.append(bar);
       row.append(make("th", name, { scope: "row", title: name }), cell, make("td", score.toFixed(2), { class: "number" }));
       return row;
-    }));
+    });
+    $("scores").tBodies[0].replaceChildren(...lines, ...(two ? [this.sides()] : []));
+  }
+
+  /** A line below the single score: negative scores mean the first class, others the second. */
+  sides() {
+    const row = make("tr", "", { class: "sides" }), cell = make("td"), names = make("div"), [first, second] = DATA.classes;
+    names.append(make("span", `← ${first}`, { title: first }), make("span", `${second} →`, { title: second }));
+    cell.append(names);
+    row.append(make("td"), cell, make("td"));
+    return row;
   }
 
   // Drawing on a grid of cells, one a feature.
@@ -145,6 +156,12 @@ class Live {
     } else if (!step) return;
     event.preventDefault();
   }
+}
+
+/** A prediction as it is shown: a class, a value, or a verdict. */
+function named(prediction) {
+  if (DATA.task === "novelty") return DATA.classes[prediction > 0 ? 1 : 0];
+  return DATA.task === "regress" ? Number(prediction.toPrecision(4)).toLocaleString("en") : DATA.labels[String(prediction)] ?? String(prediction);
 }
 
 /** How far a place is from the line between two others. */

@@ -1,21 +1,28 @@
 // The page: one chosen model, and all parts that follow it.
 const state = { point: BY_KEY.get(DATA.chosen) ?? DATA.points[0] };
 
+const inWords = (error) => {
+  const sentence = DATA.words.sentence.replace("{}", quality(error));
+  return sentence[0].toUpperCase() + sentence.slice(1);
+};
+
 function showAnswer() {
   const point = state.point;
   if (!FULL || point === FULL) {
-    $("answer").textContent = `${whole(point.size)} support vectors, ${percent(1 - point.error)} right`;
+    $("answer").textContent = `${whole(point.size)} support vectors`;
+    $("reason").textContent = `${inWords(point.error)}, in ${bytes(point.bytes)}.`;
     return;
   }
   $("answer").textContent = `${whole(point.size)} support vectors instead of ${whole(FULL.size)}`;
   const rule = DATA.by_validation
     ? `It is the smallest ${point.method} model whose validation error is within one standard error of the lowest.`
     : "";
-  $("reason").textContent = `${percent(1 - point.error)} of the test rows right (full model: ${percent(1 - FULL.error)}) in ${bytes(point.bytes)} instead of ${bytes(FULL.bytes)}. ${rule}`;
+  const than = DATA.task === "novelty" ? "" : ` (full model: ${quality(FULL.error)})`;
+  $("reason").textContent = `${inWords(point.error)}${than}, in ${bytes(point.bytes)} instead of ${bytes(FULL.bytes)}. ${rule}`;
 }
 
 function showTable(choose) {
-  const names = ["method", "vectors", "test error", "bytes", "µs per row", "validation error", "training, s", ""];
+  const names = ["method", "vectors", DATA.words.error, "bytes", "µs per row", "validation error", "training, s", ""];
   const head = make("thead"), line = make("tr"), body = make("tbody");
   line.append(...names.map((name) => make("th", name, { scope: "col" })));
   head.append(line);
@@ -52,7 +59,7 @@ function choose(point, method = point.method) {
   state.point = point;
   moveSlider(point, method);
   showStats(point);
-  showConfusion(point);
+  showErrors(point);
   showPath(point);
   showDownloads(point);
   for (const row of $("models").tBodies[0].rows) row.classList.toggle("on", row.dataset.key === point.key);

@@ -35,15 +35,47 @@ function stat(name, value, than) {
 function showStats(point) {
   const other = FULL && point !== FULL ? FULL : null;
   const boxes = [
-    stat("test accuracy", percent(1 - point.error), `± ${percent(point.se)}${other ? `; full model ${percent(1 - other.error)}` : ""}`),
-    stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : "the full model"),
-    stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : `${whole(point.bytes)} bytes`),
+    stat(DATA.words.quality, quality(point.error), `± ${spread(point.se)}${other && DATA.task !== "novelty" ? `; full model ${quality(other.error)}` : ""}`),
+    stat("support vectors", whole(point.size), other ? `of ${whole(other.size)}` : point === FULL ? "the full model" : ""),
+    stat("size", bytes(point.bytes), other ? times(other.bytes / point.bytes) : point.bytes < 1000 ? "" : `${whole(point.bytes)} bytes`),
     stat("time per row", `${micro(point.us)} µs`, other && point.us && other.us ? `full model ${micro(other.us)} µs` : ""),
   ];
   boxes.forEach((box, number) => { box.dataset.stat = ["accuracy", "vectors", "bytes", "us"][number]; });
   $("stats").replaceChildren(...boxes);
   $("note").textContent = point.note ? `Note: ${point.note}` : "";
 }
+
+const ERRS = {
+  classify: ["Where it errs", "Test rows: true class down, predicted class across."],
+  regress: ["Where it errs", "Test rows: target across, predicted value up. On the line the two are equal."],
+  novelty: ["Where it differs", "Test rows: the full model's verdict down, this model's across."],
+};
+
+function showErrors(point) {
+  [$("errs").textContent, $("errs-help").textContent] = ERRS[DATA.task];
+  if (point.pairs) $("confusion").replaceChildren(scatter(point.pairs));
+  else showConfusion(point);
+}
+
+/** Predicted values against targets, as SVG. */
+function scatter(pairs) {
+  const all = pairs.flat(), low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
+  const at = (value) => (5 + 90 * (value - low) / span).toFixed(2);
+  const draw = (tag, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  };
+  const picture = draw("svg", { viewBox: "0 0 100 100", class: "scatter", role: "img", "aria-label": `Predicted values against targets of ${pairs.length} test rows` });
+  picture.append(draw("line", { x1: 5, y1: 95, x2: 95, y2: 5 }));
+  for (const [target, value] of pairs) picture.append(draw("circle", { cx: at(target), cy: 100 - at(value), r: 1.1 }));
+  const box = make("div", "", { class: "plane" }), ends = make("div", "", { class: "ends" });
+  ends.append(make("span", short(low)), make("span", "target"), make("span", short(high)));
+  box.append(picture, ends);
+  return box;
+}
+
+const short = (value) => Number(value.toPrecision(3)).toLocaleString("en");
 
 function showConfusion(point) {
   const matrix = point.confusion;
@@ -106,8 +138,8 @@ function showDownloads(point) {
     return button;
   });
   const missing = Object.keys(KINDS).some((ending) => !files[ending]);
-  const hint = buttons.length ? "Other files did not fit into this page; " : "The files of this model did not fit into this page; ";
-  $("downloads").replaceChildren(...buttons, ...(missing ? [make("span", `${hint}slimsvm export writes them from the .slim file in the folder of models.`, { class: "small" })] : []));
+  const hint = `${buttons.length ? "Other files are not here" : "No files of this model are here"}: ${DATA.reasons[point.key] ?? "it was not kept"}.`;
+  $("downloads").replaceChildren(...buttons, ...(missing ? [make("span", hint, { class: "small" })] : []));
 }
 
 function offer(name, data) {

@@ -30,10 +30,6 @@ class NormBudget(BinaryTrainer):
     def __post_init__(self) -> None:
         self.any_norm(2 if self.budget is None else self.budget)  # checks the settings
 
-    def small(self) -> int:
-        """Return the limit of `AnyNorm`."""
-        return 4 * self.working_set
-
     def any_norm(self, budget: int | None) -> AnyNorm:
         """Return the same trainer in the general form."""
         norm, prune = type(self).norm(budget), budget if self.prune else None

@@ -20,6 +20,10 @@ from ...rows.protocol import Rows
 from ...solvers.class_pairs import OneAgainst
 from ...text import short
 
+#: several outputs are solved at once, one in each thread, if their problems have at most this many working sets of rows:
+#: smaller problems leave most threads idle
+WORKING_SETS = 4
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -92,10 +96,6 @@ class BinaryTrainer:
         """Train one output."""
         raise NotImplementedError
 
-    def small(self) -> int:
-        """Return the most rows of a problem for which several outputs are solved at once, one in each thread."""
-        return 8192
-
     def solve_together(self, pairs: Pairs) -> None:
         """Solve and store pairs of classes that the method can solve many at a time; none by default."""
 
@@ -146,7 +146,8 @@ class BinaryTrainer:
                 keeper.keep(solution.state())
             outputs.store(column, solution)
 
-        if q > 1 and outputs.largest() <= min(self.small(), task.rows.n - 1):
+        few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)
+        if q > 1 and outputs.largest() <= min(few_rows, task.rows.n - 1):
             task.rows.share_out(lambda number: train(int(left[number])), left.size)
         else:
             for column in left.tolist():
