@@ -233,6 +233,7 @@ def test_tradeoff_of_values_and_of_novelty():
 
 
 @pytest.mark.usefixtures("plt")
+@pytest.mark.filterwarnings("ignore:no model of at most")
 def test_pareto_takes_a_study_of_tune_with_its_limits():
     study = tune(*MOONS, budget=8, max_error=0.13, random_state=0, time_limit=2.0)
     display = displays.ParetoDisplay.from_rows(study, x="bytes")

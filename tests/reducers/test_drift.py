@@ -6,12 +6,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from slimsvm import SlimSVC
 from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.reducers.base import Reducer
 from slimsvm.reducers.drift import LEFT_OUT, PIECES, better_on_neighbours, block_numbers, without
+from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
 
 
@@ -99,3 +101,9 @@ def test_rows_of_small_classes_only_mean_no():
     x = np.linspace(-1, 1, 2 * PIECES - 2)
     task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(x.size))
     assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline())
+
+
+def test_too_few_rows_for_a_block_leave_the_metric_fixed():
+    X = np.array([[-0.8], [-1.4], [0.3], [-0.6], [-1.0]])
+    svc = SlimSVC(2, C=100.0, random_state=0, reducer=Slim(metric="auto", steps=5)).fit(X, [0, 1, 0, 1, 0])
+    assert svc.model_.metric is None

@@ -350,3 +350,14 @@ def test_a_model_that_cannot_be_exported_says_why(tab, tmp_path):
     assert "No files of this model are here" in text(page, "#downloads")
     assert "kernel" in text(page, "#downloads")
     assert page.complaints == []
+
+
+def test_the_confusion_matrix_of_many_classes_has_room(tab, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    labels = np.array([chr(ord("a") + digit + 10 * half) for digit, half in zip(y, X[:, 20] > 8, strict=True)])
+    _, path = made(tmp_path, X, labels, methods=["nystroem"], budgets=[8], name="halves")
+    page = opened(tab, path)
+    assert page.value("document.querySelectorAll('#confusion tr').length") == 21
+    room, wide = (page.value(f"document.getElementById('confusion').{name}") for name in ("clientWidth", "scrollWidth"))
+    assert wide <= room
+    assert page.complaints == []

@@ -58,6 +58,15 @@ def test_irrelevant_features_get_small_factors():
     assert error(search, fresh, labels) < 0.7 * error(fixed, fresh, labels)
 
 
+@pytest.mark.parametrize(("n", "batches"), [(60, 100), (600, 235), (3000, 1000)])
+def test_smaller_sizes_pass_over_few_rows_a_hundred_times_at_most(n, batches):
+    taken = []
+    search = search_on(*two_rings(n), learning=Learning(way_batches=1000, way_steps=1))
+    search._descend_in_metric = lambda _, effort, **__: taken.append(effort.batches)
+    search.learn(4, last=False)
+    assert taken == [batches]
+
+
 def test_points_in_dense_places_get_narrow_widths():
     """A class made of a small spot and a wide ring around another: one width serves neither."""
     rng = np.random.default_rng(0)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
 SUM_STRIP = 1 << 14
+#: features of dense rows from which a tile takes longer to evaluate than to copy from its mirror image
+MIRRORED = 64
 
 
 class HostRows(GivenRows):
@@ -175,7 +177,7 @@ class HostRows(GivenRows):
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         self.meter.add(index.size * (index if columns is None else columns).size)
         rows = self.prepared.take(index)
-        if columns is None and isinstance(self.kernel, InnerKernel):
+        if columns is None and isinstance(self.kernel, InnerKernel) and (rows.sparse or self.d >= MIRRORED):
             return tiled_gram(make_tiles(self.kernel, rows, rows, self.dtype), self.crew, out)
         points = self._points(index if columns is None else columns)
         return tiled_matrix(make_tiles(self.kernel, rows, points, self.dtype), self.crew, out)

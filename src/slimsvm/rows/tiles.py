@@ -275,8 +275,9 @@ def tiled_gram(tiles: Tiles, crew: Crew, out: Array | None = None) -> Array:
 
     def work(rows: slice) -> None:
         for cols in blocks(n, tiles.shape[1]):
-            if cols.stop > rows.start:
-                K[rows, cols] = tiles.values(rows, cols)
+            own = slice(max(cols.start, rows.start), cols.stop)  # each entry has one writer: other strips have the rest
+            if own.start < own.stop:
+                K[rows, own] = tiles.values(rows, cols)[:, own.start - cols.start :]
                 right = slice(max(rows.stop, cols.start), cols.stop)  # of the square on the diagonal
                 if right.start < right.stop:
                     core.copy_transposed(K[rows, right], K[right, rows])

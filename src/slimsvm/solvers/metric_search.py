@@ -29,6 +29,8 @@ from .point_search import Objective, PointSearch, Schedule
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
 #: the share of the time left for a trial of another decay. More: a safer choice, less time for the largest model
 TRIAL_SECONDS = 0.03
+#: the most passes over the rows for a model below the largest size. More: such models take longer on few rows, for no gain
+WAY_PASSES = 100
 #: L-BFGS is skipped if there is no time for this many steps
 FEWEST_STEPS = 20
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
@@ -60,7 +62,7 @@ class Learning:
     time_for_batches, time_for_steps : float
         With a time limit: the share of the time left that mini-batches may take, and the share of the rest for L-BFGS.
     way_batches, way_steps : int
-        Mini-batches and steps of L-BFGS for smaller sizes, on a subsample of the rows.
+        Mini-batches and steps of L-BFGS for smaller sizes, on a subsample of the rows; at most 100 passes.
     watch : float
         Checks of the validation loss during the descent of the largest size: so many for each pass over the rows. Where the
         loss at the end is clearly higher than at an earlier check, the earlier model is kept as it was. 0: no checks.
@@ -262,8 +264,9 @@ class MetricSearch(PointSearch):
 
     def _effort_within(self, seconds: float) -> LearningEffort:
         """Return the effort on a smaller size within a share of the time left."""
-        learning, shares = self.learning, (0.6 * seconds, 0.4 * seconds)
-        return LearningEffort(learning.way_batches, learning.rate, learning.way_steps, shares)
+        learning, shares, rows = self.learning, (0.6 * seconds, 0.4 * seconds), self.task.rows.n
+        batches = min(learning.way_batches, -(-WAY_PASSES * rows // min(self._batch_rows(rows), rows)))
+        return LearningEffort(batches, learning.rate, learning.way_steps, shares)
 
     # Descent.
 

@@ -80,7 +80,7 @@ class OneClassState(SmoState):
         if self.steps or self.status is not Status.TIME_LIMIT:
             return super().bias() + ROUNDING * self.total
         order = np.argsort(-self.v, kind="stable")
-        below = np.searchsorted(np.cumsum(self.cap[order]), self.total)
+        below = int(np.searchsorted(np.cumsum(self.cap[order]), self.total))
         return float(self.v[order[min(below, order.size - 1)]])
 
     def _outlying_first(self) -> Array:

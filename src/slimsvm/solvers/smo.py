@@ -399,7 +399,9 @@ class SmoState:
             self.pair_steps(block, y, cap, alpha, v, EXACT, 1000 + 20 * index.size)
         change = (alpha - self.alpha[index]) * self.y[index]
         moved = change != 0
-        if whole:
+        if small:
+            self.responses.values[index] += block[:, moved] @ change[moved, None]
+        elif whole:
             # rows of the symmetric block are faster to read than its columns, and BLAS would wake its threads
             self.responses.values[index, 0] += np.einsum("i,ij->j", change[moved], block[moved])
         else:

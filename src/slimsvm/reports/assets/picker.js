@@ -83,6 +83,7 @@ function showConfusion(point) {
     $("confusion").replaceChildren(make("p", DATA.classes.length > 30 ? "Too many classes to show." : "The model of this row was not kept.", { class: "small" }));
     return;
   }
+  $("errors").classList.toggle("many", DATA.classes.length > 12);
   const table = make("table"), head = make("tr"), most = Math.max(...matrix.flat(), 1);
   table.append(make("caption", "Test rows by true and predicted class", { class: "hidden" }));
   head.append(make("td", ""), ...DATA.classes.map((label) => make("th", label, { scope: "col", title: label })));
