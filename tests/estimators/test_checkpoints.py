@@ -65,6 +65,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
 X, y = rows_of(700)
 X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
+#: kernel values of so many rows are float32, until a point of a small model is too far out for that
+FAR = np.random.default_rng(99).normal(size=(3000, 8))
 ONE_START = Slim(steps=2, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
 LEARNED = replace(
     ONE_START, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
@@ -89,6 +91,12 @@ FITS = {
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
     "slim, tolerance": (SlimSVC(tolerance=0.1, reducer=ONE_START, random_state=0), X[:100], y[:100], (9,)),
     "slim, span": (SlimSVC(8, trainer=None, reducer=IN_SPAN, random_state=0), *rows_of_text(), (2, 5, 7)),
+    "slim, points far out": (
+        SlimSVC(16, trainer=None, reducer=SMALL, random_state=5),
+        FAR,
+        FAR[:, 0] * FAR[:, 1] > 0,
+        (1, 2, -1),
+    ),
     "slim, regression": (SlimSVR(3, reducer=ONE_START, random_state=0), X3[:100], X3[:100, 0], (4,)),
     "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
     "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (-30, -1)),

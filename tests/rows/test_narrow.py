@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from slimsvm import SlimSVC
+from slimsvm import SlimSVC, load, save
 from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.reducers import Slim
-from slimsvm.rows.host import HostRows
+from slimsvm.rows.host import VERY_MANY_FEATURES, HostRows
 from slimsvm.rows.tiles import WIDE
 from slimsvm.solvers.point_search import Schedule
 
@@ -53,6 +53,35 @@ def test_main_features_have_most_of_the_squared_length():
     assert dense.main_features(7) is None
     with pytest.raises(ValueError, match="need sparse rows"):
         dense.on_features(np.arange(3))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_points_have_no_features_that_no_row_has(share):
+    """As after hashing of words to very many columns."""
+    d = 2 * VERY_MANY_FEATURES
+    columns = np.random.default_rng(0).choice(d, int(share * d), replace=False)
+    rows = HostRows(RBF(0.3), csr_array((np.ones(columns.size), (columns % 60, columns)), shape=(60, d)))
+    found = rows.main_features(d)
+    assert (found is None) == (share > 0.5)
+    if found is not None:
+        np.testing.assert_array_equal(found, np.sort(columns))
+
+
+def test_a_small_model_of_hashed_words_is_as_good_and_as_small_as_that_of_the_words(tmp_path):
+    d = 1 << 20
+    words = made(150, 60)[:, 4:]
+    hashed = csr_array(words)
+    hashed.resize(150, d)
+    hashed.indices = (hashed.indices * 7919) % d
+    hashed.sort_indices()
+    y = words[:, :8].sum(axis=1) > words[:, 8:16].sum(axis=1)
+    settings = {"trainer": None, "gamma": 1.0, "reducer": Slim(steps=10, schedule=Schedule(wide=20)), "random_state": 0}
+    few, many = (SlimSVC(4, **settings).fit(X, y) for X in (csr_array(words), hashed))
+    assert issparse(many.model_.points)
+    assert many.score(hashed, y) > few.score(words, y) - 0.03
+    save(many, tmp_path / "m.slim")
+    assert (tmp_path / "m.slim").stat().st_size < 20_000
+    np.testing.assert_array_equal(load(tmp_path / "m.slim").predict(hashed), many.predict(hashed))
 
 
 @pytest.mark.parametrize(

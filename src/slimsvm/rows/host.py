@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 SUM_STRIP = 1 << 14
 #: features of dense rows from which a tile takes longer to evaluate than to copy from its mirror image
 MIRRORED = 64
+#: with more features, points may be sparse; less: sparse points where dense ones take little memory and are quicker
+VERY_MANY_FEATURES = 1 << 16
 
 
 class HostRows(GivenRows):
@@ -127,11 +129,18 @@ class HostRows(GivenRows):
         return part
 
     def main_features(self, most: int) -> Array | None:
-        """Return the features with most of the squared length of sparse rows, ascending; None if there are too few."""
+        """Return the features that points have, ascending: the `most` with most of the squared length of sparse rows.
+
+        Features that no row has are left out if they are the greater part of very many. None: points have all features.
+        """
         values = self.prepared.values
-        if not self.prepared.sparse or values.shape[1] <= most or not isinstance(self.kernel, InnerKernel):
+        if not self.prepared.sparse or not isinstance(self.kernel, InnerKernel):
             return None
-        lengths = np.bincount(values.indices, weights=np.square(values.data, dtype=np.float64), minlength=values.shape[1])
+        d = values.shape[1]
+        occurring = np.unique(values.indices) if d > VERY_MANY_FEATURES else np.arange(d)
+        if occurring.size <= most:
+            return occurring if occurring.size < d / 2 else None
+        lengths = np.bincount(values.indices, weights=np.square(values.data, dtype=np.float64), minlength=d)
         return np.sort(np.argsort(-lengths, kind="stable")[:most])
 
     def on_features(self, features: Array) -> NarrowRows:

@@ -79,9 +79,10 @@ class OneClassState(SmoState):
         """
         if self.steps or self.status is not Status.TIME_LIMIT:
             return super().bias() + ROUNDING * self.total
-        order = np.argsort(-self.v, kind="stable")
+        v = self.v
+        order = np.argsort(-v, kind="stable")
         below = int(np.searchsorted(np.cumsum(self.cap[order]), self.total))
-        return float(self.v[order[min(below, order.size - 1)]])
+        return float(v[order[min(below, order.size - 1)]])
 
     def _outlying_first(self) -> Array:
         """Return the rows by ascending mean kernel value with a few rows; it is small for support vectors."""

@@ -60,11 +60,16 @@ class ProjectedLoss:
         return found.loss, gradient
 
     def forget(self) -> None:
-        """Forget kept curvatures: the next results depend only on points and coefficients."""
+        """Forget kept curvatures and the precision of kernel values: the next results depend on points and theta only.
+
+        A handle whose points were once far out stays in float64. A run that continues from a checkpoint has a new one.
+        """
         self.factors = KeptFactors()
+        self.against = self.rows.moving(np.zeros((0, self.rows.d)))
 
     def settle(self, points: Array) -> Fitted:
         """Return the best coefficients for points that no longer move."""
+        self.forget()
         return self._fit(points, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)), None)[0]
 
     def _fit(self, points: Array, settings: NewtonSettings, factors: KeptFactors | None) -> tuple[Fitted, Array]:
