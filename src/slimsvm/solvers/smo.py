@@ -260,7 +260,7 @@ class SmoState:
         return False
 
     def moved_free(self, index: Array, v: Array) -> bool:
-        """Move some rows to their optimum; return False where Newton's method does not find one."""
+        """Move some rows to their optimum; return False, with nothing moved, if Newton's method does not find one."""
         y, cap, alpha, v = self.y[index], self.cap[index], self.alpha[index], v[index]
         ends = -y * alpha, y * (cap - alpha)
         K = self.rows.fetch(index).block(np.arange(index.size))
@@ -270,9 +270,14 @@ class SmoState:
         found = np.clip(alpha + y * steps, 0.0, cap)
         found = np.where(found < ROUNDED * cap, 0.0, np.where(found > (1 - ROUNDED) * cap, cap, found))
         change = (found - alpha) * y
+        objective, responses = self.objective(), self.responses.values.copy()
         self.responses.add_rows(index[change != 0], change[change != 0, None])
         self.alpha[index] = found
-        return True
+        if self.objective() > objective:
+            return True
+        # with kernel values of very different sizes, rounding may take more than the steps gain
+        self.responses.values[:], self.alpha[index] = responses, alpha
+        return False
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
