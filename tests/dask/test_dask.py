@@ -242,7 +242,8 @@ def test_more_rows_than_the_memory_of_one_worker(tmp_path):
         with pytest.warns(match="SMO stopped at max_iter"):
             found = DaskSlimSVC(gamma=1.0, trainer=SMO(working_set=16), max_iter=8).fit(rows, labels)
         assert found.n_iter_ == 8
-        assert max(client.run(peak_memory).values()) < limit
+        # Dask looks at a worker's memory now and then: peaks may be a little above the limit; all rows would be far above
+        assert max(client.run(peak_memory).values()) < 1.25 * limit < rows.nbytes + limit / 3
         assert found.predict(rows[:1000]).compute().shape == (1000,)
 
 
