@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from ..goals.cross_entropy import CrossEntropy
+from ..goals.demands import Demands
+from ..goals.row_loss import LOSSES
 from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
@@ -30,7 +33,7 @@ DECIDED_AT = 32
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
-METRICS = ("fixed", *KINDS, "auto")
+METRICS = (*KINDS, "auto")
 #: the default settings, which all instances share
 SCHEDULE, LEARNING = Schedule(), Learning()
 
@@ -75,6 +78,11 @@ class Slim(Reducer):
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
     (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept.
 
+    `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
+    softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
+    points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
+    largest. It needs one output for each class ("ovr"), or two classes, and the target "label".
+
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
     differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
@@ -89,6 +97,7 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "fixed"
+    loss: str = Demands.name
     schedule: Schedule = SCHEDULE
     learning: Learning = LEARNING
     needs_model: ClassVar[bool] = False
@@ -114,6 +123,10 @@ class Slim(Reducer):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
+        if self.loss not in LOSSES:
+            raise ValueError(f"unknown loss {self.loss!r}; there are {list(LOSSES)}")
+        if self.loss == CrossEntropy.name and self.target == "slant":
+            raise ValueError("loss='cross_entropy' follows labels; give target='label' or 'auto', or loss='squared'")
         if not isinstance(self.learning, Learning):
             raise ValueError(f"learning must be a Learning, not {self.learning!r}")
 
@@ -146,7 +159,8 @@ class Slim(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
-        if self.metric == "fixed":
+        self._check_loss(task)
+        if self.metric == "fixed" and self.loss == Demands.name:
             return self._fixed_models(task, sizes, model, deadline)
         if self.metric == "auto":
             return self._models_of_either(task, sizes, model, deadline)
@@ -158,8 +172,20 @@ class Slim(Reducer):
             )
         return self._learned_models(task, sizes, model, deadline, self.metric)
 
-    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def _check_loss(self, task: Task) -> None:
+        """Raise ValueError if the loss is not defined for the goal."""
+        if self.loss == CrossEntropy.name and (task.goal.n_classes < 2 or (task.targets == 0).any()):
+            raise ValueError(
+                f"loss={self.loss!r} is for two classes, or for one output a class (decision 'ovr'), and the goal is "
+                f"{task.goal.name!r}; give loss={Demands.name!r}"
+            )
+
+    def _fixed_models(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
+    ) -> Models | EndedModels:
         """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
+        if self.loss != Demands.name:
+            return (yield from self._learned_models(task, sizes, model, deadline, "fixed"))
         run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
         yield from run.made
         while not run.ended:
@@ -268,7 +294,7 @@ class Slim(Reducer):
         return search
 
     def _metric_search(self, task: Task, objective: Objective, deadline: Deadline, kind: str) -> MetricSearch:
-        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind)
+        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind, self.loss)
 
     def _search(
         self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
@@ -300,7 +326,7 @@ class Slim(Reducer):
         if model is not None and not task.goal.labelled:
             wanted = ["slant"]
         else:
-            possible = TARGETS if model is not None else ("label",)
+            possible = TARGETS if model is not None and self.loss == Demands.name else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
 

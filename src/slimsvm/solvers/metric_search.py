@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_at_least_zero
+from ..goals.cross_entropy import CrossEntropy
+from ..goals.demands import Demands
+from ..goals.row_loss import RowLoss
 from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
@@ -135,9 +139,12 @@ class MetricSearch(PointSearch):
         deadline: Deadline,
         learning: Learning,
         kind: str,
+        loss: str = Demands.name,
     ) -> None:
         super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
         self.learning, self.kind, self.clamped, self.stopped_early = learning, kind, False, False
+        self.loss_name = loss
+        self.row_loss: RowLoss = CrossEntropy(task.targets) if loss == CrossEntropy.name else self.demands
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
         self.units = ParameterUnits(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
         self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
@@ -145,7 +152,8 @@ class MetricSearch(PointSearch):
     @property
     def name(self) -> str:
         """The settings as text."""
-        return f"{self.objective.name}, metric={self.kind}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
+        loss = "" if self.loss_name == Demands.name else f", loss={self.loss_name}"
+        return f"{self.objective.name}, metric={self.kind}{loss}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
 
     @property
     def model(self) -> Expansion:
@@ -154,7 +162,7 @@ class MetricSearch(PointSearch):
 
     def _model_of(self, found: Parameters) -> Expansion:
         rows = self.task.rows
-        metric = metric_of(found, KINDS[self.kind])
+        metric = None if self.kind == "fixed" else metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
     def state(self) -> dict[str, Any]:
@@ -200,9 +208,10 @@ class MetricSearch(PointSearch):
     def with_best_decay(self) -> MetricSearch:
         """Return the search under the multiple of the decay with the lowest validation loss after a short descent."""
         schedule, size = self.schedule, self.parameters.points.size
-        if not size or not self.objective.tries_decays(schedule) or self.task.holdout is None:
+        judge = self._judge()
+        if not size or not self.objective.tries_decays(schedule) or judge is None:
             return self
-        rows, judge, trials = self._enough_rows(size), self.task.holdout.judge_shortfall, dict[int, MetricSearch]()
+        rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
         def judged(power: int) -> Judgement:
             trials[power] = self.copied(self.objective.with_decay(schedule, power))
@@ -214,7 +223,7 @@ class MetricSearch(PointSearch):
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""
         schedule, deadline, learning = self.schedule, self.deadline, self.learning
-        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind)
+        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind, self.loss_name)
         other.parameters = replace(self.parameters)
         return other
 
@@ -290,16 +299,21 @@ class MetricSearch(PointSearch):
         kept = seen.x if best is None else best
         self.parameters, self.clamped = loss.at(kept), loss.at_bound(kept)
 
+    def _judge(self) -> Callable[[Expansion], Judgement] | None:
+        """Return the mean loss of the validation rows as a function of a model; None without such rows."""
+        holdout = self.task.holdout
+        if holdout is None or self.loss_name == Demands.name:
+            return None if holdout is None else holdout.judge_shortfall
+        return partial(holdout.judge_by, CrossEntropy(holdout.goal.encode(holdout.labels)))
+
     def _watch(self, loss: MetricLoss, saved: Saved, *, watched: bool) -> Watch:
         """Return what watches the validation loss of a descent; it does nothing without validation rows."""
-        holdout, often = self.task.holdout, self.learning.watch
-        if not watched or holdout is None or not often:
+        judge, often = self._judge(), self.learning.watch
+        if not watched or judge is None or not often:
             return Watch(None, np.inf, np.zeros(0))
         batch = max(self._batch_rows(loss.rows.n), loss.at_home.least_batch)
         start = saved.array("watched", loss.origin.size) if "watched" in saved.state else np.zeros(loss.origin.size)
-        return Watch(
-            lambda x: holdout.judge_shortfall(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start
-        )
+        return Watch(lambda x: judge(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start)
 
     def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
         """Return the loss on some of the rows, relative to the present model or another one."""
@@ -309,7 +323,7 @@ class MetricSearch(PointSearch):
         decay = self.unit * (least if self.objective.decay is None else self.objective.decay)
         return MetricLoss(
             part.rows,
-            self.demands[rows] if rows.size < self.task.rows.n else self.demands,
+            self.row_loss[rows] if rows.size < self.task.rows.n else self.row_loss,
             part.weights,
             start or self.parameters,
             self.units,
