@@ -81,7 +81,7 @@ class Slim(Reducer):
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
     points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
-    largest. It needs one output for each class ("ovr"), or two classes, and the target "label".
+    largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label".
 
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
@@ -160,32 +160,34 @@ class Slim(Reducer):
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         self._check_loss(task)
-        if self.metric == "fixed" and self.loss == Demands.name:
-            return self._fixed_models(task, sizes, model, deadline)
         if self.metric == "auto":
             return self._models_of_either(task, sizes, model, deadline)
-        if not self._has_memory_for(sizes[-1], task.rows.d):
-            raise ValueError(
-                f"metric={self.metric!r} moves {sizes[-1]} points of {task.rows.d} features together, and at most "
-                f"{self.learning.most_numbers} numbers may move; give metric='fixed', a smaller budget or fewer features, "
-                "or raise Learning.most_numbers if there is memory"
-            )
-        return self._learned_models(task, sizes, model, deadline, self.metric)
+        return self._models_of(task, sizes, model, deadline, self.metric)
 
     def _check_loss(self, task: Task) -> None:
         """Raise ValueError if the loss is not defined for the goal."""
         if self.loss == CrossEntropy.name and (task.goal.n_classes < 2 or (task.targets == 0).any()):
             raise ValueError(
-                f"loss={self.loss!r} is for two classes, or for one output a class (decision 'ovr'), and the goal is "
+                f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "
                 f"{task.goal.name!r}; give loss={Demands.name!r}"
             )
 
-    def _fixed_models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
+    def _models_of(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
     ) -> Models | EndedModels:
+        """Yield models with one kind of metric."""
+        if kind == "fixed" and self.loss == Demands.name:
+            return self._fixed_models(task, sizes, model, deadline)
+        if not self._has_memory_for(sizes[-1], task.rows.d):
+            raise ValueError(
+                f"metric={kind!r} with loss={self.loss!r} moves {sizes[-1]} points of {task.rows.d} features together, and "
+                f"at most {self.learning.most_numbers} numbers may move; give metric='fixed' with loss={Demands.name!r}, a "
+                "smaller budget or fewer features, or raise Learning.most_numbers if there is memory"
+            )
+        return self._learned_models(task, sizes, model, deadline, kind)
+
+    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
-        if self.loss != Demands.name:
-            return (yield from self._learned_models(task, sizes, model, deadline, "fixed"))
         run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
         yield from run.made
         while not run.ended:
@@ -212,7 +214,7 @@ class Slim(Reducer):
         limited = deadline.left is not None
         if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
             return (yield from self._learned_models(task, sizes, model, deadline, kind))
-        for largest, name in self._fixed_models(task, sizes, model, deadline):
+        for largest, name in self._models_of(task, sizes, model, deadline, "fixed"):
             yield largest, name
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
