@@ -10,7 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
-from slimsvm.reducers.slim import Slim
+from slimsvm.goals import OneVsRest
+from slimsvm.kernels import RBF
+from slimsvm.limits import Deadline
+from slimsvm.reducers.slim import MOST_VISITS, Slim, loss_of
 from slimsvm.solvers.metric_search import Learning
 
 SHORT = Learning(passes=30, steps=60, way_batches=100, way_steps=5)
@@ -86,10 +89,34 @@ def test_goals_without_one_output_a_class_are_refused(many_classes):
         SlimOneClassSVM(4, reducer=by_cross_entropy()).fit(X)
 
 
+@pytest.mark.parametrize(("points", "loss"), [(10, "cross_entropy"), (11, "squared")])
+def test_auto_is_cross_entropy_for_at_most_half_as_many_points_as_classes(points, loss, many_classes):
+    X, y = many_classes
+    small = SlimSVC(points, trainer=None, reducer=Slim(learning=SHORT), random_state=0).fit(X, y)
+    assert loss_of(small.path_[-1]) == loss
+
+
+def test_auto_is_squared_where_classes_share_no_outputs_and_for_a_followed_model(many_classes):
+    X, y = many_classes
+    pairs = SlimSVC(4, trainer=None, multiclass="ovo", random_state=0).fit(X, y)
+    followed = SlimSVC(4, multiclass="ovr", reducer=Slim(target="slant"), random_state=0).fit(X, y)
+    assert {loss_of(step) for small in (pairs, followed) for step in small.path_} == {"squared"}
+
+
+def test_auto_takes_fewer_passes_over_many_rows_unless_a_time_is_given(make_task):
+    rng = np.random.default_rng(0)
+    targets = OneVsRest(8).encode(rng.integers(0, 8, 3000))
+    task = replace(make_task(RBF(0.5), rng.normal(size=(3000, 2)), targets), goal=OneVsRest(8))
+    method = Slim(learning=Learning(passes=1000))
+    assert method._with_loss(task, 4, Deadline()).learning.passes == MOST_VISITS // 3000
+    assert method._with_loss(task, 4, Deadline(10.0)).learning.passes == 1000
+    assert replace(method, loss="cross_entropy")._with_loss(task, 4, Deadline()).learning.passes == 1000
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, r"unknown loss 'hinge'; there are \['squared', 'cross_entropy'\]"),
+        ({"loss": "hinge"}, r"unknown loss 'hinge'; there are \['squared', 'cross_entropy', 'auto'\]"),
         ({"loss": "cross_entropy", "target": "slant"}, "follows labels; give target='label'"),
     ],
 )

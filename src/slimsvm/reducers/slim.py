@@ -30,6 +30,11 @@ from .metric_path import MetricRun, ended
 DECISION = 0.25
 #: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
 DECIDED_AT = 32
+#: loss "auto" is cross-entropy for models with at least so many classes for each point
+CLASSES_A_POINT = 2
+#: it then visits so many rows by mini-batches at most, and takes so many steps of L-BFGS for each pass over the rows. More:
+#: a lower error, in more time
+MOST_VISITS, STEPS_A_PASS = 1 << 21, 5
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -81,7 +86,9 @@ class Slim(Reducer):
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
     points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
-    largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label".
+    largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
+    times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
+    at most half as many points as there are classes, and "squared" otherwise.
 
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
@@ -97,7 +104,7 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "fixed"
-    loss: str = Demands.name
+    loss: str = "auto"
     schedule: Schedule = SCHEDULE
     learning: Learning = LEARNING
     needs_model: ClassVar[bool] = False
@@ -123,8 +130,8 @@ class Slim(Reducer):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
-        if self.loss not in LOSSES:
-            raise ValueError(f"unknown loss {self.loss!r}; there are {list(LOSSES)}")
+        if self.loss not in (*LOSSES, "auto"):
+            raise ValueError(f"unknown loss {self.loss!r}; there are {[*LOSSES, 'auto']}")
         if self.loss == CrossEntropy.name and self.target == "slant":
             raise ValueError("loss='cross_entropy' follows labels; give target='label' or 'auto', or loss='squared'")
         if not isinstance(self.learning, Learning):
@@ -159,18 +166,38 @@ class Slim(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
-        self._check_loss(task)
+        decided = self._with_loss(task, sizes[-1], deadline)
         if self.metric == "auto":
-            return self._models_of_either(task, sizes, model, deadline)
-        return self._models_of(task, sizes, model, deadline, self.metric)
+            return decided._models_of_either(task, sizes, model, deadline)
+        return decided._models_of(task, sizes, model, deadline, self.metric)
 
-    def _check_loss(self, task: Task) -> None:
-        """Raise ValueError if the loss is not defined for the goal."""
-        if self.loss == CrossEntropy.name and (task.goal.n_classes < 2 or (task.targets == 0).any()):
+    def _with_loss(self, task: Task, size: int, deadline: Deadline) -> Slim:
+        """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
+        has_classes = task.goal.n_classes >= 2 and bool((task.targets != 0).all())
+        if self.loss == CrossEntropy.name and not has_classes:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "
                 f"{task.goal.name!r}; give loss={Demands.name!r}"
             )
+        if self.loss == CrossEntropy.name and not task.rows.backpropagates:
+            raise ValueError(
+                f"loss={self.loss!r} needs rows on one machine, and these are on a cluster; give loss={Demands.name!r}, or "
+                "fit a SlimSVC to a sample of the rows"
+            )
+        if self.loss != "auto":
+            return self
+        few_points = has_classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs
+        if not few_points or not task.rows.backpropagates or task.rows.d > self.schedule.wide:
+            return replace(self, loss=Demands.name)
+        return self._by_cross_entropy(task.rows.n, deadline)
+
+    def _by_cross_entropy(self, rows: int, deadline: Deadline) -> Slim:
+        """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
+        learning = self.learning
+        if self.metric == "fixed" and self.loss == "auto" and deadline.left is None:
+            passes = int(np.clip(MOST_VISITS // rows, 1, learning.passes))
+            learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
+        return replace(self, loss=CrossEntropy.name, learning=learning)
 
     def _models_of(
         self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
@@ -291,7 +318,9 @@ class Slim(Reducer):
     def _learning_from(self, task: Task, step: Step, model: Expansion | None, kind: str) -> MetricSearch:
         """Return a search that continues from a step of the path with a learned metric."""
         deadline = task.deadline.within(self.time_limit)
-        search = self._metric_search(task, self._objective_of(task, step, model), deadline, kind)
+        learnt_by_entropy = loss_of(step) == CrossEntropy.name
+        method = self._by_cross_entropy(task.rows.n, deadline) if learnt_by_entropy else replace(self, loss=Demands.name)
+        search = method._metric_search(task, self._objective_of(task, step, model), deadline, kind)
         search.adopt(step.model)
         return search
 
@@ -328,7 +357,7 @@ class Slim(Reducer):
         if model is not None and not task.goal.labelled:
             wanted = ["slant"]
         else:
-            possible = TARGETS if model is not None and self.loss == Demands.name else ("label",)
+            possible = TARGETS if model is not None and self.loss != CrossEntropy.name else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
 
@@ -346,6 +375,11 @@ def objective_name(step: Step) -> str:
 def learned_kind(step: Step) -> str | None:
     """Return the kind of a step's learned metric; None with the fixed one."""
     return step.settings.partition(", metric=")[2].partition(",")[0] or None
+
+
+def loss_of(step: Step) -> str:
+    """Return the loss of a step with a learned metric or by cross-entropy."""
+    return step.settings.partition(", loss=")[2].partition(",")[0] or Demands.name
 
 
 def _features(model: Expansion, task: Task) -> Array | None:
