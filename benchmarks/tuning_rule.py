@@ -1,9 +1,9 @@
 """How every contender is tuned in a given time: settings one at a time on few rows, the best ones on more, one on all.
 
 About a third of the seconds goes to a search along the settings, each of them changed alone from the best so far. The best
-one, the usual one and another good one are then trained again on more rows for longer, in this order. What is left, about half of the seconds, belongs
-to the last training on all rows. Rows grow with the time of a training, so that a method that needs many passes has as many
-in a trial as in the end.
+one, the usual one and another good one are then trained again on more rows for longer, in this order. What is left, about
+half of the seconds, belongs to the last training on all rows. Rows grow with the time of a training, so that a method that
+needs many passes has as many in a trial as in the end.
 
 Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss
 on all of them is lower by more than the standard error of the difference, row by row, and is no higher on any part. So
