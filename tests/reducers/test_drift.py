@@ -1,4 +1,4 @@
-"""Blocks of neighbouring rows, and the comparison of two methods on them."""
+"""The comparison of two methods on blocks of neighbouring rows."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,41 +7,14 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC
-from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.reducers.base import Reducer
-from slimsvm.reducers.drift import LEFT_OUT, PIECES, better_on_neighbours, block_numbers, without
+from slimsvm.reducers.drift import better_on_neighbours
 from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
-
-
-def test_blocks_are_pieces_of_each_class_with_the_first_and_the_last_one():
-    groups = np.repeat([0, 1, 0], [2 * PIECES, PIECES, PIECES])
-    numbers = block_numbers(groups)
-    for number, place in enumerate(LEFT_OUT):
-        many, few = (np.flatnonzero(groups == group) for group in (0, 1))
-        np.testing.assert_array_equal(
-            np.flatnonzero(numbers == number), np.sort([*many[3 * place : 3 * place + 3], few[place]])
-        )
-    assert numbers[0] == 0
-    assert numbers[-1] == len(LEFT_OUT) - 1
-
-
-def test_classes_with_few_rows_stay_in_training():
-    numbers = block_numbers(np.array([0] * 30 + [1] * (PIECES - 1)))
-    assert (numbers[30:] == -1).all()
-
-
-def test_rows_left_out_are_the_validation_rows(make_task):
-    task = make_task(RBF(1.0), np.arange(10.0)[:, None], np.where(np.arange(10) < 5, -1.0, 1.0))
-    found = without(task, np.array([3, 9]))
-    np.testing.assert_array_equal(found.holdout.labels, [0, 1])
-    np.testing.assert_array_equal(found.holdout.rows.take(np.arange(2)).ravel(), [3.0, 9.0])
-    assert found.rows.n == 8
-    real = Task(task.rows, np.arange(10.0)[:, None], task.weights, goal=Regression())
-    np.testing.assert_array_equal(without(real, np.array([3, 9])).holdout.labels, [3.0, 9.0])
+from slimsvm.solvers.neighbours import PIECES
 
 
 @dataclass(frozen=True)

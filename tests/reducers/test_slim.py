@@ -138,13 +138,6 @@ def test_other_decays_are_multiples_with_names_of_their_own():
     assert more == 4 * usual
 
 
-def test_nothing_is_tried_without_validation_rows(moons):
-    task, _ = moons
-    search = PointSearch(task, Objective("label", None, None), 1.0, Schedule(), Deadline())
-    search.grow(4, 5, all_rows=True, last=False)
-    assert search.with_best_decay() is search
-
-
 @pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 12, 20], [12]), ([8, 30], [30])])
 def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, monkeypatch):
     seen = []

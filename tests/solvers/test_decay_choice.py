@@ -3,7 +3,7 @@
 import pytest
 
 from slimsvm.model import Judgement
-from slimsvm.solvers.decay_choice import best_power
+from slimsvm.solvers.decay_choice import best_power, is_better, nearer_to_zero
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_the_walk_follows_clear_gains(losses, best, tried):
 
     def judged(power):
         seen.append(power)
-        return Judgement(losses[power], 0.1)
+        return [Judgement(losses[power], 0.1)]
 
     assert best_power(judged, 2) == best
     assert seen == tried
@@ -29,5 +29,27 @@ def test_the_walk_follows_clear_gains(losses, best, tried):
 
 def test_without_powers_only_the_usual_decay_is_judged():
     seen = []
-    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0) == 0
+    assert best_power(lambda power: seen.append(power) or [Judgement(1.0, 0.0)], 0) == 0
     assert seen == [0]
+
+
+@pytest.mark.parametrize(
+    ("other", "better"),
+    [
+        ([0.8], True),
+        ([0.95], False),
+        ([0.8, 0.9, 1.0], True),
+        ([0.8, 1.1, 0.8], True),  # worse on one block by one standard error
+        ([0.8, 1.3, 0.1], False),  # clearly worse on one block
+        ([0.8, 1.1, 1.0], False),  # worse on both together
+        ([0.95, 0.1, 0.1], False),  # better on blocks alone
+    ],
+)
+def test_a_decay_must_be_better_on_random_rows_and_no_worse_on_blocks(other, better):
+    present = [Judgement(1.0, 0.1)] * len(other)
+    assert is_better([Judgement(error, 0.1) for error in other], present) == better
+
+
+@pytest.mark.parametrize(("one", "other", "both"), [(2, 1, 1), (-1, -2, -1), (1, -1, 0), (0, 2, 0), (-2, 0, 0)])
+def test_two_powers_agree_on_the_smaller(one, other, both):
+    assert nearer_to_zero(one, other) == both

@@ -1,9 +1,4 @@
-"""Comparison of two methods on blocks of neighbouring rows, which are left out of training.
-
-Rows are often in the order of time or place. A random validation row then has neighbours among the training rows, and a
-model that fits these closely looks better than it is on future rows. So blocks are used for validation: the rows of each
-class are cut into pieces, and some of the pieces are left out, the first and the last one among them.
-"""
+"""Comparison of two methods on blocks of neighbouring rows, which are left out of training (`solvers.neighbours`)."""
 
 from __future__ import annotations
 
@@ -13,12 +8,11 @@ import numpy as np
 
 from ..kernels import Array
 from ..limits import Deadline
-from ..model import CLEARLY, Expansion, Holdout, Judgement, Task
+from ..model import CLEARLY, Expansion, Judgement, Task
 from ..path import sizes_up_to
+from ..solvers.neighbours import block_numbers, without
 from .base import Reducer
 
-#: the pieces of a class, and those that are left out. More pieces left out: less noise, fewer training rows
-PIECES, LEFT_OUT = 15, (0, 3, 7, 11, 14)
 #: the share of the time for the plain method: learned metrics take longer. More: fewer steps for the other method
 PLAIN_SECONDS = 0.4
 #: the most rows that are used; more: less noise, and fewer passes over the rows within a time limit
@@ -49,26 +43,6 @@ def better_on_neighbours(
     gains = np.bincount(numbers, weights=weights * (losses[0] - losses[1]))
     before, after = (Judgement.of(each, weights) for each in losses)
     return bool((gains >= 0).all()) and before.worse_than(after, CLEARLY)
-
-
-def block_numbers(groups: Array) -> Array:
-    """Return the number of the block in which each row is left out; -1 for rows that stay, as those of small groups do."""
-    numbers = np.full(groups.size, -1)
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
-        if rows.size >= PIECES:
-            pieces = np.array_split(rows, PIECES)
-            for number, place in enumerate(LEFT_OUT):
-                numbers[pieces[place]] = number
-    return numbers
-
-
-def without(task: Task, block: Array) -> Task:
-    """Return the task without some of its rows, which are its validation rows."""
-    labels = task.targets.ravel() if task.goal.real else task.goal.decode(task.targets)
-    holdout = Holdout(task.rows.subset(block), labels[block], task.weights[block], task.goal)
-    rest = np.setdiff1d(np.arange(task.rows.n), block)
-    return replace(task.part(rest), holdout=holdout, report=lambda *_: None)
 
 
 def _losses(task: Task, method: Reducer, size: int, model: Expansion | None, deadline: Deadline) -> Array:

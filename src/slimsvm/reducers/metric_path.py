@@ -116,12 +116,13 @@ class MetricRun:
     def _begin_last(self) -> None:
         """Start the last size from the fixed model, grown as far as time allows, if that has the lower loss."""
         self.fixed.deadline = self.deadline.share(START_SECONDS)
-        decays_at: float = min(self.slim.schedule.compare_at, self.sizes[-1])
+        decays_at: float = min(self.slim.schedule.decays_at, self.sizes[-1])
         for size in self.sizes:
             if size > self.fixed.model.size and not self.fixed.deadline.over:
                 self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
                 if size >= decays_at:
-                    self.fixed, decays_at = self.fixed.with_best_decay(), np.inf
+                    self.fixed.choose_decay()
+                    decays_at = np.inf
         self.search.adopt_if_better(self.fixed.model)
 
     def _keeper_of_last(self) -> PartKeeper:

@@ -401,11 +401,17 @@ class _PathRun:
         self.made: list[tuple[Expansion, str]] = []
         self.inside = Saved(None)  # the state of a round on all rows
         self.known = known_objectives(objectives, slim.schedule)
-        compares = len(self.known) > 1 and task.n_validation > 0
+        compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
         saved = self.keeper.saved()
         if saved is not None:
             self._restore(Saved(saved))
+
+    @property
+    def decays_at(self) -> int:
+        """The size at which other decays are tried; 0 if the models are too small for that."""
+        least, most = self.slim.schedule.decays_from, self.slim.schedule.decays_at
+        return max((size for size in self.sizes[:-1] if least <= size <= most), default=0)
 
     @property
     def ended(self) -> bool:
@@ -428,10 +434,11 @@ class _PathRun:
             steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
             self.search.grow(size, steps, all_rows=all_rows, last=last)
         self.inside = Saved(None)
+        if size == self.decays_at:
+            self.search.choose_decay()
         if compare:
-            if len(self.objectives) > 1:
-                self.search = self.search.best_objective(self.objectives, slim.steps // 2)
-            self.search, self.compare_at = self.search.with_best_decay(), np.inf
+            objectives = [self.search.objective, *self.objectives[1:]]
+            self.search, self.compare_at = self.search.best_objective(objectives, slim.steps // 2), np.inf
         if compare and last:
             self._keep_rounds()
             self.search.be_patient()

@@ -213,10 +213,10 @@ class MetricSearch(PointSearch):
             return self
         rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
-        def judged(power: int) -> Judgement:
+        def judged(power: int) -> list[Judgement]:
             trials[power] = self.copied(self.objective.with_decay(schedule, power))
             trials[power]._descend_in_metric(rows, self._effort_within(TRIAL_SECONDS))
-            return judge(trials[power].model)
+            return [judge(trials[power].model)]
 
         return trials[best_power(judged, schedule.decay_powers)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,14 +14,15 @@ from ..checks import check_at_least_zero
 from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
-from ..model import Expansion, Judgement, Task
+from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..text import short
-from .decay_choice import best_power
+from .decay_choice import best_power, nearer_to_zero
 from .descent import DescentSettings, descend
 from .linear_span import discriminating_span
+from .neighbours import block_numbers, validation_of
 from .newton import Fitted
 from .projection import ProjectedLoss
 from .wanted import wanted
@@ -42,11 +44,15 @@ class Schedule:
         With several outputs, which share their points, it grows to `several_decay`.
         The slant target keeps `least_decay` at every size, and has no decay if targets are real: the full model's
         outputs are smooth already.
-    decay_factor, decay_powers, decay_steps : float, int, int
-        With labels and validation rows, multiples of that decay are tried at `compare_at` points, or at the largest size if
-        that is smaller: powers of `decay_factor`, up to `decay_powers` of them up or down, each for `decay_steps` descent
-        steps, or half of them with several outputs. The one with the clearly lowest validation loss is kept. With
+    decay_factor, decay_powers : float, int
+        With labels and validation rows, multiples of that decay are tried: powers of `decay_factor`, up to `decay_powers`
+        of them up or down. Another decay is used from then on if its loss is lower on random validation rows, by more than
+        chance, and not higher on blocks of neighbouring rows, for a model that was grown without these. With
         `decay_powers` of 0 none are tried.
+    decays_from, decays_at, decay_steps : int
+        Decays are tried at one size: the largest from `decays_from` to `decays_at` that is below the size asked for. If
+        random rows ask for another one, a model without the blocks is grown, by `decay_steps` descent steps for each of
+        its sizes. More points or steps: a choice for models more like the last one, more time.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
     towards_mean : tuple of float
@@ -103,7 +109,9 @@ class Schedule:
     several_decay: float = 0.3
     decay_factor: float = 10.0
     decay_powers: int = 2
-    decay_steps: int = 10
+    decay_steps: int = 25
+    decays_from: int = 4
+    decays_at: int = 32
     several_starts_up_to: int = 16
     towards_mean: tuple[float, ...] = (0.5, 0.25)
     trial_steps: int = 30
@@ -205,6 +213,11 @@ def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
     raise StateError(f"the unknown objective {short(name)}")
 
 
+def growing_to(size: int) -> list[int]:
+    """Return the sizes through which a model grows quickly to a size, each four times the one before."""
+    return [smaller for smaller in (size // 16, size // 4, size) if smaller]
+
+
 class PointSearch:
     """A model that grows under one objective. `unit` is the unit of decay: 1 / C for all rows.
 
@@ -290,8 +303,11 @@ class PointSearch:
     @property
     def model(self) -> Expansion:
         """The present model."""
-        points = self.rows.outward(self.points)
-        return Expansion(self.rows.kernel, points, self.found.coef.copy(), self.found.bias.copy())
+        return self._model_of_fit(self.found)
+
+    def _model_of_fit(self, found: Fitted) -> Expansion:
+        """Return the model with the present points and these coefficients."""
+        return Expansion(self.rows.kernel, self.rows.outward(self.points), found.coef.copy(), found.bias.copy())
 
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
@@ -336,26 +352,58 @@ class PointSearch:
         search.refine(best.model, 0)
         return search
 
-    def with_best_decay(self) -> PointSearch:
-        """Return the search under the multiple of the decay with the lowest validation loss after some steps from here."""
-        schedule = self.schedule
-        if not self.objective.tries_decays(schedule) or self.task.holdout is None:
-            return self
-        rows, judge = self._enough_rows(self.points.size), self.task.holdout.judge_shortfall
-        steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
-        part, unit, models = self.task.part(rows), self.unit * self._weight_share(rows), dict[int, Expansion]()
+    def choose_decay(self) -> None:
+        """Multiply the decay by a power of the schedule's factor, if random validation rows and blocks of rows say so.
 
-        def judged(power: int) -> Judgement:
-            objective, brief = self.objective.with_decay(schedule, power), replace(schedule, widenings=0)
-            trial = PointSearch(part, objective, unit, brief, self.deadline, self.features)
-            trial.refine(self.model, steps)
-            models[power] = trial.model
-            return judge(trial.model)
+        Random rows have neighbours among the training rows, so a model without blocks of neighbouring rows must agree.
+        Nothing else changes, the random numbers of the task included.
+        """
+        holdout, schedule = self.task.holdout, self.schedule
+        if not self.objective.tries_decays(schedule) or holdout is None:
+            return
+        power = self._best_power([holdout])
+        if power and not self.deadline.over:
+            power = nearer_to_zero(power, self._best_power_without_blocks(holdout))
+        if power and not self.deadline.over:
+            self.objective = self.objective.with_decay(schedule, power)
+            self._set_decay(self.points.shape[0])
+            self.loss.theta = self.found.theta
+            self.found = self.loss.settle(self.points)
 
-        best = best_power(judged, schedule.decay_powers)
-        search = self.under(self.objective.with_decay(schedule, best))
-        search.refine(models[best], 0)
-        return search
+    def _best_power(self, judges: Sequence[Holdout]) -> int:
+        """Return the power of the factor by which the decay should be multiplied.
+
+        Points stay where they are, and each decay has the best coefficients for them. That takes far less time than to move
+        the points under each decay, and the same decays win.
+        """
+        loss = self._loss_on_subsample(self._enough_rows(self.points.size, deepcopy(self.task.rng)))
+        usual = loss.decay
+
+        def judged(power: int) -> list[Judgement]:
+            loss.decay, loss.theta = usual * self.schedule.decay_factor**power, self.found.theta
+            model = self._model_of_fit(loss.settle(self.points))
+            return [judge.judge_shortfall(model) for judge in judges]
+
+        best = best_power(judged, self.schedule.decay_powers)
+        loss.decay = usual
+        return best
+
+    def _best_power_without_blocks(self, holdout: Holdout) -> int:
+        """Return the power that validation rows and blocks choose for a model that is grown without these blocks."""
+        schedule, task = self.schedule, replace(self.task, rng=deepcopy(self.task.rng))
+        part = task.part(task.sample(schedule.least_rows))
+        numbers = block_numbers(part.groups)
+        if (numbers < 0).all():
+            return 0
+        rest, blocks = part.part(np.flatnonzero(numbers < 0)), range(numbers.max() + 1)
+        unit = self.unit * float(rest.weights.sum() / task.weights.sum())
+        brief = replace(schedule, widenings=0, several_starts_up_to=1)
+        search = PointSearch(rest, self.objective, unit, brief, self.deadline, self.features)
+        if self.span is not None and search.span is not None:
+            search._move_in(search.span.on_basis(self.span.basis))
+        for size in growing_to(self.points.shape[0]):
+            search.grow(size, schedule.decay_steps, all_rows=False, last=False)
+        return search._best_power([holdout, *(validation_of(part, np.flatnonzero(numbers == block)) for block in blocks)])
 
     def under(self, objective: Objective) -> PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
@@ -376,10 +424,11 @@ class PointSearch:
         total = self.task.weights.sum()
         return float(self.task.weights[rows].sum() / total) if total else 1.0
 
-    def _enough_rows(self, numbers: int) -> Array:
+    def _enough_rows(self, numbers: int, rng: np.random.Generator | None = None) -> Array:
         """Return a subsample that is large enough to find this many numbers, or all rows if these are not many more."""
         most = max(self.schedule.rows_per_number * numbers, self.schedule.least_rows)
-        return self.task.sample(most if most < self.schedule.subsample_share * self.rows.n else self.rows.n)
+        most = most if most < self.schedule.subsample_share * self.rows.n else self.rows.n
+        return self.task.rows.sample(most, rng or self.task.rng)
 
     def _loss_on(self, rows: Array) -> ProjectedLoss:
         return ProjectedLoss(self.rows.subset(rows), self.demands[rows], self.task.weights[rows], self.loss.decay)

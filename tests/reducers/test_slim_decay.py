@@ -1,0 +1,148 @@
+"""The decay of slim: chosen by random validation rows, and by blocks of neighbouring rows that a model has not seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slimsvm import SlimSVC
+from slimsvm.goals import OneVsRest
+from slimsvm.goals.values import Regression
+from slimsvm.kernels import RBF
+from slimsvm.limits import Deadline
+from slimsvm.model import Holdout, Task
+from slimsvm.reducers.slim import Slim
+from slimsvm.rows.host import HostRows
+from slimsvm.solvers.decay_choice import best_power
+from slimsvm.solvers.neighbours import block_numbers
+from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
+
+
+def periods(seed, count=90, rows=12):
+    """Rows in the order of time. Those of a period are alike and have one label, a wrong one in a fifth of the periods."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-1, 1, size=(count, 2))
+    labels = np.where(rng.random(count) < 0.2, -1, 1) * np.sign(centres[:, 0])
+    return np.repeat(centres, rows, axis=0) + 0.03 * rng.normal(size=(count * rows, 2)), np.repeat(labels, rows)
+
+
+def test_rows_that_drift_do_not_mislead_the_choice():
+    """Random rows know the wrong labels of their period, and ask for less decay; rows of later periods do not."""
+    X, y = periods(0)
+    shuffled = np.random.default_rng(0).permutation(y.size)
+    later, truth = periods(1, 400)
+    in_order = SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0).fit(X, y)
+    misled = SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0).fit(X[shuffled], y[shuffled])
+    assert in_order.path_[-1].settings == "target=label"
+    assert misled.path_[-1].settings == "target=label, decay x 0.01"
+    assert misled.path_[-1].error < in_order.path_[-1].error
+    assert in_order.score(later, truth) > misled.score(later, truth) + 0.05
+
+
+def wavy(n=400, real=False):
+    """A task whose labels a small decay suits, with as many random validation rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2 * n, 3))
+    values, goal = np.sin(2 * X[:, 0]), Regression() if real else OneVsRest(2)
+    labels = values if real else (values > 0).astype(int)
+    holdout = Holdout(HostRows(RBF(0.5), X[n:]), labels[n:], np.ones(n), goal)
+    targets = values if real else np.sign(values)
+    return Task(HostRows(RBF(0.5), X[:n]), targets[:n, None], np.ones(n), rng, holdout, goal=goal)
+
+
+def grown(task, unit):
+    search = PointSearch(task, Objective("label", None, None), unit, Schedule(), Deadline())
+    search.grow(8, 20, all_rows=False, last=False)
+    return search
+
+
+def slow_power(search, *judges):
+    """The power of a walk for which each model is fitted from nothing, with the points of the search."""
+
+    def judged(power):
+        objective = search.objective.with_decay(search.schedule, power)
+        other = PointSearch(search.task, objective, search.unit, search.schedule, Deadline())
+        other.refine(search.model, 0)
+        return [judge.judge_shortfall(other.model) for judge in judges]
+
+    return best_power(judged, search.schedule.decay_powers)
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 100.0])
+def test_decays_are_judged_as_by_a_slow_twin(real, unit):
+    search = grown(wavy(real=real), unit)
+    points, theta = search.points.copy(), search.found.theta.copy()
+    assert search._best_power([search.task.holdout]) == slow_power(search, search.task.holdout)
+    np.testing.assert_array_equal(search.points, points)
+    np.testing.assert_array_equal(search.found.theta, theta)
+
+
+def test_a_model_without_the_blocks_must_agree(monkeypatch):
+    search, seen, powers = grown(wavy(), 100.0), [], PointSearch._best_power
+
+    def recorded(other, judges):
+        seen.append((other.task.rows.ids, [judge.labels.size for judge in judges]))
+        return powers(other, judges)
+
+    monkeypatch.setattr(PointSearch, "_best_power", recorded)
+    search.choose_decay()
+    numbers = block_numbers(search.task.groups)
+    (all_rows, validation), (rest, parts) = seen
+    assert all_rows.size == 400
+    assert validation == [400]
+    np.testing.assert_array_equal(rest, np.flatnonzero(numbers < 0))
+    assert parts == [400, *np.bincount(numbers[numbers >= 0])]
+    assert search.objective.multiple < 1
+
+
+@pytest.mark.parametrize(("on_blocks", "multiple"), [(-1, 0.1), (-2, 0.01), (0, 1.0), (2, 1.0)])
+def test_the_smaller_change_is_made(on_blocks, multiple, monkeypatch):
+    search = grown(wavy(), 100.0)
+    monkeypatch.setattr(PointSearch, "_best_power_without_blocks", lambda *_: on_blocks)
+    search.choose_decay()
+    assert search.objective.multiple == multiple
+    again = PointSearch(search.task, search.objective, 100.0, Schedule(), Deadline())
+    again.refine(search.model, 0)
+    assert search.found.loss == pytest.approx(again.found.loss, rel=1e-3)
+
+
+def test_where_no_other_decay_is_chosen_the_models_are_those_without_a_choice():
+    X, y = periods(0)
+    chosen, none = (
+        SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0, reducer=Slim(schedule=schedule)).fit(X, y)
+        for schedule in (Schedule(), Schedule(decay_powers=0))
+    )
+    assert chosen.path_.sizes == none.path_.sizes
+    for one, other in zip(chosen.path_.models, none.path_.models, strict=True):
+        np.testing.assert_array_equal(one.points, other.points)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tried"), [([1, 2, 4, 8], [4]), ([1, 2, 4], []), ([8], []), ([4, 8, 16, 32], [8]), ([4, 16, 32], [4])]
+)
+def test_decays_are_tried_at_one_size_below_the_largest(sizes, tried, monkeypatch):
+    seen = []
+    monkeypatch.setattr(PointSearch, "choose_decay", lambda search: seen.append(search.points.shape[0]))
+    Slim(steps=2, schedule=Schedule(decays_at=12)).path(wavy(100), sizes)
+    assert seen == tried
+
+
+def test_classes_too_small_for_blocks_keep_their_decay():
+    search = grown(wavy(20), 100.0)
+    assert search._best_power([search.task.holdout]) < 0
+    search.choose_decay()
+    assert search.objective.multiple == 1
+
+
+def test_no_decay_is_chosen_when_time_is_up():
+    search = grown(wavy(), 100.0)
+    search.deadline = Deadline(1e-9)
+    search.choose_decay()
+    assert search.objective.multiple == 1
+
+
+def test_nothing_is_tried_without_validation_rows():
+    search = grown(replace(wavy(), holdout=None), 100.0)
+    search.choose_decay()
+    assert search.objective.multiple == 1
