@@ -13,7 +13,6 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Holdout, Task
 from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.decay_choice import best_power
 from slimsvm.solvers.neighbours import block_numbers
 from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
 
@@ -56,50 +55,49 @@ def grown(task, unit):
     return search
 
 
-def slow_power(search, *judges):
-    """The power of a walk for which each model is fitted from nothing, with the points of the search."""
-
-    def judged(power):
-        objective = search.objective.with_decay(search.schedule, power)
-        other = PointSearch(search.task, objective, search.unit, search.schedule, Deadline())
-        other.refine(search.model, 0)
-        return [judge.judge_shortfall(other.model) for judge in judges]
-
-    return best_power(judged, search.schedule.decay_powers)
+def slow_judgement(search, judge, power):
+    """The judgement of the points of a search, with coefficients fitted from nothing under another decay."""
+    objective = search.objective.with_decay(search.schedule, power)
+    other = PointSearch(search.task, objective, search.unit, search.schedule, Deadline())
+    other.refine(search.model, 0)
+    return judge.judge_shortfall(other.model)
 
 
 @pytest.mark.parametrize("real", [False, True])
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 100.0])
 def test_decays_are_judged_as_by_a_slow_twin(real, unit):
     search = grown(wavy(real=real), unit)
-    points, theta = search.points.copy(), search.found.theta.copy()
-    assert search._best_power([search.task.holdout]) == slow_power(search, search.task.holdout)
+    points, theta, judge = search.points.copy(), search.found.theta.copy(), search.task.holdout
+    judged = search._judged_decays([judge])
+    for power in (0, 2, -2, 1):
+        [quick], slow = judged(power), slow_judgement(search, judge, power)
+        assert quick.error == pytest.approx(slow.error, rel=1e-2)
     np.testing.assert_array_equal(search.points, points)
     np.testing.assert_array_equal(search.found.theta, theta)
 
 
-def test_a_model_without_the_blocks_must_agree(monkeypatch):
-    search, seen, powers = grown(wavy(), 100.0), [], PointSearch._best_power
+def test_blocks_are_judged_by_a_model_without_them(monkeypatch):
+    search, seen, judged_decays = grown(wavy(), 100.0), [], PointSearch._judged_decays
 
     def recorded(other, judges):
-        seen.append((other.task.rows.ids, [judge.labels.size for judge in judges]))
-        return powers(other, judges)
+        seen.append((other, judges))
+        return judged_decays(other, judges)
 
-    monkeypatch.setattr(PointSearch, "_best_power", recorded)
-    search.choose_decay()
+    monkeypatch.setattr(PointSearch, "_judged_decays", recorded)
+    assert search._harmless_on_blocks(-1) == -1
     numbers = block_numbers(search.task.groups)
-    (all_rows, validation), (rest, parts) = seen
-    assert all_rows.size == 400
-    assert validation == [400]
-    np.testing.assert_array_equal(rest, np.flatnonzero(numbers < 0))
-    assert parts == [400, *np.bincount(numbers[numbers >= 0])]
-    assert search.objective.multiple < 1
+    [(other, blocks)] = seen
+    np.testing.assert_array_equal(other.task.rows.ids, np.flatnonzero(numbers < 0))
+    assert other.points.shape == search.points.shape
+    for number, block in enumerate(blocks):
+        np.testing.assert_array_equal(block.labels, search.task.targets[numbers == number, 0] > 0)
+        np.testing.assert_array_equal(block.rows.ids, np.flatnonzero(numbers == number))
 
 
-@pytest.mark.parametrize(("on_blocks", "multiple"), [(-1, 0.1), (-2, 0.01), (0, 1.0), (2, 1.0)])
-def test_the_smaller_change_is_made(on_blocks, multiple, monkeypatch):
+@pytest.mark.parametrize(("harmless", "multiple"), [(-1, 0.1), (-2, 0.01), (0, 1.0)])
+def test_a_decay_that_validation_rows_choose_is_used_as_far_as_it_does_no_harm(harmless, multiple, monkeypatch):
     search = grown(wavy(), 100.0)
-    monkeypatch.setattr(PointSearch, "_best_power_without_blocks", lambda *_: on_blocks)
+    monkeypatch.setattr(PointSearch, "_harmless_on_blocks", lambda *_: harmless)
     search.choose_decay()
     assert search.objective.multiple == multiple
     again = PointSearch(search.task, search.objective, 100.0, Schedule(), Deadline())
@@ -130,7 +128,7 @@ def test_decays_are_tried_at_one_size_below_the_largest(sizes, tried, monkeypatc
 
 def test_classes_too_small_for_blocks_keep_their_decay():
     search = grown(wavy(20), 100.0)
-    assert search._best_power([search.task.holdout]) < 0
+    assert search._harmless_on_blocks(-1) == 0
     search.choose_decay()
     assert search.objective.multiple == 1
 

@@ -1,9 +1,9 @@
-"""The walk along decays: it follows clear gains, up or else down, and stays where differences may be chance."""
+"""The walk along decays: it follows clear gains, up or else down, and stops where blocks of rows would suffer."""
 
 import pytest
 
 from slimsvm.model import Judgement
-from slimsvm.solvers.decay_choice import best_power, is_better, nearer_to_zero
+from slimsvm.solvers.decay_choice import best_power, harmless_power, is_harmless
 
 
 @pytest.mark.parametrize(
@@ -21,35 +21,50 @@ def test_the_walk_follows_clear_gains(losses, best, tried):
 
     def judged(power):
         seen.append(power)
-        return [Judgement(losses[power], 0.1)]
+        return Judgement(losses[power], 0.1)
 
-    assert best_power(judged, 2) == best
+    assert best_power(judged, 2, margin=1.0) == best
     assert seen == tried
 
 
 def test_without_powers_only_the_usual_decay_is_judged():
     seen = []
-    assert best_power(lambda power: seen.append(power) or [Judgement(1.0, 0.0)], 0) == 0
+    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0, margin=1.0) == 0
     assert seen == [0]
 
 
+@pytest.mark.parametrize(("margin", "best"), [(1.9, 1), (2.1, 0)])
+def test_a_step_must_be_better_by_a_margin(margin, best):
+    assert best_power(lambda power: Judgement(1.0 - 0.2 * power, 0.1), 1, margin) == best
+
+
+def judgements(*errors):
+    return [Judgement(error, 0.1) for error in errors]
+
+
 @pytest.mark.parametrize(
-    ("other", "better"),
+    ("errors", "harmless"),
     [
-        ([0.8], True),
-        ([0.95], False),
-        ([0.8, 0.9, 1.0], True),
-        ([0.8, 1.1, 0.8], True),  # worse on one block by one standard error
-        ([0.8, 1.3, 0.1], False),  # clearly worse on one block
-        ([0.8, 1.1, 1.0], False),  # worse on both together
-        ([0.95, 0.1, 0.1], False),  # better on blocks alone
+        ((1.0, 1.0), True),
+        ((1.1, 0.8), True),  # worse on one block by one standard error
+        ((1.3, 0.1), False),  # clearly worse on one block
+        ((1.1, 1.0), False),  # worse on both together
+        ((float("nan"), 1.0), False),
     ],
 )
-def test_a_decay_must_be_better_on_random_rows_and_no_worse_on_blocks(other, better):
-    present = [Judgement(1.0, 0.1)] * len(other)
-    assert is_better([Judgement(error, 0.1) for error in other], present) == better
+def test_harm_is_done_to_all_blocks_together_or_clearly_to_one(errors, harmless):
+    assert is_harmless(judgements(*errors), judgements(1.0, 1.0)) == harmless
 
 
-@pytest.mark.parametrize(("one", "other", "both"), [(2, 1, 1), (-1, -2, -1), (1, -1, 0), (0, 2, 0), (-2, 0, 0)])
-def test_two_powers_agree_on_the_smaller(one, other, both):
-    assert nearer_to_zero(one, other) == both
+@pytest.mark.parametrize(
+    ("power", "losses", "found"),
+    [
+        (2, {0: 1.0, 1: 0.9, 2: 0.8}, 2),
+        (2, {0: 1.0, 1: 0.9, 2: 0.95}, 1),  # the second step is worse than the first
+        (2, {0: 1.0, 1: 1.1, 2: 0.5}, 0),
+        (-1, {0: 1.0, -1: 0.9}, -1),
+        (-2, {0: 1.0, -1: 1.01}, 0),
+    ],
+)
+def test_a_power_is_reached_by_harmless_steps_only(power, losses, found):
+    assert harmless_power(power, lambda other: judgements(losses[other])) == found

@@ -33,6 +33,8 @@ from .point_search import Objective, PointSearch, Schedule
 WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
 #: the share of the time left for a trial of another decay. More: a safer choice, less time for the largest model
 TRIAL_SECONDS = 0.03
+#: standard errors of the difference by which another decay must be better. More: fewer changes of the decay
+BETTER_BY = 1.0
 #: the most passes over the rows for a model below the largest size. More: such models take longer on few rows, for no gain
 WAY_PASSES = 100
 #: L-BFGS is skipped if there is no time for this many steps
@@ -213,12 +215,12 @@ class MetricSearch(PointSearch):
             return self
         rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
-        def judged(power: int) -> list[Judgement]:
+        def judged(power: int) -> Judgement:
             trials[power] = self.copied(self.objective.with_decay(schedule, power))
             trials[power]._descend_in_metric(rows, self._effort_within(TRIAL_SECONDS))
-            return [judge(trials[power].model)]
+            return judge(trials[power].model)
 
-        return trials[best_power(judged, schedule.decay_powers)]
+        return trials[best_power(judged, schedule.decay_powers, BETTER_BY)]
 
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""

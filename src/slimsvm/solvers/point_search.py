@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -19,7 +19,7 @@ from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..text import short
-from .decay_choice import best_power, nearer_to_zero
+from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
 from .linear_span import discriminating_span
 from .neighbours import block_numbers, validation_of
@@ -44,11 +44,11 @@ class Schedule:
         With several outputs, which share their points, it grows to `several_decay`.
         The slant target keeps `least_decay` at every size, and has no decay if targets are real: the full model's
         outputs are smooth already.
-    decay_factor, decay_powers : float, int
+    decay_factor, decay_powers, decay_margin : float, int, float
         With labels and validation rows, multiples of that decay are tried: powers of `decay_factor`, up to `decay_powers`
-        of them up or down. Another decay is used from then on if its loss is lower on random validation rows, by more than
-        chance, and not higher on blocks of neighbouring rows, for a model that was grown without these. With
-        `decay_powers` of 0 none are tried.
+        of them up or down. Another decay is used from then on if the loss on random validation rows is lower by
+        `decay_margin` standard errors, and the loss on blocks of neighbouring rows is not higher, for a model that was
+        grown without these blocks. With `decay_powers` of 0 none are tried.
     decays_from, decays_at, decay_steps : int
         Decays are tried at one size: the largest from `decays_from` to `decays_at` that is below the size asked for. If
         random rows ask for another one, a model without the blocks is grown, by `decay_steps` descent steps for each of
@@ -109,6 +109,7 @@ class Schedule:
     several_decay: float = 0.3
     decay_factor: float = 10.0
     decay_powers: int = 2
+    decay_margin: float = 2.0
     decay_steps: int = 25
     decays_from: int = 4
     decays_at: int = 32
@@ -353,49 +354,49 @@ class PointSearch:
         return search
 
     def choose_decay(self) -> None:
-        """Multiply the decay by a power of the schedule's factor, if random validation rows and blocks of rows say so.
+        """Multiply the decay by the power of the schedule's factor that validation rows choose, if it does no harm.
 
-        Random rows have neighbours among the training rows, so a model without blocks of neighbouring rows must agree.
-        Nothing else changes, the random numbers of the task included.
+        A random validation row has neighbours among the training rows. So a model without blocks of neighbouring rows must
+        not be worse on these. Nothing else changes, the random numbers of the task included.
         """
         holdout, schedule = self.task.holdout, self.schedule
         if not self.objective.tries_decays(schedule) or holdout is None:
             return
-        power = self._best_power([holdout])
+        judged = self._judged_decays([holdout])
+        power = best_power(lambda power: judged(power)[0], schedule.decay_powers, schedule.decay_margin)
         if power and not self.deadline.over:
-            power = nearer_to_zero(power, self._best_power_without_blocks(holdout))
+            power = self._harmless_on_blocks(power)
         if power and not self.deadline.over:
             self.objective = self.objective.with_decay(schedule, power)
             self._set_decay(self.points.shape[0])
             self.loss.theta = self.found.theta
             self.found = self.loss.settle(self.points)
 
-    def _best_power(self, judges: Sequence[Holdout]) -> int:
-        """Return the power of the factor by which the decay should be multiplied.
+    def _judged_decays(self, judges: Sequence[Holdout]) -> Callable[[int], list[Judgement]]:
+        """Return the judgements of a model with the decay times a power of the factor, as a function of the power.
 
         Points stay where they are, and each decay has the best coefficients for them. That takes far less time than to move
         the points under each decay, and the same decays win.
         """
-        loss = self._loss_on_subsample(self._enough_rows(self.points.size, deepcopy(self.task.rng)))
-        usual = loss.decay
+        rows = self._enough_rows(self.points.size, deepcopy(self.task.rng))
+        loss, usual = self._loss_on(rows), self.loss.decay * self._weight_share(rows)
 
         def judged(power: int) -> list[Judgement]:
             loss.decay, loss.theta = usual * self.schedule.decay_factor**power, self.found.theta
             model = self._model_of_fit(loss.settle(self.points))
             return [judge.judge_shortfall(model) for judge in judges]
 
-        best = best_power(judged, self.schedule.decay_powers)
-        loss.decay = usual
-        return best
+        return judged
 
-    def _best_power_without_blocks(self, holdout: Holdout) -> int:
-        """Return the power that validation rows and blocks choose for a model that is grown without these blocks."""
+    def _harmless_on_blocks(self, power: int) -> int:
+        """Return the power, or one nearer to 0, that does no harm to blocks of rows without which a model is grown."""
         schedule, task = self.schedule, replace(self.task, rng=deepcopy(self.task.rng))
         part = task.part(task.sample(schedule.least_rows))
         numbers = block_numbers(part.groups)
         if (numbers < 0).all():
             return 0
-        rest, blocks = part.part(np.flatnonzero(numbers < 0)), range(numbers.max() + 1)
+        blocks = [validation_of(part, np.flatnonzero(numbers == number)) for number in range(numbers.max() + 1)]
+        rest = part.part(np.flatnonzero(numbers < 0))
         unit = self.unit * float(rest.weights.sum() / task.weights.sum())
         brief = replace(schedule, widenings=0, several_starts_up_to=1)
         search = PointSearch(rest, self.objective, unit, brief, self.deadline, self.features)
@@ -403,7 +404,7 @@ class PointSearch:
             search._move_in(search.span.on_basis(self.span.basis))
         for size in growing_to(self.points.shape[0]):
             search.grow(size, schedule.decay_steps, all_rows=False, last=False)
-        return search._best_power([holdout, *(validation_of(part, np.flatnonzero(numbers == block)) for block in blocks)])
+        return harmless_power(power, search._judged_decays(blocks))
 
     def under(self, objective: Objective) -> PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
