@@ -57,8 +57,9 @@ class Slim(Reducer):
     "slant" has a clearly lower validation error at 64 points, which happens if rows are few and the full model was trained
     on many. `decay` is the share of the SVM's own regularisation. None means 0.1 with the slant target. With labels it
     grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves. Noisy labels need
-    more and clean ones less, so multiples of it are tried at 64 points, and the validation loss chooses
-    (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
+    more and clean ones less, so multiples of it are tried at 32 points, or at the last size before a smaller budget.
+    Another one is used if the loss on random validation rows is clearly lower, and the loss on blocks of neighbouring rows
+    is not higher: rows of another time may need more (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
 
     In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
     decay. In novelty detection rows have no labels, and the target is always the full model.
@@ -421,7 +422,7 @@ class _PathRun:
         return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
 
     def grow(self) -> tuple[Expansion, str]:
-        """Return the model of the next size; at one size other targets and decays are tried, and the best one is kept."""
+        """Return the model of the next size; other decays are tried at one size, other targets at another."""
         size, task, slim = self.sizes[len(self.made)], self.task, self.slim
         compare, last = size >= self.compare_at, size == self.sizes[-1]
         all_rows, last_steps = last and not compare, slim._last_steps(task, size)

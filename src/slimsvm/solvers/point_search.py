@@ -51,8 +51,8 @@ class Schedule:
         grown without these blocks. With `decay_powers` of 0 none are tried.
     decays_from, decays_at, decay_steps : int
         Decays are tried at one size: the largest from `decays_from` to `decays_at` that is below the size asked for. If
-        random rows ask for another one, a model without the blocks is grown, by `decay_steps` descent steps for each of
-        its sizes. More points or steps: a choice for models more like the last one, more time.
+        random rows are for another one, the model without the blocks is found by `decay_steps` descent steps, or half of
+        them with several outputs. More points or steps: a choice for models more like the last one, more time.
     several_starts_up_to : int
         Largest size for which several sets of initial points are tried.
     towards_mean : tuple of float
@@ -212,11 +212,6 @@ def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
         if objective.name == name:
             return objective
     raise StateError(f"the unknown objective {short(name)}")
-
-
-def growing_to(size: int) -> list[int]:
-    """Return the sizes through which a model grows quickly to a size, each four times the one before."""
-    return [smaller for smaller in (size // 16, size // 4, size) if smaller]
 
 
 class PointSearch:
@@ -402,8 +397,8 @@ class PointSearch:
         search = PointSearch(rest, self.objective, unit, brief, self.deadline, self.features)
         if self.span is not None and search.span is not None:
             search._move_in(search.span.on_basis(self.span.basis))
-        for size in growing_to(self.points.shape[0]):
-            search.grow(size, schedule.decay_steps, all_rows=False, last=False)
+        steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
+        search.grow(self.points.shape[0], steps, all_rows=False, last=False)
         return harmless_power(power, search._judged_decays(blocks))
 
     def under(self, objective: Objective) -> PointSearch:
