@@ -21,7 +21,7 @@ from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
 from slimsvm.solvers.adam import AdamSettings, Moments, take_steps
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
-from slimsvm.solvers.metric_search import MiniBatches, _steps
+from slimsvm.solvers.mini_batches import MiniBatches, steps_on
 
 #: any work is large work
 LARGE_WORK = Precision(small_work=0)
@@ -157,7 +157,7 @@ def test_steps_recorded_on_cuda_are_the_plain_ones(q):
         batches = MiniBatches(there.shuffled, 40, 8, np.random.default_rng(0))
         before = loss.rows.meter.evaluations
         there.recorded = partial(ArrayMetricLosses.recorded, there) if records else lambda work, changed: None  # noqa: ARG005
-        ends.append(there.fetched(take_steps(_steps(there, batches, now), now, AdamSettings(30, 0.05), Deadline())))
+        ends.append(there.fetched(take_steps(steps_on(there, batches, now), now, AdamSettings(30, 0.05), Deadline())))
         assert loss.rows.meter.evaluations - before == 2 * 30 * 8 * 4
     np.testing.assert_allclose(ends[1], ends[0], rtol=1e-6, atol=1e-9)
 

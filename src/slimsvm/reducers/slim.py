@@ -29,7 +29,7 @@ from .metric_path import MetricRun, ended
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
 #: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
-DECIDED_AT = 32
+DECIDED_AT = 64
 #: loss "auto" is cross-entropy for models with at least so many classes for each point
 CLASSES_A_POINT = 2
 #: it then visits so many rows by mini-batches at most, and takes so many steps of L-BFGS for each pass over the rows. More:
