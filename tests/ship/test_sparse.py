@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC
 
-from slimsvm import export, load, runtime, save
+from slimsvm import SlimSVC, export, load, runtime, save
 from slimsvm.calibration import Isotonic, Sigmoid, Temperature
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest
@@ -454,3 +454,13 @@ def test_names_of_files_do_not_meet_names_in_the_source(tmp_path):
         if not missing("gcc"):
             subprocess.run(["gcc", "-std=c99", "-c", tmp_path / f"{stem}.c", "-o", tmp_path / "x.o"], check=True)
     assert WORDS.size == 4
+
+
+def test_slim_of_sparse_rows_ships(tmp_path):
+    rng = np.random.default_rng(0)
+    X = random_array((200, 6000), density=0.005, rng=rng, format="csr")
+    y = np.asarray(X[:, :3000].sum(axis=1)).ravel() > np.asarray(X[:, 3000:].sum(axis=1)).ravel()
+    model = SlimSVC(4, trainer=None, random_state=0).fit(X, y)
+    expected = model.decision_function(X)
+    _, scores = on_entries(model, "c", tmp_path, X.toarray())
+    np.testing.assert_allclose(scores.ravel(), expected, atol=1e-4 * np.abs(expected).max())
