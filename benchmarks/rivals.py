@@ -24,7 +24,7 @@ PATIENCE = 60
 def svc_like(artefact: Artefact) -> SVC:
     """Return a fitted SVC that computes an artefact of the rbf kernel: its points, in LIBSVM's layout."""
     layout, k = layout_of(artefact), artefact.classes.size
-    points = np.ascontiguousarray(artefact.points[layout.index])
+    points = np.ascontiguousarray(artefact.table[layout.index])
     rng = np.random.default_rng(0)
     svc = SVC(gamma=artefact.parameters["gamma"], C=1.0)
     svc.fit(rng.normal(size=(2 * k, artefact.features)), np.repeat(artefact.classes, 2))

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,39 @@ int main(void)
     return 0;
 }}
 """
+#: the same for sparse rows: the number of entries, their features and their values
+SPARSE_MAIN = """
+#include <stdio.h>
+#include "{name}.h"
+int main(void)
+{{
+    static uint32_t index[{most}];
+    static float value[{most}];
+    uint32_t count;
+    while (fread(&count, sizeof count, 1, stdin) == 1) {{
+        if (fread(index, sizeof *index, count, stdin) != count || fread(value, sizeof *value, count, stdin) != count)
+            return 1;
+        {kind} found = {prefix}_predict_sparse(index, value, count);
+        fwrite(&found, sizeof found, 1, stdout);
+#ifdef {upper}_SCORES
+        float scores[{upper}_SCORES] = {{0}};
+        int32_t failed = {prefix}_scores_sparse(index, value, count, scores);
+        fwrite(&failed, sizeof failed, 1, stdout);
+        fwrite(scores, sizeof scores, 1, stdout);
+#endif
+    }}
+    return 0;
+}}
+"""
 NODE = """
 import { readFileSync } from "node:fs";
 const { predict, scores } = await import(process.argv[1]);
-const rows = JSON.parse(readFileSync(0, "utf8"));
+const read = (row) => (row.pairs ? new Map(row.pairs) : row);
+const rows = JSON.parse(readFileSync(0, "utf8")).map(read);
 console.log(JSON.stringify({ labels: rows.map(predict), scores: scores ? rows.map(scores) : null }));
 """
+#: a row as (features, values)
+Entries = tuple[Sequence[int], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -64,13 +91,16 @@ def missing(*tools: str) -> str:
     return f"{', '.join(absent)} not installed" if absent else ""
 
 
-def compile_c(source: Path, folder: Path, compiler: Sequence[str] = ("gcc",), kind: str = "int") -> Path:
+def compile_c(
+    source: Path, folder: Path, compiler: Sequence[str] = ("gcc",), kind: str = "int", main: str = MAIN, most: int = 0
+) -> Path:
     """Compile an exported C model into a program. The model is compiled by itself, with all warnings as errors.
 
-    `kind` is the type of its predictions.
+    `kind` is the type of its predictions, and `most` the most entries of a sparse row.
     """
     prefix = identifier(source.stem)
-    (folder / "main.c").write_text(MAIN.format(name=source.stem, prefix=prefix, upper=prefix.upper(), kind=kind))
+    words = {"name": source.stem, "prefix": prefix, "upper": prefix.upper(), "kind": kind, "most": max(most, 1)}
+    (folder / "main.c").write_text(main.format(**words))
     program, model = folder / "program", folder / "model.o"
     subprocess.run([*compiler, *STRICT, "-c", source, "-o", model], check=True)
     subprocess.run([*compiler, *STRICT, f"-I{source.parent}", folder / "main.c", model, "-lm", "-o", program], check=True)
@@ -91,6 +121,24 @@ def run_c(
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
     labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
     return Outcome(labels, found["scores"].astype(np.float64))
+
+
+def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:
+    """Run an exported C model on sparse rows. Labels are numbers of classes; refused rows have scores of NaN."""
+    value = artefact.decision is Decision.VALUE
+    given = b"".join(
+        np.uint32(len(index)).tobytes() + np.array(index, np.uint32).tobytes() + np.array(values, np.float32).tobytes()
+        for index, values in rows
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        most = max(len(index) for index, _ in rows)
+        program = compile_c(source, Path(folder), kind="float" if value else "int", main=SPARSE_MAIN, most=most)
+        done = subprocess.run([program], input=given, capture_output=True, check=True)
+    if value:
+        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+    entry = [("label", np.int32), ("failed", np.int32), ("scores", np.float32, (artefact.scores,))]
+    found = np.frombuffer(done.stdout, dtype=entry)
+    return Outcome(found["label"], np.where(found["failed"][:, None] != 0, np.nan, found["scores"].astype(np.float64)))
 
 
 def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
@@ -130,11 +178,16 @@ def run_libsvm(source: Path, artefact: Artefact, X: Array) -> Outcome:
 
 def run_js(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
     """Run an exported ES module in Node."""
+    return run_js_on(source, X.tolist())
+
+
+def run_js_on(source: Path, rows: Sequence[Any]) -> Outcome:
+    """Run an exported ES module on rows of any kind, as JSON: lists of numbers, indices and values, or pairs of a Map."""
     command = ["node", "--input-type=module", "-e", NODE, source.resolve().as_uri()]
-    done = subprocess.run(command, input=json.dumps(X.tolist()), capture_output=True, check=True, text=True)
+    done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, text=True)
     found = json.loads(done.stdout)
     scores = found["scores"]
-    return Outcome(np.array(found["labels"]), None if scores is None else np.array(scores).reshape(len(X), -1))
+    return Outcome(np.array(found["labels"]), None if scores is None else np.array(scores).reshape(len(rows), -1))
 
 
 #: each kernel as a reader of a JSON file would write it
@@ -191,10 +244,23 @@ def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array
         row = (row - scaling["centre"]) * scaling["scale"]
         for ends, cut in (("low", max), ("high", min)):
             row = np.array([x if end is None else cut(x, end) for x, end in zip(row, scaling[ends], strict=True)])
-    widths = model.get("widths") or [1.0] * len(model["points"])
+    points = _json_points(model["points"])
+    widths = model.get("widths") or [1.0] * len(points)
     settings = [model["kernel"] | {"gamma": width * model["kernel"].get("gamma", 1.0)} for width in widths]
-    values = [kernel(row, np.array(point), each) for point, each in zip(model["points"], settings, strict=True)]
+    values = [kernel(row, np.array(point), each) for point, each in zip(points, settings, strict=True)]
     return np.array(values) @ np.array(model["coef"]).reshape(len(values), -1) + model["bias"]
+
+
+def _json_points(points: Any) -> list[list[float]]:
+    """Return the points of a JSON file with all their features."""
+    if isinstance(points, list):
+        return points
+    found = []
+    for begin, end in pairwise(points["starts"]):
+        found.append([0.0] * points["features"])
+        for place in range(begin, end):
+            found[-1][points["columns"][place]] = points["values"][place]
+    return found
 
 
 #: how the files of each exporter are run

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .clock import Deadline
 from .goals import Goal
@@ -104,6 +105,11 @@ class Expansion:
         """The bytes of points, coefficients, bias and metric as dense float32 tables."""
         numbers = self.size * self.points.shape[1] + self.coef.size + self.bias.size
         return 4 * (numbers + (self.metric.size if self.metric else 0))
+
+    @property
+    def point_numbers(self) -> int:
+        """How many numbers the points have; sparse points have their nonzeros."""
+        return self.points.nnz if issparse(self.points) else self.size * self.points.shape[1]
 
     def written_out(self) -> Expansion:
         """Return the same expansion with an array of coefficients."""

@@ -379,7 +379,6 @@ def export(
     trust: Trust = False,
 ) -> None:
     """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
-    from ..kernels import dense
     from ..ship.export import EXPORTERS, make_exporter
     from ..ship.export import export as export_model
 
@@ -391,7 +390,7 @@ def export(
         loaded = read_model(model, trust)
     else:
         loaded, X, _ = read_model_and_rows(model, rows, trust, labels=False, target=label)
-        settings["rows"] = dense(X)
+        settings["rows"] = X
     raise_on_interrupt()
     try:
         with saying_what_was_written(output):

@@ -102,7 +102,7 @@ def show_agreement(model: Any, exporter: Any) -> None:
     from ..ship.source import artefact_of
 
     if exporter.precision != "float32" and not is_regressor(model):
-        n, same = len(exporter.rows), exporter.predicted_alike(artefact_of(model), exporter.rows)
+        n, same = exporter.rows.shape[0], exporter.predicted_alike(artefact_of(model), exporter.rows)
         print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
 
 
@@ -189,7 +189,7 @@ def costs(model: Any) -> list[tuple[str, str]]:
     from ..ship.source import artefact_of
 
     expansion, cost = _machine(model).model_, {}
-    if max(expansion.size, 1) * expansion.points.shape[1] <= LARGEST_COST:
+    if expansion.point_numbers <= LARGEST_COST:
         for precision in ("float32", "int8"):
             with suppress(ValueError):  # some kernels have no integer form, and some numbers no float32 form
                 cost[precision] = CExporter(precision).cost(artefact_of(model))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,18 @@ class Reader:
     """JSON to values; each array may be referred to once.
 
     `kinds` has the frozen dataclasses that the file may name, by kind and name; `statuses` how trainings end, by name.
+    `csr` makes a sparse array of data, indices, indptr and shape, by default one of scipy.
     """
 
-    def __init__(self, arrays: Arrays, kinds: Mapping[str, Mapping[str, Any]], statuses: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        arrays: Arrays,
+        kinds: Mapping[str, Mapping[str, Any]],
+        statuses: Mapping[str, Any],
+        csr: Callable[..., Any] | None = None,
+    ) -> None:
         self.arrays, self.kinds, self.statuses = arrays, kinds, statuses
+        self.make_csr: Callable[..., Any] = csr or _scipy_csr
 
     def unpack(self, packed: Any) -> Any:
         """Return the value that `native.save` made this JSON of."""
@@ -55,18 +63,20 @@ class Reader:
             case {"strings": list(items)} if all(isinstance(item, str) for item in items):
                 return np.array(items, dtype=object)
             case {"csr": list(shape), "data": data, "indices": indices, "indptr": indptr}:
-                return _csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
+                return self._csr([self.unpack(piece) for piece in (data, indices, indptr)], checked_shape(shape))
         raise ValueError(f"it has a value that slimsvm {version()} does not know: {short(packed)}")
 
+    def _csr(self, pieces: list[Any], shape: tuple[int, ...]) -> Any:
+        """Return the sparse array of data, indices and indptr."""
+        kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
+        if kinds != ["f", "i", "i"] or len(shape) != 2:
+            raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
+        return self.make_csr(*pieces, shape)
 
-def _csr(pieces: list[Any], shape: tuple[int, ...]) -> Any:
-    """Return the sparse array of data, indices and indptr."""
-    kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
-    if kinds != ["f", "i", "i"] or len(shape) != 2:
-        raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")
+
+def _scipy_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> Any:
     from .arrays import checked_csr
 
-    data, indices, indptr = pieces
     return checked_csr(data, indices, indptr, shape)
 
 

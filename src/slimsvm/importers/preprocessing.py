@@ -92,6 +92,17 @@ def fold_transformers(
     return *whole.on_rows(points), whole.metric_on_rows(metric)
 
 
+def are_scalers(transformers: list[Any]) -> bool:
+    """Return whether transformers are scalers, which need no points to become a scaling."""
+    return all(step in NOTHING or type(step) in SCALERS for step in transformers)
+
+
+def scaling_of(scalers: list[Any], n: int) -> Scaling | None:
+    """Return one scaling for scalers of n features that follow each other; None without any."""
+    steps = [step for step in scalers if step not in NOTHING]
+    return _chain(steps, n).scaling if steps else None
+
+
 def _chain(steps: list[Any], n: int) -> ColumnScaling:
     """Return one scaling for transformers that follow each other."""
     whole = ColumnScaling.same(n)

@@ -33,6 +33,9 @@ class Sum:
     shift_invariant: bool = False
     #: whether the sum is an integer for integer features
     integer: bool = True
+    #: sum(x, z) is the sum of own(x) and own(z) over all features, and of joint(x, z) where both are nonzero; None means 0
+    own: str | None = None
+    joint: str = "x * z"
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,23 @@ DEGREE = Parameter("degree", 1, f"a whole number from 0 to {MAX_DEGREE}", -1, MA
 
 _SQUARE = "(x - z) * (x - z)"
 INNER = Sum("inner", "x * z", power=2, inner=True)
-SQUARES = Sum("squares", _SQUARE, power=2, shift_invariant=True)
-MANHATTAN = Sum("manhattan", "(x > z ? x - z : z - x)", power=1, shift_invariant=True)
-CHI_SQUARED = Sum("chi_squared", f"(x + z != 0 ? {_SQUARE} / (x + z) : 0)", power=1, integer=False)
+SQUARES = Sum("squares", _SQUARE, power=2, shift_invariant=True, own="x * x", joint="-2 * x * z")
+MANHATTAN = Sum(
+    "manhattan",
+    "(x > z ? x - z : z - x)",
+    power=1,
+    shift_invariant=True,
+    own="(x > 0 ? x : -x)",
+    joint="(x > 0 ? (z > 0 ? -2 * (x < z ? x : z) : 0) : (z < 0 ? 2 * (x > z ? x : z) : 0))",
+)
+CHI_SQUARED = Sum(
+    "chi_squared",
+    f"(x + z != 0 ? {_SQUARE} / (x + z) : 0)",
+    power=1,
+    integer=False,
+    own="x",
+    joint="-4 * x * z / (x + z)",
+)
 
 IDENTITY = Value("identity", "s")
 EXP = Value("exp", "{exp}(-GAMMA * s)", "exp")

@@ -289,7 +289,7 @@ class Slim(Reducer):
             search.refine(step.model, self._last_steps(task, step.size))
         else:
             search.resume_rounds(Saved(saved))
-        return search.model
+        return search.sparse_model()
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""

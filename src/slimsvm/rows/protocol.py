@@ -175,6 +175,9 @@ class SpannedRows(Rows, Protocol):
     def coordinates(self) -> Against:
         """Return a handle on the coordinates themselves, as kernel values."""
 
+    def slope_products(self, placed: Array) -> Array:
+        """Return sum_x s s' over the rows, (m, m), with s_j the derivative of k(x, z_j) by <x, z_j>."""
+
     def on_basis(self, basis: Array) -> SpannedRows:
         """Return the same rows with another span."""
 

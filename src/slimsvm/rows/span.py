@@ -55,6 +55,13 @@ class SpanRows(HostRows):
         """Return a handle on the coordinates themselves, as kernel values."""
         return linear_rows(self.prepared.values, self).against(np.eye(self.d))
 
+    def slope_products(self, placed: Array) -> Array:
+        """Return sum_x s s' over the rows, (m, m), with s_j the derivative of k(x, z_j) by <x, z_j>."""
+        K = self.moving(placed).K
+        scale, slopes = self.kernel.slope(K, lambda: self.prepared.values @ placed.T.astype(K.dtype))  # type: ignore[attr-defined]
+        slopes = np.ones_like(K) if slopes is None else slopes
+        return scale**2 * np.asarray(slopes.T @ slopes, dtype=np.float64)
+
     # Other spans.
 
     def on_basis(self, basis: Array) -> SpanRows:

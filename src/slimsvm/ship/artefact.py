@@ -16,6 +16,7 @@ from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
+from .sparse import SparsePoints
 
 #: the largest shift of a feature, in units of its scale, that is folded into the bias; more: shorter code, and fewer
 #: exact digits in float32 sums, which lose four bits at 16
@@ -30,12 +31,13 @@ NO_CLASSES: Array = np.zeros(0, dtype=np.int64)
 class Artefact:
     """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and the meaning of its outputs.
 
-    The scaling and the points include the factors of a model's metric. Its widths multiply gamma of each point.
+    The scaling and the points include the factors of a model's metric. Its widths multiply gamma of each point. Points are
+    sparse if the model has sparse ones and the scaling leaves zeros as they are (`settled`).
     """
 
     kernel: str
     parameters: Mapping[str, float]  # those of the kernel's spec
-    points: Array  # (m, d), float64 as all numbers
+    points: Array | SparsePoints  # (m, d), float64 as all numbers
     coef: Array  # (m, q)
     bias: Array  # (q,)
     goal: Goal
@@ -53,6 +55,11 @@ class Artefact:
     def features(self) -> int:
         """The length of a row."""
         return self.points.shape[1]
+
+    @property
+    def table(self) -> Array:
+        """The points with all their features."""
+        return self.points.dense() if isinstance(self.points, SparsePoints) else self.points
 
     @property
     def outputs(self) -> int:
@@ -79,7 +86,8 @@ class Artefact:
         """The size and the kind of predictions, in words."""
         what = f"{self.classes.size} classes" if self.classes.size else self.goal.name
         widths = "" if self.widths is None else " with a width for each point"
-        return f"{self.size:,} points of {self.features:,} features, {what}, {self.kernel} kernel{widths}"
+        sparse = f" with {self.points.nonzeros:,} nonzeros" if isinstance(self.points, SparsePoints) else ""
+        return f"{self.size:,} points of {self.features:,} features{sparse}, {what}, {self.kernel} kernel{widths}"
 
     @property
     def spec(self) -> KernelSpec:
@@ -97,7 +105,7 @@ class Artefact:
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
-        for name, values in {"points": self.points, "coefficients": self.coef, "bias": self.bias}.items():
+        for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
         if self.widths is not None:
@@ -119,6 +127,11 @@ class Artefact:
         factors = np.asarray(metric.factors, dtype=np.float64)
         return replace(widened, points=self.points * factors, scaling=with_factors(self.scaling, factors))
 
+    def settled(self) -> Artefact:
+        """Return the artefact with dense points if its points are sparse and its scaling changes zeros."""
+        moves = self.scaling is not None and (self.scaling.clips or bool(self.scaling.centre.any()))
+        return replace(self, points=self.table) if moves else self
+
     def compact(self, *, fold_scales: bool = True) -> Artefact:
         """Return the same function with as much of the scaling as possible in the points, and linear kernels as weights.
 
@@ -132,6 +145,11 @@ class Artefact:
 def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:
     """Return the parameters of a kernel as Python numbers; the degree is a whole one."""
     return {name: int(value) if name == "degree" else float(value) for name, value in parameters.items()}
+
+
+def numbers_of(points: Array | SparsePoints) -> Array:
+    """Return the numbers of points; of sparse ones the nonzeros."""
+    return points.values if isinstance(points, SparsePoints) else points
 
 
 def moderate(values: Array | float) -> bool:
@@ -150,7 +168,7 @@ def _fold_scale(a: Artefact) -> Artefact:
     with np.errstate(over="ignore", under="ignore"):
         points = a.points * scale if inner else a.points / scale
         gamma = {} if inner else {"gamma": float(a.parameters["gamma"] * scale[0] ** a.spec.total.power)}
-    if not moderate(points) or not all(map(moderate, gamma.values())):
+    if not moderate(numbers_of(points)) or not all(map(moderate, gamma.values())):
         return a
     unscaled = replace(a.scaling, scale=np.ones_like(scale))
     return replace(a, points=points, parameters=dict(a.parameters) | gamma, scaling=unscaled)
@@ -177,6 +195,8 @@ def _moved_centre(a: Artefact, centre: Array) -> Artefact:
     """Return the same function with another centre if the kernel allows it; points or bias take up the difference."""
     if a.scaling is None or a.scaling.clips or not (a.spec.total.shift_invariant or _is_linear(a)):
         return a
+    if isinstance(a.points, SparsePoints):
+        return a  # the centre is 0
     rest = (a.scaling.centre - centre) * a.scaling.scale
     scaling = replace(a.scaling, centre=centre)
     if _is_linear(a):
@@ -203,11 +223,15 @@ def _as_weights(a: Artefact) -> Artefact:
     """Replace the points of a linear function by its weights, one point per output."""
     if not _is_linear(a) or a.size <= a.outputs:
         return a
-    return replace(a, points=a.coef.T @ a.points, coef=np.eye(a.outputs))
+    weights = a.points.weighted(a.coef) if isinstance(a.points, SparsePoints) else a.coef.T @ a.points
+    return replace(a, points=weights, coef=np.eye(a.outputs))
 
 
 def _not_empty(a: Artefact) -> Artefact:
     """Give a constant function a point with coefficients of 0: C has no empty tables."""
     if a.size:
         return a
-    return replace(a, points=np.zeros((1, a.features)), coef=np.zeros((1, a.outputs)), widths=None)
+    zeros: Array | SparsePoints = np.zeros((1, a.features))
+    if isinstance(a.points, SparsePoints):
+        zeros = replace(a.points, starts=np.zeros(2, dtype=np.intp))
+    return replace(a, points=zeros, coef=np.zeros((1, a.outputs)), widths=None)

@@ -21,7 +21,7 @@ WORTH_A_TABLE = 4.0
 def typical_rows(artefact: Artefact) -> Array:
     """Return raw rows like those to predict: the points before the scaling."""
     scaling = artefact.scaling
-    return artefact.points if scaling is None else artefact.points / scaling.scale + scaling.centre
+    return artefact.table if scaling is None else artefact.table / scaling.scale + scaling.centre
 
 
 def balanced(artefact: Artefact, rows: Array) -> Artefact:
@@ -43,7 +43,7 @@ def balanced(artefact: Artefact, rows: Array) -> Artefact:
 def _with_one_range(a: Artefact, rows: Array, *, each: bool) -> Artefact:
     """Return the same function with factors of the features, or one factor for all, which make both ranges equal."""
     axis = 0 if each else None
-    of_rows, of_points = (np.abs(values).max(axis) for values in (_scaled(a, rows), a.points))
+    of_rows, of_points = (np.abs(values).max(axis) for values in (_scaled(a, rows), a.table))
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         middle = np.sqrt(of_rows) * np.sqrt(of_points)
         # a feature without weight, or 0 in all rows, may have any factor that leaves the others their range
@@ -51,14 +51,14 @@ def _with_one_range(a: Artefact, rows: Array, *, each: bool) -> Artefact:
         factors = np.sqrt(np.where(of_rows > 0, of_rows, middle.max() ** 2 / of_points) / ends)
         factors = np.where(np.isfinite(factors) & (factors > 0), factors, 1.0) * np.ones(a.features)
     own = a.scaling or Scaling.affine(np.zeros(a.features), np.ones(a.features))
-    return replace(a, points=a.points * factors, scaling=own.then(Scaling.affine(np.zeros(a.features), 1 / factors)))
+    return replace(a, points=a.table * factors, scaling=own.then(Scaling.affine(np.zeros(a.features), 1 / factors)))
 
 
 def _rounding(a: Artefact, rows: Array) -> float:
     """Return the error of inner products whose rows and points have one step, relative to the products, up to a factor."""
     scaled = _scaled(a, rows)
-    of_rows, of_points = (np.sqrt(np.square(values).mean(axis=0)) for values in (scaled, a.points))
-    reach = max(float(np.abs(values).max()) for values in (scaled, a.points))
+    of_rows, of_points = (np.sqrt(np.square(values).mean(axis=0)) for values in (scaled, a.table))
+    reach = max(float(np.abs(values).max()) for values in (scaled, a.table))
     return reach * float(np.linalg.norm(of_rows) + np.linalg.norm(of_points)) / max(float(of_rows @ of_points), 1e-300)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..calibration import LEAST, Calibration
 from .artefact import Array
-from .c_decisions import function
+from .c_decisions import Naming, function
 from .literals import as_float32, float_literal
 
 
@@ -103,12 +103,12 @@ def constants(calibration: Calibration, n_classes: int) -> list[str]:
     return [f"#define {name} {float_literal(value)}" for name, value in {"LEAST": LEAST, **own}.items()]
 
 
-def functions(calibration: Calibration, n_classes: int, prefix: str) -> list[str]:
+def functions(calibration: Calibration, n_classes: int, names: Naming) -> list[str]:
     """Return the functions of probabilities, and `predict` by the largest of them."""
     code, two = map_code(calibration, n_classes), n_classes == 2
     body = [
         "float scores[SCORES];",
-        f"{prefix}_scores(x, scores);",
+        f"{names.prefix}_scores(x, scores);",
         *code.before,
         "for (int k = 0; k < SCORES; k++)",
         f"    proba[k] = {code.probability};",
@@ -117,7 +117,7 @@ def functions(calibration: Calibration, n_classes: int, prefix: str) -> list[str
     predict = [
         "int best = 0;",
         "float proba[CLASSES];",
-        f"{prefix}_proba(x, proba);",
+        f"{names.prefix}_proba(x, proba);",
         "for (int k = 1; k < CLASSES; k++)",
         "    if (proba[k] > proba[best])",
         "        best = k;",
@@ -126,6 +126,6 @@ def functions(calibration: Calibration, n_classes: int, prefix: str) -> list[str
     curve = [_interpolation()] if calibration.name == "isotonic" else []
     return [
         *curve,
-        function(f"void {prefix}_proba(const float *x, float *proba)", body),
-        function(f"int {prefix}_predict(const float *x)", predict),
+        function(names.head("void", "proba", "proba"), body),
+        function(names.head("int", "predict"), predict),
     ]

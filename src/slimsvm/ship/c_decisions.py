@@ -9,6 +9,20 @@ from ..goals import Decision
 
 
 @dataclass(frozen=True)
+class Naming:
+    """The names of the functions of a row, the type of the row, and whether other functions wrap them."""
+
+    prefix: str
+    row: str = "float"
+    wrapped: bool = False
+
+    def head(self, returns: str, name: str, result: str | None = None) -> str:
+        """Return the head of a function of a row `x`, with an array for its results if it has several."""
+        more = "" if result is None else f", float *{result}"
+        return f"{'static ' * self.wrapped}{returns} {self.prefix}_{name}(const {self.row} *x{more})"
+
+
+@dataclass(frozen=True)
 class Interface:
     """The public functions of a model: what they return, in words, and their source."""
 
@@ -17,10 +31,12 @@ class Interface:
     scores: str | None  # None: there is no such function
     #: whether the outputs are the scores; otherwise the function of outputs is static
     plain: bool
-    #: the functions after that of the outputs, by the prefix of their names
-    functions: Callable[[str], list[str]]
+    #: the functions after that of the outputs
+    functions: Callable[[Naming], list[str]]
     #: whether outputs are computed one by one, from the kernel values of all points
     single: bool = False
+    #: what predict returns for a sparse row that is not valid
+    invalid: str = "-1"
 
     def prototypes(self, prefix: str, *, probabilities: bool = False) -> list[str]:
         """Return the declarations of the header."""
@@ -48,25 +64,23 @@ LARGEST = [
 ]
 
 
-def _by_only_score(result: str) -> Callable[[str], list[str]]:
+def _by_only_score(result: str) -> Callable[[Naming], list[str]]:
     """Return a writer of predict as an expression of the only score."""
 
-    def functions(prefix: str) -> list[str]:
-        body = ["float scores[OUTPUTS];", f"{prefix}_scores(x, scores);", f"return {result};"]
-        return [function(f"int {prefix}_predict(const float *x)", body)]
+    def functions(names: Naming) -> list[str]:
+        body = ["float scores[OUTPUTS];", f"{names.prefix}_scores(x, scores);", f"return {result};"]
+        return [function(names.head("int", "predict"), body)]
 
     return functions
 
 
-def _by_largest(prefix: str) -> list[str]:
-    body = ["int best = 0;", "float scores[OUTPUTS];", f"{prefix}_scores(x, scores);", *LARGEST]
-    return [function(f"int {prefix}_predict(const float *x)", body)]
+def _by_largest(names: Naming) -> list[str]:
+    body = ["int best = 0;", "float scores[OUTPUTS];", f"{names.prefix}_scores(x, scores);", *LARGEST]
+    return [function(names.head("int", "predict"), body)]
 
 
-def _value(prefix: str) -> list[str]:
-    return [
-        function(f"float {prefix}_predict(const float *x)", ["float out[OUTPUTS];", "outputs(x, out);", "return out[0];"])
-    ]
+def _value(names: Naming) -> list[str]:
+    return [function(names.head("float", "predict"), ["float out[OUTPUTS];", "outputs(x, out);", "return out[0];"])]
 
 
 def _counts(votes: str, output: str) -> list[str]:
@@ -91,30 +105,30 @@ SQUEEZED = [
 ]
 
 
-def _tally() -> str:
+def _tally(names: Naming) -> str:
     """Return the function that sums the votes of the pairs of classes and the signed outputs of each class."""
     return function(
-        "static void tally(const float *x, float *votes, float *confidence)",
+        f"static void tally(const {names.row} *x, float *votes, float *confidence)",
         ["float out[OUTPUTS];", "outputs(x, out);", *_counts("votes", "out[pair]")],
     )
 
 
-def _voted_scores(prefix: str) -> str:
+def _voted_scores(names: Naming) -> str:
     """Return the function of scores: votes, with ties broken by the outputs."""
     return function(
-        f"void {prefix}_scores(const float *x, float *scores)",
+        names.head("void", "scores", "scores"),
         ["float confidence[CLASSES];", "tally(x, scores, confidence);", *SQUEEZED],
     )
 
 
-def _by_votes(prefix: str) -> list[str]:
+def _by_votes(names: Naming) -> list[str]:
     body = ["float scores[CLASSES], confidence[CLASSES];", "int best = 0;", "tally(x, scores, confidence);", *LARGEST]
-    return [_tally(), _voted_scores(prefix), function(f"int {prefix}_predict(const float *x)", body)]
+    return [_tally(names), _voted_scores(names), function(names.head("int", "predict"), body)]
 
 
-def _by_scored_votes(prefix: str) -> list[str]:
-    body = ["float scores[CLASSES];", "int best = 0;", f"{prefix}_scores(x, scores);", *LARGEST]
-    return [_tally(), _voted_scores(prefix), function(f"int {prefix}_predict(const float *x)", body)]
+def _by_scored_votes(names: Naming) -> list[str]:
+    body = ["float scores[CLASSES];", "int best = 0;", f"{names.prefix}_scores(x, scores);", *LARGEST]
+    return [_tally(names), _voted_scores(names), function(names.head("int", "predict"), body)]
 
 
 def _winner() -> str:
@@ -135,7 +149,7 @@ def _winner() -> str:
     )
 
 
-def _by_dag(prefix: str) -> list[str]:
+def _by_dag(names: Naming) -> list[str]:
     evaluated = ["float values[POINTS];", "evaluate(x, values);"]
     scores = [
         "float confidence[CLASSES];",
@@ -146,8 +160,8 @@ def _by_dag(prefix: str) -> list[str]:
     ]
     return [
         _winner(),
-        function(f"void {prefix}_scores(const float *x, float *scores)", scores),
-        function(f"int {prefix}_predict(const float *x)", [*evaluated, "return winner(values);"]),
+        function(names.head("void", "scores", "scores"), scores),
+        function(names.head("int", "predict"), [*evaluated, "return winner(values);"]),
     ]
 
 
@@ -159,12 +173,13 @@ INTERFACES: dict[Decision, Interface] = {
     Decision.VOTES: Interface("int", _CLASS, _EACH, False, _by_votes),
     Decision.SCORED_VOTES: Interface("int", _CLASS, _EACH, False, _by_scored_votes),
     Decision.DAG: Interface("int", _CLASS, _EACH, False, _by_dag, single=True),
-    Decision.VALUE: Interface("float", "the value of a row", None, False, _value),
+    Decision.VALUE: Interface("float", "the value of a row", None, False, _value, invalid="NAN"),
     Decision.SIDE: Interface(
         "int",
         "1 for a row like the training rows, -1 for a novel one",
         "one score, below 0 for novel rows",
         True,
         _by_only_score("scores[0] >= 0 ? 1 : -1"),
+        invalid="0",
     ),
 }

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..calibration import LEAST, Isotonic, Temperature
 from ..goals import Decision
-from ..kernels.spec import POWER, spec_of
+from ..kernels.spec import spec_of
+from . import javascript_sparse
 from .artefact import Artefact
+from .javascript_pieces import OUTPUT, constants, double_tables, power
 from .literals import as_float32, label_literals, listing, table
+from .sparse import SparsePoints
 
 # Pieces of the module that choose a class by its outputs.
 LARGEST = """\
@@ -101,7 +102,8 @@ class JavaScriptExporter:
         spec_of(artefact.kernel, "the JavaScript export")
         a = artefact.compact()
         decision = _decision(a) if a.calibration is None else _probable_decision(a)
-        pieces = [_head(a, stem), _tables(a), _kernel(a), _outputs(a), decision]
+        own = javascript_sparse.pieces(a) if isinstance(a.points, SparsePoints) else [_tables(a), _kernel(a), _outputs(a)]
+        pieces = [_head(a, stem), *own, decision]
         return {self.ending: "\n".join(pieces).encode()}
 
 
@@ -118,6 +120,7 @@ def _head(a: Artefact, stem: str) -> str:
     ]
     lines += [] if functions.scores_are is None else [f"//   scores(row)   {functions.scores_are}"]
     lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
+    lines += javascript_sparse.HEAD if isinstance(a.points, SparsePoints) else []
     lines += ["", f"export const features = {a.features};"]
     if a.classes.size:
         lines += ["export const classes = [", f"    {listing(label_literals(a.classes, json.dumps))}", "];"]
@@ -125,29 +128,18 @@ def _head(a: Artefact, stem: str) -> str:
 
 
 def _tables(a: Artefact) -> str:
-    arrays = {"points": as_float32(a.points, "points"), "coef": as_float32(a.coef, "coefficients")}
+    arrays = {"points": as_float32(a.table, "points"), "coef": as_float32(a.coef, "coefficients")}
     arrays |= {} if a.widths is None else {"widths": as_float32(a.widths, "widths", each=True)}
     texts = [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in arrays.items()]
-    doubles = {"bias": a.bias}
-    if a.scaling is not None:
-        doubles |= {"centre": a.scaling.centre, "scale": a.scaling.scale}
-        doubles |= {"low": a.scaling.low, "high": a.scaling.high} if a.scaling.clips else {}
-    texts += [f"const {name} = [\n    {listing(map(_number, values.tolist()))}\n];" for name, values in doubles.items()]
-    constants = [f"const {p.name.upper()} = {a.parameters[p.name]!r};" for p in a.spec.parameters]
-    return "\n".join([*texts, *constants, ""])
-
-
-def _number(value: float) -> str:
-    return repr(value) if np.isfinite(value) else f"{'-' * (value < 0)}Infinity"
+    return "\n".join([*texts, *double_tables(a), *constants(a), ""])
 
 
 def _kernel(a: Artefact) -> str:
-    power = "const power = (base) => base ** DEGREE;\n\n" if a.spec.value is POWER else ""
     value = a.spec.value.expression.format(exp="Math.exp", tanh="Math.tanh")
     if a.widths is not None:
         value = value.replace("* s", "* widths[start / features] * s")
     return f"""\
-{power}function kernel(row, start) {{
+{power(a)}function kernel(row, start) {{
   let s = 0;
   for (let i = 0; i < features; i++) {{
     const x = row[i], z = points[start + i];
@@ -173,10 +165,7 @@ function evaluate(row) {{
   return values;
 }}
 
-function output(values, k) {{
-  return values.reduce((sum, value, j) => sum + value * coef[j * bias.length + k], bias[k]);
-}}
-"""
+{OUTPUT}"""
     return f"""\
 function outputs(row) {{
 {prepare}  const out = bias.slice();

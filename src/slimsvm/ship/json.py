@@ -4,6 +4,9 @@
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...],
      "calibration": null or {"name", ...}, "widths": null or [...]}
 
+Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
+before starts[j + 1] of columns and values, and columns are numbered from 0.
+
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2 and has no such entry. With the goal "ovr" the class with the largest output is predicted.
 With "ovo" each output belongs to a pair of classes, and the pairs vote. With "dag" the output of the first and the last
@@ -28,8 +31,12 @@ from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
+from .sparse import MOST_PLACES, SparsePoints, check_csr
 
-VERSION = 3
+#: the lists of sparse points
+SPARSE = ("starts", "columns", "values")
+#: version 3 has widths, and version 4 has sparse points
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -45,18 +52,30 @@ class JSONExporter:
         ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
             "format": "slimsvm",
-            "version": VERSION if a.widths is not None else VERSION - 1,  # readers of version 2 would ignore widths
+            "version": _version(a),
             "kernel": {"name": a.kernel, **a.parameters},
             "goal": {"name": a.goal.name, **ties},
             "classes": a.classes.tolist(),
             "scaling": None if a.scaling is None else _scaling_entry(a.scaling),
-            "points": a.points.tolist(),
+            "points": _points_entry(a.points),
             "coef": a.coef.tolist(),
             "bias": a.bias.tolist(),
             "calibration": None if a.calibration is None else _calibration_entry(a.calibration),
         }
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
+
+
+def _version(a: Artefact) -> int:
+    """Return the lowest version that holds the artefact: readers of version 2 would ignore widths."""
+    return VERSION if isinstance(a.points, SparsePoints) else 2 if a.widths is None else 3
+
+
+def _points_entry(points: Array | SparsePoints) -> Any:
+    if not isinstance(points, SparsePoints):
+        return points.tolist()
+    lists = {name: getattr(points, name).tolist() for name in SPARSE}
+    return lists | {"features": points.features}
 
 
 def _scaling_entry(scaling: Scaling) -> dict[str, Any]:
@@ -99,14 +118,32 @@ def _artefact(document: Any) -> Artefact:
     check_parameters(name, kernel)
     kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may have 1 for 1.0
     classes = _classes(_entry(document, "classes", list))
-    points, coef = (_numbers(document, part, 2) for part in ("points", "coef"))
+    points, coef = _points(document), _numbers(document, "coef", 2)
     goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)
     scaling = _scaling(document.get("scaling"))
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
     artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths)
     artefact.check()
-    return artefact
+    return artefact.settled()
+
+
+def _points(document: dict[str, Any]) -> Array | SparsePoints:
+    """Return the points, dense or sparse."""
+    entry = document.get("points")
+    if not isinstance(entry, dict):
+        return _numbers(document, "points", 2)
+    features = _entry(entry, "features", int)
+    starts, columns, values = _places(entry, "starts"), _places(entry, "columns"), _numbers(entry, "values", 1)
+    check_csr(starts, columns, values.size, features)
+    return SparsePoints.of(starts, columns, values, features)
+
+
+def _places(entry: dict[str, Any], name: str) -> Array:
+    """Return a list of places in other lists."""
+    if not all(type(place) is int and 0 <= place < MOST_PLACES for place in _entry(entry, name, list)):
+        raise ValueError(f"the {name} of its points are not all places in a list")
+    return np.array(entry[name], dtype=np.int64)
 
 
 def _entry(document: dict[str, Any], name: str, kind: type) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..scaling import Scaling
 from ..text import short
 from .artefact import Array, Artefact
 from .libsvm_layout import Layout, layout_of
+from .sparse import SparsePoints
 
 #: slimsvm's names of LIBSVM's kernels
 LIBSVM_KERNELS = [name for name, spec in SPECS.items() if spec.libsvm]
@@ -103,16 +105,17 @@ def _words(values: Array) -> str:
 
 
 def _point_lines(a: Artefact, layout: Layout) -> Iterator[str]:
-    points = [_sparse_words(point) for point in a.points]
+    if isinstance(a.points, SparsePoints):
+        starts, columns, values = a.points.starts.tolist(), a.points.columns, a.points.values
+        points = [_sparse_words(columns[i:j], values[i:j]) for i, j in pairwise(starts)]
+    else:
+        points = [_sparse_words(places := np.flatnonzero(point), point[places]) for point in a.points]
     for place, number in enumerate(layout.index):
         yield f"{_words(layout.coef[:, place])} {points[number]}"
 
 
-def _sparse_words(point: Array) -> str:
-    places = np.flatnonzero(point)
-    return " ".join(
-        f"{place}:{value!r}" for place, value in zip((places + 1).tolist(), point[places].tolist(), strict=True)
-    )
+def _sparse_words(places: Array, values: Array) -> str:
+    return " ".join(f"{place}:{value!r}" for place, value in zip((places + 1).tolist(), values.tolist(), strict=True))
 
 
 def _ranges(scaling: Scaling) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -45,12 +45,15 @@ def check_float32(a: Artefact) -> None:
 
 
 def table(values: Array, suffix: str = "") -> str:
-    """Return the numbers of an array in lines: digits for integers, and nine digits for float32, which read back exactly.
+    """Return the numbers of an array in lines, with digits that read back exactly: nine for float32, 17 for float64.
 
     The suffix follows numbers with a fraction: without "f" they are double constants in C, for which -Wconversion warns.
     """
     kind, numbers = values.dtype.kind, values.ravel().tolist()
-    words = map(str, numbers) if kind in "iu" else (_float(number, suffix) for number in numbers)
+    if kind == "f" and values.itemsize == 8:
+        words: Iterator[str] = map(repr, numbers)
+    else:
+        words = map(str, numbers) if kind in "iu" else (_float(number, suffix) for number in numbers)
     lines = []
     while chunk := ", ".join(islice(words, PER_LINE[kind])):
         lines.append(f"    {chunk}")

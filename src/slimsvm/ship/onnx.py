@@ -8,7 +8,7 @@ and novelty detection `label` (+1 or -1) and `scores`, each of one column.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -23,10 +23,11 @@ from .artefact import Artefact
 from .libsvm_layout import layout_of
 from .literals import check_float32
 from .onnx_calibration import add_probabilities
+from .sparse import SparsePoints, needs_double, own_sums, smallest
 
 OPSET = 17
 #: the numbers of element types in ONNX
-TYPES: dict[Any, int] = {np.float32: 1, np.int64: 7, np.float64: 11}
+TYPES: dict[Any, int] = {np.float32: 1, np.uint8: 2, np.uint16: 4, np.int64: 7, np.float64: 11, np.uint32: 12}
 FLAVORS = ("plain", "svm")
 #: slimsvm's names of the kernels of an SVMClassifier or SVMRegressor
 SVM_KERNELS = [name for name, spec in SPECS.items() if spec.onnx]
@@ -52,10 +53,10 @@ class Node:
 
 
 class Graph:
-    """The nodes and constants of a model, for a model file or skl2onnx's container."""
+    """The nodes and constants of a model, for a model file or skl2onnx's container; `sparse` if most points are 0."""
 
     def __init__(self, dtype: type[np.floating[Any]]) -> None:
-        self.dtype = dtype
+        self.dtype, self.sparse = dtype, False
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
 
@@ -64,6 +65,27 @@ class Graph:
         array = np.asarray(values)
         self.constants[name] = array.astype(self.dtype) if array.dtype.kind == "f" else array
         return name
+
+    def points(self, name: str, values: Array) -> str:
+        """Add a matrix of points; if they are `sparse` and that is smaller, as their nonzeros, which it is made of."""
+        places = np.flatnonzero(values)
+        last = values.shape[1]
+        rows, columns = (smallest(part) for part in np.divmod(places, last))
+        entry = rows.itemsize + columns.itemsize + np.dtype(self.dtype).itemsize
+        if not self.sparse or places.size * entry >= values.size * np.dtype(self.dtype).itemsize:
+            return self.constant(name, values)
+        numbers = self.constant(f"{name}_values", values.ravel()[places])
+        index = [
+            self.add("Cast", self.constant(f"{name}_{part}", each), to=TYPES[np.int64])
+            for part, each in (("rows", rows), ("columns", columns))
+        ]
+        whole = self.add("Mul", index[0], self.constant(f"{name}_width", np.array([last])))
+        flat = self.add("Add", whole, index[1])
+        zeros = self.add(
+            "Expand", self.constant(f"{name}_zero", np.zeros(1)), self.constant(f"{name}_size", np.array([values.size]))
+        )
+        filled = self.add("ScatterElements", zeros, flat, numbers, axis=0)
+        return self.add("Reshape", filled, self.constant(f"{name}_shape", np.array(values.shape)))
 
     def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
         """Add a node and return the name of its first output."""
@@ -188,7 +210,8 @@ def _side(g: Graph, scores: str) -> None:
 
 def _expansion(g: Graph, a: Artefact, x: str) -> str:
     """Add the outputs, as [-f, f] for two classes."""
-    values = VALUES[a.spec.value.name](g, a, TOTALS[a.spec.total.name](g, a, x))
+    total = _sparse_total if isinstance(a.points, SparsePoints) else TOTALS[a.spec.total.name]
+    values = VALUES[a.spec.value.name](g, a, total(g, a, x))
     sides = [-1.0, 1.0] if a.decision is Decision.SIGN else [1.0]
     coef, bias = (np.concatenate([side * part for side in sides], axis=-1) for part in (a.coef, a.bias))
     return g.add("Gemm", values, g.constant("coef", coef), g.constant("bias", bias), name=_outputs_name(a))
@@ -205,13 +228,44 @@ def _scaled(g: Graph, x: str, scaling: Scaling | None) -> str:
     return x
 
 
+def _sparse_total(g: Graph, a: Artefact, x: str) -> str:
+    """Add the total of sparse points, in double precision where float32 would lose digits."""
+    assert isinstance(a.points, SparsePoints)
+    x = _scaled(g, x, a.scaling)
+    if g.dtype == np.float64 or not needs_double(a.spec, a.parameters, own_sums(a.spec, a.points), a.widths):
+        return _total_of_columns(g, a, a.points, x)
+    dtype, g.dtype = g.dtype, np.float64
+    total = _total_of_columns(g, a, a.points, g.add("Cast", x, to=TYPES[np.float64]))
+    g.dtype = dtype
+    return g.add("Cast", total, to=TYPES[dtype])
+
+
+def _total_of_columns(g: Graph, a: Artefact, points: SparsePoints, x: str) -> str:
+    """Add the total of the columns in which a point is nonzero, and what rows have in the others."""
+    table, own = points.by_column(), OWN_SUMS.get(a.spec.total.name)
+    some = x
+    if table.columns.size < a.features:
+        columns = g.add("Cast", g.constant("columns", smallest(table.columns)), to=TYPES[np.int64])
+        some = g.add("Gather", x, columns, axis=1)
+    g.sparse = True
+    total = TOTALS[a.spec.total.name](g, replace(a, points=table.narrow(), scaling=None), some)
+    if own is None or some == x:
+        return total
+    rest = g.add("Sub", *(g.add(own, rows, axes=[1], keepdims=1) for rows in (x, some)))
+    gamma = g.constant("gamma_of_rest", np.asarray(a.parameters["gamma"] * _widths(a)))
+    return g.add("Sub", total, g.add("Mul", rest, gamma))
+
+
+#: the sum of a row alone (`sparse`), as an operator
+OWN_SUMS = {"squares": "ReduceSumSquare", "manhattan": "ReduceL1", "chi_squared": "ReduceL1"}
+
 # The argument of the kernel's value function, for each sum over features: gamma <x, z> + coef0 for inner products, -gamma
 # times the sum for distances.
 
 
 def _inner(g: Graph, a: Artefact, x: str) -> str:
     """Add gamma <x, z> + coef0; the points are multiplied by gamma."""
-    points = g.constant("points", a.points.T * a.parameters.get("gamma", 1.0))
+    points = g.points("points", a.table.T * a.parameters.get("gamma", 1.0))
     x = _scaled(g, x, a.scaling)
     if not a.parameters.get("coef0"):
         return g.add("MatMul", x, points)
@@ -224,13 +278,13 @@ def _squares(g: Graph, a: Artefact, x: str) -> str:
     With widths, each point has its own gamma.
     """
     gamma = a.parameters["gamma"] * _widths(a)
-    origin = a.points.mean(axis=0) * _loses_digits(g, a)
-    points = a.points - origin
+    origin = a.table.mean(axis=0) * _loses_digits(g, a)
+    points = a.table - origin
     x = _scaled(g, x, _moved(a, origin))
     own = g.add("MatMul", g.add("Mul", x, x), g.constant("gamma", np.full((a.features, 1), a.parameters["gamma"])))
     own = own if a.widths is None else g.add("Mul", own, g.constant("widths", a.widths))
     norms = g.constant("norms", -gamma * (points**2).sum(axis=1))
-    return g.add("Sub", g.add("Gemm", x, g.constant("points", 2 * gamma * points.T), norms), own)
+    return g.add("Sub", g.add("Gemm", x, g.points("points", 2 * gamma * points.T), norms), own)
 
 
 def _widths(a: Artefact) -> Array | float:
@@ -238,8 +292,10 @@ def _widths(a: Artefact) -> Array | float:
 
 
 def _loses_digits(g: Graph, a: Artefact) -> bool:
-    """Return whether rounding the terms of the exponent would change scores visibly."""
-    largest = a.parameters["gamma"] * float((_widths(a) * (a.points**2).sum(axis=1)).max())
+    """Return whether rounding the terms of the exponent would change scores visibly; sparse points are not moved."""
+    if g.sparse:
+        return False
+    largest = a.parameters["gamma"] * float((_widths(a) * (a.table**2).sum(axis=1)).max())
     return largest * np.sqrt(a.features) * float(np.finfo(g.dtype).eps) > 1e-6
 
 
@@ -252,7 +308,7 @@ def _moved(a: Artefact, mean: Array) -> Scaling:
 def _each_pair(g: Graph, a: Artefact, x: str) -> tuple[str, str]:
     """Return rows (n, 1, d) and points (m, d), which broadcast to all differences."""
     x = _scaled(g, x, a.scaling)
-    return g.add("Unsqueeze", x, g.constant("middle_axis", np.array([1]))), g.constant("points", a.points)
+    return g.add("Unsqueeze", x, g.constant("middle_axis", np.array([1]))), g.points("points", a.table)
 
 
 def _negative_sum(g: Graph, a: Artefact, terms: str) -> str:
@@ -344,7 +400,7 @@ def _svm(g: Graph, a: Artefact, x: str) -> str:
     attributes = {
         "kernel_type": a.spec.onnx,
         "kernel_params": [float(a.parameters.get(name, 0.0)) for name in ("gamma", "coef0", "degree")],
-        "support_vectors": a.points[layout.index].ravel().tolist(),
+        "support_vectors": a.table[layout.index].ravel().tolist(),
         "coefficients": layout.coef.ravel().tolist(),
         "rho": layout.bias.tolist(),
         "post_transform": "NONE",

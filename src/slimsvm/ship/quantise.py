@@ -126,7 +126,7 @@ def quantise(
     if not a.spec.total.integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
     scaled = _sample_rows(a, typical if rows is None else rows)
-    ranged = np.concatenate([a.points, scaled])
+    ranged = np.concatenate([a.table, scaled])
     sample = scaled if a.spec.total.inner and scaled.size else ranged
     middle, reach = _range(a, ranged, centred=limit is None)
     if limit is not None and not reach <= limit:
@@ -144,7 +144,7 @@ def quantise(
 def _sample_rows(a: Artefact, rows: Array | None) -> Array:
     """Return raw rows after the scaling; none if there are none."""
     if rows is None:
-        return a.points[:0]
+        return a.table[:0]
     return rows if a.scaling is None else a.scaling(rows)
 
 
@@ -153,7 +153,7 @@ def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample:
     exact, grid, scaling = a, Grid(bits, middle, reach / _largest(bits), _fine(bits, a.features)), None
     if bits == 8 and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
-    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.points.size else bits
+    coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.table.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
     widths = None if a.widths is None else SmallFloats.of(a.widths, bits)
     bias = as_float32(a.bias, "bias")
@@ -162,7 +162,7 @@ def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample:
         a = replace(a, bias=of_upper_halves(bias))
     if fit and a.size <= FITTED_POINTS:
         coef, coef_step = _fitted(exact, a, grid, widths, sample, coef_bits)
-    return Quantised(grid, grid.points(a.points), coef, coef_step, bias, widths, scaling)
+    return Quantised(grid, grid.points(a.table), coef, coef_step, bias, widths, scaling)
 
 
 def _narrowed(a: Artefact, tables: Quantised, sample: Array, rows: Array, *, fit: bool) -> Quantised:
@@ -187,7 +187,7 @@ def _narrowed(a: Artefact, tables: Quantised, sample: Array, rows: Array, *, fit
 def _misfit(a: Artefact, tables: Quantised, scaled: Array) -> float:
     """Return the mean squared difference between the outputs of the tables and the exact ones on scaled rows."""
     grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
-    exact = _kernel(a, a.widths)(scaled, a.points) @ a.coef + a.bias
+    exact = _kernel(a, a.widths)(scaled, a.table) @ a.coef + a.bias
     rows, points = grid.rounded_rows(_as_in_tables(a, tables, scaled)), grid.middle + grid.step * tables.points
     found = _kernel(a, widths)(rows, points) @ (tables.coef_step * tables.coef) + tables.bias_values
     return float(np.square(found - exact).mean())
@@ -218,7 +218,7 @@ def _shortened(a: Artefact, grid: Grid) -> tuple[Artefact, Grid, ShortScaling]:
     change, centre = scale / a.scaling.scale, a.scaling.centre * scale
     shifts = np.rint((centre + grid.middle * change) / grid.step).astype(np.int16)
     return (
-        replace(a, points=a.points * change, scaling=replace(a.scaling, scale=scale)),
+        replace(a, points=a.table * change, scaling=replace(a.scaling, scale=scale)),
         replace(grid, middle=shifts * grid.step - centre),
         ShortScaling(codes, shifts),
     )
@@ -268,10 +268,10 @@ def _fitted(
 ) -> tuple[Array, float]:
     """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
-    wanted = _kernel(exact, exact.widths)(sample, exact.points) @ exact.coef + (exact.bias - a.bias)
+    wanted = _kernel(exact, exact.widths)(sample, exact.table) @ exact.coef + (exact.bias - a.bias)
     if exact.scaling is not None and a.scaling is not None:
         sample = sample * (a.scaling.scale / exact.scaling.scale)
-    K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.points))
+    K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.table))
     H = K.T @ K
     ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
     H += ridge * np.eye(a.size)
@@ -310,9 +310,9 @@ def warn_where_coarse(a: Artefact, tables: Quantised, like: Array) -> None:
 
     The points of inner products need not be like rows.
     """
-    some, grid = _sample_rows(a, like) if a.spec.total.inner and like.size else a.points, tables.grid
+    some, grid = _sample_rows(a, like) if a.spec.total.inner and like.size else a.table, tables.grid
     rows, points = some[:: -(-some.shape[0] // 256)], tables.points * grid.step + grid.middle
-    exact = _kernel(a, a.widths)(rows, a.points) @ a.coef
+    exact = _kernel(a, a.widths)(rows, a.table) @ a.coef
     widths = None if tables.widths is None else tables.widths.values
     coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
         tables.coef * tables.coef_step

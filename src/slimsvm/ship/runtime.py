@@ -13,6 +13,7 @@ from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .json import read_json
 from .slim import read_slim
+from .sparse import SparseKernel, SparsePoints, SparseRows
 
 
 class Runtime:
@@ -20,6 +21,8 @@ class Runtime:
 
     Predictions are labels, values for a regressor, and +1 or -1 for novelty detection. The scores of a regressor are its
     values. `run.proba` is predict_proba, if the model has a calibration.
+
+    Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape).
 
     Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -30,16 +33,19 @@ class Runtime:
         a = artefact.compact()
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
         self._form = core_arguments(a.kernel, a.parameters)
-        self._points, self._coef, self._bias = (
-            np.ascontiguousarray(t, dtype=np.float64) for t in (a.points, a.coef, a.bias)
-        )
+        self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
+        self._kernel: SparseKernel | None = None
+        if isinstance(a.points, SparsePoints):
+            self._kernel = SparseKernel(a.spec, a.parameters, a.points, a.widths)
+        else:
+            self._points = np.ascontiguousarray(a.points, dtype=np.float64)
         self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
         # as a product with m outputs, kernel values of m points take as long
         self._single = a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
 
     def __call__(self, rows: Any) -> Any:
         """Return the prediction of a row, or the predictions of rows."""
-        rows = np.asarray(rows, dtype=np.float64)
+        rows = _rows(rows)
         if self.calibration is not None:
             found = self.calibration(self.goal.scores(self._outputs(rows))).argmax(axis=1)
         elif self._single:
@@ -51,7 +57,7 @@ class Runtime:
 
     def scores(self, rows: Any) -> Any:
         """Return the scores of a row or of rows: one per class for three classes or more, else one."""
-        rows = np.asarray(rows, dtype=np.float64)
+        rows = _rows(rows)
         scores = self.goal.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
 
@@ -59,14 +65,14 @@ class Runtime:
         """Return the probabilities of the classes for a row or for rows."""
         if self.calibration is None:
             raise ValueError("this model has no probabilities; fit it with calibration='sigmoid', say")
-        rows = np.asarray(rows, dtype=np.float64)
+        rows = _rows(rows)
         p = self.calibration(self.goal.scores(self._outputs(rows)))
         return p[0] if rows.ndim == 1 else p
 
-    def _outputs(self, rows: Array) -> Array:
+    def _outputs(self, rows: Array | SparseRows) -> Array:
         return self._sums(rows, self._coef, self._bias)
 
-    def _walked(self, rows: Array) -> Array:
+    def _walked(self, rows: Array | SparseRows) -> Array:
         """Return the classes of rows by a DAG, from all kernel values and only the outputs that each row needs."""
         size = self._coef.shape[0]
         values = self._sums(rows, np.eye(size), np.zeros(size))
@@ -74,8 +80,11 @@ class Runtime:
             values.shape[0], lambda some, column: values[some] @ self._coef[:, column] + self._bias[column]
         )
 
-    def _sums(self, rows: Array, coef: Array, bias: Array) -> Array:
+    def _sums(self, rows: Array | SparseRows, coef: Array, bias: Array) -> Array:
         """Return the sums over points of kernel values times coefficients, for a row or for rows."""
+        if self._kernel is not None:
+            return self._sparse_sums(self._kernel, rows, coef, bias)
+        rows = rows.dense() if isinstance(rows, SparseRows) else rows
         if rows.ndim == 1:
             rows = rows[None]
         if self.scaling is not None:
@@ -84,6 +93,16 @@ class Runtime:
         rows = np.ascontiguousarray(rows)
         core.expansion(*self._form, rows, self._points, coef, bias, out, self._widths)
         return out
+
+    def _sparse_sums(self, kernel: SparseKernel, rows: Array | SparseRows, coef: Array, bias: Array) -> Array:
+        """Return the same sums for sparse points."""
+        given = rows if isinstance(rows, SparseRows) else SparseRows.of(np.atleast_2d(rows))
+        return kernel(given if self.scaling is None else given.scaled(self.scaling.scale)) @ coef + bias
+
+
+def _rows(rows: Any) -> Array | SparseRows:
+    """Return rows as an array, or by their nonzeros if they are sparse."""
+    return SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
 
 
 def runtime(model: Any) -> Runtime:

@@ -1,6 +1,6 @@
 """A .slim file as an artefact, without scikit-learn and scipy, whose import takes longer than many predictions.
 
-`files.native` reads every .slim file, as an estimator. This file reads only the function, if its arrays are dense.
+`files.native` reads every .slim file, as an estimator. This file reads only the function.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..kernels.spec import SPECS
 from ..metric import Metric
 from ..scaling import Scaling
 from .artefact import NO_CLASSES, Array, Artefact, whole_degree
+from .sparse import SparsePoints, check_csr
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class _Function:
     """The fields of an expansion in a file."""
 
     kernel: tuple[str, dict[str, float]]  # its name and parameters
-    points: Array
+    points: Array | SparsePoints
     coef: Array
     bias: Array
     metric: Metric | None = None
@@ -55,14 +56,14 @@ KINDS: dict[str, dict[str, Any]] = {
 def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
     """Return the artefact in a .slim file, or None if only `files.native.load` can read it or explain its error.
 
-    That is the case for sparse points, pairs of many classes, kernels without an export, and damaged files.
+    That is the case for pairs of many classes, kernels without an export, and damaged files.
     """
     data = container_bytes(path)
     if not data.startswith(MAGIC):
         return None
     try:
         header, arrays = unpack_file(data)
-        artefact = _artefact(entry_of(header, "model", dict), Reader(arrays, KINDS, {}))
+        artefact = _artefact(entry_of(header, "model", dict), Reader(arrays, KINDS, {}, _sparse))
         artefact.check()
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
@@ -79,14 +80,23 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     kernel, parameters = function.kernel
     if function.metric is not None:
         function.metric.check(kernel, *function.points.shape)
-    points, coef, bias = (_numbers(part) for part in (function.points, function.coef, function.bias))
+    points = function.points if isinstance(function.points, SparsePoints) else _numbers(function.points)
+    coef, bias = _numbers(function.coef), _numbers(function.bias)
     classes, scaling = parts.get("classes_", NO_CLASSES), _scaling(scalers, reader, features)
     artefact = Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, parts.get("calibration_"))
-    return artefact.with_metric(function.metric)
+    return artefact.with_metric(function.metric).settled()
 
 
 #: fitted attributes that predictions need; `coding_` in files of version 0.1
 PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_"}
+
+
+def _sparse(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> SparsePoints:
+    """Return sparse points of the pieces of a CSR array."""
+    check_csr(indptr, indices, data.size, shape[1])
+    if indptr.size != shape[0] + 1:
+        raise ValueError("there is a start for each point, and one more")
+    return SparsePoints.of(indptr, indices, data, shape[1])
 
 
 def _numbers(values: Any) -> Array:

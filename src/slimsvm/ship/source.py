@@ -14,14 +14,14 @@ from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.models import is_known
-from ..importers.preprocessing import fold_transformers
+from ..importers.preprocessing import are_scalers, fold_transformers, scaling_of
 from ..kernels import Custom, Kernel
+from ..metric import Metric
 from ..model import Expansion
+from ..scaling import Scaling
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact, whole_degree
-
-#: the most numbers in the dense points of an artefact: 8 GiB
-LARGEST = 1 << 30
+from .sparse import SparsePoints, check_dense
 
 
 def artefact_of(model: Any) -> Artefact:
@@ -30,24 +30,32 @@ def artefact_of(model: Any) -> Artefact:
         return model
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     function, goal, classes = _function(svm)
-    points = function.points
-    # in generated code, a model without points has one of zeros
-    if max(points.shape[0], 1) * points.shape[1] > LARGEST:
-        raise ValueError(
-            f"cannot export {points.shape[0]:,} points of {points.shape[1]:,} features, which take more than "
-            f"{LARGEST >> 27} GiB written out; train with fewer features or a smaller budget"
-        )
-    written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
-    written, scaling, metric = fold_transformers(steps, function.kernel.name, written, function.metric)
+    written, scaling, metric = _points(function, steps)
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)
     artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration).with_metric(metric)
+    artefact = artefact.settled()
     try:
         artefact.check()
     except ValueError as error:
         raise ValueError(f"cannot export this model: {error}. Train it again") from error
     return artefact
+
+
+def _points(function: Expansion, steps: list[Any]) -> tuple[Array | SparsePoints, Scaling | None, Metric | None]:
+    """Return points, scaling and metric for raw rows; sparse points stay sparse behind scalers."""
+    points = function.points
+    if issparse(points) and are_scalers(steps):
+        csr = points.tocsr()
+        return (
+            SparsePoints.of(csr.indptr, csr.indices, csr.data, csr.shape[1]),
+            scaling_of(steps, csr.shape[1]),
+            function.metric,
+        )
+    check_dense(*points.shape)
+    written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
+    return fold_transformers(steps, function.kernel.name, written, function.metric)
 
 
 def _function(svm: Any) -> tuple[Expansion, Goal, Array]:

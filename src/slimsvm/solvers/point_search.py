@@ -21,6 +21,7 @@ from ..rows.threads import one_blas_thread
 from ..text import short
 from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
+from .few_entries import with_few_entries
 from .linear_span import discriminating_span
 from .neighbours import block_numbers, validation_of
 from .newton import Fitted
@@ -97,6 +98,10 @@ class Schedule:
         How often the gradients of the chosen model's points are added to a span of directions of sparse rows, and the
         descent steps after each time. More: a lower loss, nearer to that of the plain form, in more time. The span of
         principal axes is left as it is: models in a wider one have a lower loss, but no lower error on held-out rows.
+    entries_change : float
+        Points of sparse rows in a span of directions keep the fewest entries that change the outputs on the training rows
+        by this share of their standard deviation (`solvers.few_entries`). More: smaller models that differ more. With 0
+        points have an entry for every feature that occurs.
     usual_rows : int
         Rows for which the largest size takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
         twice as many, since they show more of what points can learn; fewer rows take fewer, half of them at least.
@@ -140,6 +145,7 @@ class Schedule:
     span_directions: int = 64
     widenings: int = 2
     widened_steps: int = 20
+    entries_change: float = 0.05
     usual_rows: int = 1 << 14
 
     def __post_init__(self) -> None:
@@ -304,6 +310,15 @@ class PointSearch:
     def _model_of_fit(self, found: Fitted) -> Expansion:
         """Return the model with the present points and these coefficients."""
         return Expansion(self.rows.kernel, self.rows.outward(self.points), found.coef.copy(), found.bias.copy())
+
+    @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
+    def sparse_model(self) -> Expansion:
+        """Return the present model; points in a span of directions of sparse rows have few entries, if that is possible."""
+        schedule, model = self.schedule, self.model
+        if self.span is None or not self.widens or not schedule.entries_change or self.deadline.over:
+            return model
+        sums = self.span.slope_products(self.points)
+        return with_few_entries(self.task.rows, model, sums, self.found.outputs, schedule.entries_change, self.deadline)
 
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:

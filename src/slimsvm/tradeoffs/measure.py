@@ -42,7 +42,7 @@ def measure(model: Any, X_test: Matrix, y_test: Array, task: TaskKind = CLASSIFY
 def table_cost(model: Any) -> dict[str, int | None]:
     """Return the bytes and multiply-adds of a float32 C export; without one, the bytes of float32 tables."""
     expansion = machine_of(model).model_
-    if expansion.size * expansion.points.shape[1] <= LARGEST_TABLES:
+    if expansion.point_numbers <= LARGEST_TABLES:
         with suppress(ValueError):  # not every kernel can be exported
             cost = CExporter("float32").cost(artefact_of(model))
             return {"bytes": cost.flash, "multiply_adds": cost.multiply_adds}
