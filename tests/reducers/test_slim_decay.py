@@ -84,9 +84,10 @@ def test_blocks_are_judged_by_a_model_without_them(monkeypatch):
         return judged_decays(other, judges)
 
     monkeypatch.setattr(PointSearch, "_judged_decays", recorded)
-    assert search._harmless_on_blocks(-1) == -1
+    assert search._harmless_on_blocks(-1, search.task.holdout) == -1
     numbers = block_numbers(search.task.groups)
-    [(other, blocks)] = seen
+    [(other, (random, *blocks))] = seen
+    assert random is search.task.holdout
     np.testing.assert_array_equal(other.task.rows.ids, np.flatnonzero(numbers < 0))
     assert other.points.shape == search.points.shape
     for number, block in enumerate(blocks):
@@ -128,7 +129,7 @@ def test_decays_are_tried_at_one_size_below_the_largest(sizes, tried, monkeypatc
 
 def test_classes_too_small_for_blocks_keep_their_decay():
     search = grown(wavy(20), 100.0)
-    assert search._harmless_on_blocks(-1) == 0
+    assert search._harmless_on_blocks(-1, search.task.holdout) == 0
     search.choose_decay()
     assert search.objective.multiple == 1
 

@@ -43,17 +43,26 @@ def judgements(*errors):
 
 
 @pytest.mark.parametrize(
-    ("errors", "harmless"),
+    ("random", "errors", "harmless"),
     [
-        ((1.0, 1.0), True),
-        ((1.1, 0.8), True),  # worse on one block by one standard error
-        ((1.3, 0.1), False),  # clearly worse on one block
-        ((1.1, 1.0), False),  # worse on both together
-        ((float("nan"), 1.0), False),
+        (1.0, (1.0, 1.0), True),
+        (1.0, (1.1, 0.8), True),  # worse on one block by one standard error
+        (1.0, (1.3, 0.1), False),  # clearly worse on one block
+        (1.0, (1.1, 1.0), False),  # worse on both together
+        (0.5, (1.1, 1.0), False),
+        (1.1, (1.1, 1.0), True),  # no worse than on random rows
+        (1.1, (1.3, 0.9), False),
+        (1.3, (1.3, 1.2), True),
+        (1.0, (float("nan"), 1.0), False),
     ],
 )
-def test_harm_is_done_to_all_blocks_together_or_clearly_to_one(errors, harmless):
-    assert is_harmless(judgements(*errors), judgements(1.0, 1.0)) == harmless
+def test_harm_is_done_to_blocks_together_or_clearly_to_one_and_not_to_random_rows(random, errors, harmless):
+    assert is_harmless(judgements(random, *errors), judgements(1.0, 1.0, 1.0)) == harmless
+
+
+def test_no_loss_before_and_some_after_is_harm():
+    assert not is_harmless(judgements(1.0, 0.1), judgements(1.0, 0.0))
+    assert is_harmless(judgements(1.0, 0.0), judgements(1.0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -67,4 +76,4 @@ def test_harm_is_done_to_all_blocks_together_or_clearly_to_one(errors, harmless)
     ],
 )
 def test_a_power_is_reached_by_harmless_steps_only(power, losses, found):
-    assert harmless_power(power, lambda other: judgements(losses[other])) == found
+    assert harmless_power(power, lambda other: judgements(1.0, losses[other])) == found

@@ -29,7 +29,7 @@ def best_power(judged: Callable[[int], Judgement], most: int, margin: float) -> 
 
 
 def harmless_power(power: int, judged: Callable[[int], Sequence[Judgement]]) -> int:
-    """Return the power, or the last one on the way from 0 to it before a step that makes a model worse on blocks."""
+    """Return the power, or the last one on the way from 0 to it before a step that does harm to blocks (`is_harmless`)."""
     step, found, lowest = int(np.sign(power)), 0, judged(0)
     while found != power:
         other = judged(found + step)
@@ -39,8 +39,15 @@ def harmless_power(power: int, judged: Callable[[int], Sequence[Judgement]]) -> 
     return found
 
 
-def is_harmless(blocks: Sequence[Judgement], before: Sequence[Judgement]) -> bool:
-    """Return whether a model is not worse on all blocks together, and clearly worse on none of them."""
-    pairs = list(zip(blocks, before, strict=True))
-    together = np.mean([after.error - earlier.error for after, earlier in pairs])
-    return bool(together <= 0) and not any(after.worse_than(earlier, CLEARLY) for after, earlier in pairs)
+def is_harmless(after: Sequence[Judgement], before: Sequence[Judgement]) -> bool:
+    """Return whether a change does no more harm to blocks of neighbouring rows than to random rows, the first judgement.
+
+    The relative rise of the loss on all blocks together is at most that on random rows, if that rises at all, and the loss
+    is not clearly higher on any block, unless it is so on random rows.
+    """
+    (random, *blocks), (random_before, *blocks_before) = after, before
+    together, together_before = (np.mean([block.error for block in each]) for each in (blocks, blocks_before))
+    if not together * random_before.error <= together_before * max(random.error, random_before.error):
+        return False
+    pairs = zip(blocks, blocks_before, strict=True)
+    return random.worse_than(random_before, CLEARLY) or not any(new.worse_than(old, CLEARLY) for new, old in pairs)

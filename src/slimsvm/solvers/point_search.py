@@ -375,7 +375,7 @@ class PointSearch:
         judged = self._judged_decays([holdout])
         power = best_power(lambda power: judged(power)[0], schedule.decay_powers, schedule.decay_margin)
         if power and not self.deadline.over:
-            power = self._harmless_on_blocks(power)
+            power = self._harmless_on_blocks(power, holdout)
         if power and not self.deadline.over:
             self.objective = self.objective.with_decay(schedule, power)
             self._set_decay(self.points.shape[0])
@@ -398,8 +398,11 @@ class PointSearch:
 
         return judged
 
-    def _harmless_on_blocks(self, power: int) -> int:
-        """Return the power, or one nearer to 0, that does no harm to blocks of rows without which a model is grown."""
+    def _harmless_on_blocks(self, power: int, holdout: Holdout) -> int:
+        """Return the power, or one nearer to 0, that does no harm to blocks of rows without which a model is grown.
+
+        That model has fewer rows, which alone may ask for more decay. So its random validation rows are beside the blocks.
+        """
         schedule, task = self.schedule, replace(self.task, rng=deepcopy(self.task.rng))
         part = task.part(task.sample(schedule.least_rows))
         numbers = block_numbers(part.groups)
@@ -414,7 +417,7 @@ class PointSearch:
             search._move_in(search.span.on_basis(self.span.basis))
         steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
         search.grow(self.points.shape[0], steps, all_rows=False, last=False)
-        return harmless_power(power, search._judged_decays(blocks))
+        return harmless_power(power, search._judged_decays([holdout, *blocks]))
 
     def under(self, objective: Objective) -> PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
