@@ -171,6 +171,18 @@ def test_limits_end_a_run_with_responses_of_its_coefficients(gpu):
         np.testing.assert_allclose(run.responses.values[:, 0], K @ run.signed, atol=1e-9)
 
 
+def test_a_report_on_the_way_sees_the_bias_of_the_coefficients(gpu):
+    X, y, cap = made()
+    run, seen = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), []
+
+    def report(_share):
+        seen.append(run.vectors is not None)
+        np.testing.assert_allclose(run.v, y - RBF(0.3)(X, X) @ run.signed, atol=1e-9)
+
+    run.solve(np.inf, report)
+    assert sum(seen) > 3
+
+
 def test_an_interrupt_leaves_responses_of_the_coefficients(gpu):
     X, y, cap = made()
     run, reports = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), []

@@ -22,7 +22,7 @@ from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress, no_progress, not_recorded
-from ..rows.protocol import Dual, OnDemand, Rows
+from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
@@ -145,6 +145,7 @@ class SmoState:
         self.limits = np.empty((2, 0))
         self.block = np.empty((0, 0))
         self.on_demand: OnDemand | None = None
+        self.vectors: DualVectors | None = None  # while rounds run there
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
@@ -166,7 +167,13 @@ class SmoState:
     @property
     def v(self) -> Array:
         """linear - f: y times the gradient of the dual with respect to alpha."""
-        return self.linear - self.responses.values.ravel()
+        return self.linear - self.current_responses().ravel()
+
+    def current_responses(self) -> Array:
+        """Return the responses (n, 1); those that are kept beside the rows are fetched first."""
+        if self.vectors is not None:
+            self.responses.values[:, 0] = self.vectors.responses()
+        return self.responses.values
 
     def bounds(self, v: Array) -> tuple[Array, Array]:
         """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
@@ -241,7 +248,7 @@ class SmoState:
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
-        vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
+        vectors = {"alpha": self.alpha.copy(), "responses": self.current_responses().copy(), "working": self.working}
         return vectors | {"steps": self.steps, "spent": self.rows.spent} | rounds.state()
 
     def restore(self, saved: Saved) -> None:
@@ -310,8 +317,14 @@ class SmoState:
         if working.size < size:
             working = np.concatenate([working, np.setdiff1d(np.arange(n), working)[: size - working.size]])
         problem = Dual(self.linear, self.responses.values.ravel(), self.signed, grow > -np.inf, shrink < np.inf)
-        vectors = self.rows.dual_vectors(problem, working)
-        return vectors is not None and run_there(self, vectors, rounds, STEPS_A_ROUND, report)
+        self.vectors = self.rows.dual_vectors(problem, working)
+        if self.vectors is None:
+            return False
+        try:
+            return run_there(self, self.vectors, rounds, STEPS_A_ROUND, report)
+        finally:
+            self.current_responses()
+            self.vectors = None
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.

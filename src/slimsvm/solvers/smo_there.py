@@ -6,7 +6,7 @@ The rounds are those of `smo`. They end when the host needs all vectors: at the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,40 +17,28 @@ if TYPE_CHECKING:
 
 
 def run_there(run: SmoState, vectors: DualVectors, rounds: RoundCount, most: int, report: Callable[[float], None]) -> bool:
-    """Run rounds of at most `most` pair steps until one needs the host; return whether there were any.
-
-    The run's responses on the host are then up to date.
-    """
-    before = run.steps
-
-    def state() -> dict[str, Any]:
-        run.responses.values[:, 0] = vectors.responses()
-        return run.state(rounds)
-
-    try:
+    """Run rounds of at most `most` pair steps until one needs the host; return whether there were any."""
+    before, look = run.steps, vectors.look()
+    while look.gap > run.tol:
+        run.gap, run.working = look.gap, look.working
+        if not _make_steps(run, vectors, look, int(min(rounds.limit - run.steps, most))):
+            break
+        run.keeper.offer(lambda: run.state(rounds))
         look = vectors.look()
-        while look.gap > run.tol:
-            run.gap, run.working = look.gap, look.working
-            if not _make_steps(run, vectors, look, int(min(rounds.limit - run.steps, most))):
-                break
-            run.keeper.offer(state)
-            look = vectors.look()
-            if _needs_host(run, vectors, look, rounds):
-                break
-            run.record(gap=look.gap)
-            report(rounds.progress.update(look.gap))
-    finally:
-        run.responses.values[:, 0] = vectors.responses()
+        if _needs_host(run, look, rounds):
+            break
+        run.record(gap=look.gap)
+        report(rounds.progress.update(look.gap))
     return run.steps > before
 
 
-def _needs_host(run: SmoState, vectors: DualVectors, look: Look, rounds: RoundCount) -> bool:
+def _needs_host(run: SmoState, look: Look, rounds: RoundCount) -> bool:
     """Return whether the run ends, or Newton's method is due."""
     if run.steps >= rounds.limit or run.deadline.over or rounds.is_stalled(look.objective):
         return True
     if not run.newton_waits(rounds) or not run.may_be_due(rounds):
         return False
-    v = run.linear - vectors.responses()
+    v = run.v
     return run.due_rows(rounds, v, *run.bounds(v)) is not None
 
 
