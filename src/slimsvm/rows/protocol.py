@@ -83,6 +83,10 @@ class Rows(Protocol):
     def keeps_vectors(self) -> bool:
         """Whether the vectors of a dual problem are kept beside the rows (`dual_vectors`), and not on the host."""
 
+    @property
+    def backpropagates(self) -> bool:
+        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V, (n, q) in float64; in the points' metric, if given."""
 
