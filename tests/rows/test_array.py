@@ -375,6 +375,24 @@ def test_float32_is_left_alone_where_products_lose_digits(monkeypatch):
     assert open_rows(RBF(0.05), X, device="array_api_strict").dtype == np.float64
 
 
+def test_products_are_tried_once_for_each_setting_of_torch(monkeypatch):
+    torch = pytest.importorskip("torch")
+    matmul = torch.backends.cuda.matmul
+    if getattr(matmul, "fp32_precision", None) is None:
+        pytest.skip("this version of torch has no such setting")
+    tried, tells, before = [], backends._tells, matmul.fp32_precision
+    monkeypatch.setattr(backends, "_tells", lambda *given: tried.append(given) or tells(*given))
+    backends._tells_under.cache_clear()
+    try:
+        for setting in ("ieee", "tf32", "ieee", "tf32"):
+            matmul.fp32_precision = setting
+            assert backends.open_torch("torch:cpu").plain_float32
+    finally:
+        matmul.fp32_precision = before
+        backends._tells_under.cache_clear()
+    assert len(tried) == 2
+
+
 def test_rows_far_from_each_other_have_float32_values_of_float64_products(device):
     """As covtype's raw features: float32 distances would have no digit right."""
     X = 1e4 * np.random.default_rng(0).integers(0, 9, size=(2200, 4)) + np.random.default_rng(1).normal(size=(2200, 4))

@@ -23,7 +23,7 @@ class Settings:
 class MatrixRows:
     """Rows with a given kernel matrix: the part of `Rows` that a run uses."""
 
-    worth_caching, worth_shrinking, working_set, spent = False, True, 8, 0
+    worth_caching, worth_shrinking, keeps_vectors, working_set, spent = False, True, False, 8, 0
 
     def __init__(self, K, dtype=np.float64):
         self.K, self.n, self.dtype = K, len(K), np.dtype(dtype)

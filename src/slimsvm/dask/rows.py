@@ -54,6 +54,7 @@ class DaskRows:
 
     worth_caching = False
     worth_shrinking = True
+    keeps_vectors = False
     backpropagates = False
     outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
@@ -203,6 +204,9 @@ class DaskRows:
 
     def on_demand(self) -> None:
         """Return None: each kernel row would be a round trip."""
+
+    def dual_vectors(self, problem: Any, working: Array) -> None:
+        """Return None: the client process keeps the vectors of dual problems."""
 
     def buffer(self, size: int) -> Array:
         """Return memory for blocks, which the client process computes."""

@@ -234,6 +234,8 @@ def check_positive_weights(weights: Array) -> None:
 def class_weights(class_weight: Any, classes: Array, y: Array) -> Array:
     """Return the weight of each class, as in SVC; with "balanced", classes without rows in y have weight 1."""
     weights = np.ones(classes.size)
+    if class_weight is None:
+        return weights
     known = np.isin(classes, y) if isinstance(class_weight, str) else np.full(classes.size, True)
     weights[known] = compute_class_weight(class_weight, classes=classes[known], y=y)
     if (weights <= 0).any():

@@ -19,15 +19,16 @@ from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .array_against import ArrayAgainst
 from .array_backward import backpropagate
+from .array_dual import ArrayDual
 from .array_losses import metric_losses
 from .array_metric import metric_product
-from .backends import FLOAT32, FLOAT64, Backend, Held
+from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
-from .protocol import Meter, OnDemand, Slopes
+from .protocol import Dual, DualVectors, Meter, OnDemand, Slopes
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -93,6 +94,12 @@ class ArrayRows(GivenRows):
     def worth_shrinking(self) -> bool:
         """Whether rounds with fewer rows take less time; not on a GPU, where other work takes most of it."""
         return not self.backend.is_gpu and super().worth_shrinking
+
+    @property
+    def keeps_vectors(self) -> bool:  # type: ignore[override]
+        """Whether the vectors of a dual problem are kept on the device: on a GPU, by torch."""
+        on = self.backend
+        return on.is_gpu and on.is_torch and on.has_float64 and isinstance(self.kernel, InnerKernel)
 
     # Precision.
 
@@ -212,9 +219,19 @@ class ArrayRows(GivenRows):
             return metric_product(self, points, V, metric)
         return self._product(*self.pair(points), V)
 
+    def sum_precision(self, dtype: np.dtype) -> np.dtype:
+        """Return the precision in which kernel values of a precision are summed."""
+        return FLOAT32 if dtype == FLOAT32 and self.error >= FLOAT32_SUMS else self.backend.sum_dtype
+
+    def form(self) -> Any:
+        """Return the rows as points of `squared_distance_form`, (n, d + 2); None for other kernels than rbf."""
+        if not isinstance(self.kernel, RBF):
+            return None
+        return squared_distance_form(self.backend, self.held, self.kernel.gamma).T
+
     def _product(self, A: Held, B: Held, V: Array) -> Array:
         on, dtype = self.backend, self.value_dtype(A)
-        sums = FLOAT32 if dtype == FLOAT32 and self.error >= FLOAT32_SUMS else on.sum_dtype
+        sums = self.sum_precision(dtype)
         weights, values, out = on.send(V, sums), self.evaluator(B, dtype, summed=True), on.empty((self.n, V.shape[1]), sums)
 
         def work(some: slice) -> None:
@@ -253,6 +270,15 @@ class ArrayRows(GivenRows):
         X = self.given.rows()
         X = np.asarray(X) if isinstance(X, OnDevice) else X
         return HostRows(self.kernel, X, self.meter, 0.0, self.error, self.ids, precision=self.precision).on_demand()
+
+    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
+        """Return the vectors of a dual problem on the device; None if there is no memory for them."""
+        try:
+            return ArrayDual(self, problem, working)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
 
     def against(self, points: Matrix, *, exact: bool = True) -> ArrayAgainst:
         """Return a handle on K(rows, points)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -173,7 +174,7 @@ class Backend:
         try:
             lower = self.xp.linalg.cholesky(matrix)
         except (np.linalg.LinAlgError, RuntimeError) as error:  # torch raises a subclass of RuntimeError
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             return None
         return lower if bool(self.xp.all(self.xp.isfinite(lower))) else None  # CuPy leaves NaN
@@ -183,7 +184,7 @@ class Backend:
         try:
             return self.empty(shape, dtype)
         except (MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             return None
 
@@ -226,7 +227,7 @@ class Backend:
     def placing(self, centre: Array | None, sent: np.dtype) -> Callable[[Any], Any]:
         """Return a function that brings rows of the host or of the device into coordinates relative to the centre, there.
 
-        The differences have the device's highest precision; without float64 they are taken on the host. `sent` is the
+        Differences have the device's highest precision; without float64 they are taken on the host. `sent` is the
         precision in which float64 rows travel.
         """
         middle = None if centre is None else self.send(centre[None], self.sum_dtype)
@@ -237,7 +238,7 @@ class Backend:
                 if middle is not None and not self.has_float64:
                     return self.send(rows - centre, FLOAT32)
                 rows = self.send(rows, FLOAT32 if rows.dtype == FLOAT32 or not self.has_float64 else sent)
-            there = self.cast(rows, self.sum_dtype)
+            there = rows if self.is_torch else self.cast(rows, self.sum_dtype)  # torch's differences have it by themselves
             with np.errstate(invalid="ignore"):  # the caller checks the largest norm
                 return there if middle is None else there - middle
 
@@ -254,10 +255,10 @@ class Backend:
         """Write rows and the norms of their values into memory of d + 2 columns; return the largest norm, on the device."""
         n, d = rows.shape
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the largest norm
-            values = self.cast(rows, dtype)
+            lifted[:, :d] = rows if self.is_torch else self.cast(rows, dtype)  # torch converts while it writes
+            values = lifted[:, :d]
             norms = self.xp.sum(values * values, axis=1, dtype=self._type(self.sum_dtype))
-            lifted[:, :d] = values
-            lifted[:, d] = self.cast(norms, dtype)
+            lifted[:, d] = norms if self.is_torch else self.cast(norms, dtype)
             lifted[:, d + 1] = 1.0
             return self.xp.max(norms) if n else self.zeros((), self.sum_dtype)
 
@@ -309,7 +310,7 @@ class Backend:
         try:
             work(some)
         except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError, CuPy MemoryError
-            if not _is_out_of_memory(error) or some.stop - some.start <= 1:
+            if not is_out_of_memory(error) or some.stop - some.start <= 1:
                 raise
             return False
         return True
@@ -329,7 +330,8 @@ def _sent_blocks(given: Given, most: int) -> Iterator[tuple[slice, Matrix]]:
         yield some, given.X[some] if given.index is None else given.X[given.index[some]]
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether an error says that the device's memory is not enough."""
     return isinstance(error, MemoryError) or "out of memory" in str(error).lower()
 
 
@@ -339,7 +341,26 @@ def _backend(name: str, xp: Any, device: Any, host: Any, *, is_gpu: bool = False
 
 
 def _keeps_float32(xp: Any, device: Any) -> bool:
-    """Return whether a product of float32 matrices tells 1 + 2^-12 from 1."""
+    """Return whether a product of float32 matrices tells 1 + 2^-12 from 1; tried once for each setting of the library."""
+    return _tells(xp, device) if (setting := _product_setting(xp)) is None else _tells_under(xp, device, setting)
+
+
+def _product_setting(xp: Any) -> tuple[str, str] | None:
+    """Return torch's settings of float32 products on CUDA devices; None for versions and libraries without them."""
+    if not xp.__name__.endswith("torch"):
+        return None
+    import torch
+
+    own, all_backends = (getattr(each, "fp32_precision", None) for each in (torch.backends.cuda.matmul, torch.backends))
+    return None if own is None or all_backends is None else (own, all_backends)
+
+
+@lru_cache
+def _tells_under(xp: Any, device: Any, setting: tuple[str, str]) -> bool:  # noqa: ARG001
+    return _tells(xp, device)
+
+
+def _tells(xp: Any, device: Any) -> bool:
     A = xp.full((64, 64), 1 + 2.0**-12, dtype=xp.float32, device=device)
     return abs(float((A @ A)[0, 0]) / 64 - (1 + 2.0**-12) ** 2) < 1e-6
 

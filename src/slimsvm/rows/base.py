@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from .cache import RowCache
 from .precision import USUAL, Given, Precision, narrow
-from .protocol import Meter, OnDemand, Rows, SpannedRows
+from .protocol import Dual, DualVectors, Meter, OnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
 #: kernel rows are cached if one kernel value takes more multiply-adds than this
@@ -27,6 +27,7 @@ class GivenRows:
     working_set: int = 2048
     dtype: np.dtype
     spent = 0
+    keeps_vectors: bool = False
 
     def __init__(
         self,
@@ -110,6 +111,10 @@ class GivenRows:
 
     def on_demand(self) -> OnDemand | None:
         """Return None: blocks are faster."""
+        return None
+
+    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:  # noqa: ARG002
+        """Return None: the host keeps the vectors of dual problems."""
         return None
 
     def _places(self, points: Matrix) -> Array:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -79,6 +80,10 @@ class Rows(Protocol):
         """Whether a round takes less time on some of the rows than on all."""
 
     @property
+    def keeps_vectors(self) -> bool:
+        """Whether the vectors of a dual problem are kept beside the rows (`dual_vectors`), and not on the host."""
+
+    @property
     def backpropagates(self) -> bool:
         """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
 
@@ -96,6 +101,12 @@ class Rows(Protocol):
 
     def on_demand(self) -> OnDemand | None:
         """Return K(rows, rows) as kernel rows that are evaluated when a solver needs them; None if blocks are faster."""
+
+    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
+        """Return the vectors of a dual problem, kept beside the rows; None if there is no memory for them.
+
+        `working` is the first working set; all later ones have as many rows.
+        """
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
@@ -202,6 +213,47 @@ class OnDemand(Protocol):
 
     def product(self, signed: Array) -> Array:
         """Return K @ signed, (n,)."""
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A dual problem at some coefficients c: max linear'c - 1/2 c'K c; arrays of one number per row."""
+
+    linear: Array
+    responses: Array  # K c
+    signed: Array  # c
+    grows: Array  # whether c_i can grow
+    shrinks: Array  # whether c_i can shrink
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a round of SMO needs of a dual problem: how far it is from its optimum, and a working set with its block.
+
+    `v` is linear - K c of the working set. Its arrays are valid until the next look.
+    """
+
+    gap: float
+    objective: float
+    working: Array
+    v: Array
+    block: Array
+
+
+class DualVectors(Protocol):
+    """The vectors of a dual problem in the home of its rows, where working sets are chosen."""
+
+    def look(self) -> Look:
+        """Return the largest violation of optimality, the objective, and the next working set.
+
+        That are the rows that violate most, in both directions, and rows of the last working set.
+        """
+
+    def move(self, index: Array, change: Array, signed: Array, grows: Array, shrinks: Array) -> None:
+        """Add `change` to the coefficients of some rows, which are `signed` then and can grow or shrink or not."""
+
+    def responses(self) -> Array:
+        """Return K c, (n,)."""
 
 
 class Factor(Protocol):

@@ -61,3 +61,27 @@ def recorded(on: Backend, work: Callable[[], None], changed: Sequence[Any]) -> C
     with suppress(RuntimeError), torch.cuda.device(on.device):  # operations that cannot be recorded, too little memory
         return Recording(work, changed)
     return None
+
+
+def captured(on: Backend, work: Callable[[], None]) -> Any:
+    """Return a CUDA graph of some work that was done before, without doing it again; None where nothing can be recorded.
+
+    Unlike a `Recording`, it does not give the device's spare memory back first, which would take longer than short runs.
+    """
+    if not on.is_cuda:
+        return None
+    import torch
+
+    graph, side, here = torch.cuda.CUDAGraph(), torch.cuda.Stream(on.device), torch.cuda.current_stream(on.device)
+    side.wait_stream(here)
+    try:
+        with torch.cuda.stream(side):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                work()
+            finally:
+                graph.capture_end()
+    except RuntimeError:  # operations that cannot be recorded, too little memory
+        return None
+    here.wait_stream(side)
+    return graph

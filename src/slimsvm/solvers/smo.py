@@ -22,9 +22,10 @@ from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress, no_progress, not_recorded
-from ..rows.protocol import OnDemand, Rows
+from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
+from .smo_there import run_there
 
 #: pair steps run in float64 for smaller tolerances, for any precision of kernel values; larger: slower
 FLOAT_TOL = 1e-4
@@ -68,6 +69,12 @@ class RoundCount:
     failed: int = 0  # attempts that failed
     active: Array | None = None  # the rows of a problem of active rows that is being solved
     inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
+
+    def is_stalled(self, objective: float) -> bool:
+        """Count a round with this objective; return whether there were too many without a higher one."""
+        self.idle = 0 if objective > self.best + 1e-12 * abs(self.best) else self.idle + 1
+        self.best = max(self.best, objective)
+        return self.idle >= PATIENCE
 
     def state(self) -> dict[str, Any]:
         """Return the state for a keeper."""
@@ -138,6 +145,7 @@ class SmoState:
         self.limits = np.empty((2, 0))
         self.block = np.empty((0, 0))
         self.on_demand: OnDemand | None = None
+        self.vectors: DualVectors | None = None  # while rounds run there
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
@@ -152,9 +160,20 @@ class SmoState:
         return (self.alpha - self.shift) * self.y
 
     @property
+    def needs_float64(self) -> bool:
+        """Whether pair steps run in float64 for any precision of kernel values."""
+        return self.tol < FLOAT_TOL
+
+    @property
     def v(self) -> Array:
         """linear - f: y times the gradient of the dual with respect to alpha."""
-        return self.linear - self.responses.values.ravel()
+        return self.linear - self.current_responses().ravel()
+
+    def current_responses(self) -> Array:
+        """Return the responses (n, 1); those that are kept beside the rows are fetched first."""
+        if self.vectors is not None:
+            self.responses.values[:, 0] = self.vectors.responses()
+        return self.responses.values
 
     def bounds(self, v: Array) -> tuple[Array, Array]:
         """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
@@ -190,7 +209,7 @@ class SmoState:
             report(rounds.progress.update(self.gap))
             if self.gap <= self.tol:
                 return
-            if (ending := self.ending(rounds, v)) is not None:
+            if (ending := self.ending(rounds, self.objective(v))) is not None:
                 self.status = ending
                 return
             if self.solved_free(rounds, v, grow, shrink):
@@ -199,6 +218,8 @@ class SmoState:
             rounds.fresh = active is None
             if active is not None:
                 self.solve_active(active, rounds.limit, rounds, report)
+                continue
+            if self.ran_there(rounds, grow, shrink, report):
                 continue
             self.choose(grow, shrink)
             if self.on_demand is None:
@@ -216,21 +237,18 @@ class SmoState:
         rounds.limit = min(rounds.limit, limit)
         return rounds
 
-    def ending(self, rounds: RoundCount, v: Array) -> Status | None:
+    def ending(self, rounds: RoundCount, objective: float) -> Status | None:
         """Return how a run ends before the optimum: at a limit, or without progress; None if it goes on."""
         if self.steps >= rounds.limit:
             return Status.MAX_ITER
         if self.steps and self.deadline.over:
             self.keeper.keep(self.state(rounds), now=True)
             return Status.TIME_LIMIT
-        objective = self.objective(v)
-        rounds.idle = 0 if objective > rounds.best + 1e-12 * abs(rounds.best) else rounds.idle + 1
-        rounds.best = max(rounds.best, objective)
-        return Status.STALLED if rounds.idle >= PATIENCE else None
+        return Status.STALLED if rounds.is_stalled(objective) else None
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
-        vectors = {"alpha": self.alpha.copy(), "responses": self.responses.values.copy(), "working": self.working}
+        vectors = {"alpha": self.alpha.copy(), "responses": self.current_responses().copy(), "working": self.working}
         return vectors | {"steps": self.steps, "spent": self.rows.spent} | rounds.state()
 
     def restore(self, saved: Saved) -> None:
@@ -245,19 +263,30 @@ class SmoState:
 
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
-        waited = self.steps - rounds.tried
-        if self.newton is None or not self.by_rows or waited < self.newton.steps:
+        rows = self.due_rows(rounds, v, grow, shrink) if self.newton_waits(rounds) else None
+        if rows is None:
             return False
-        free = np.isfinite(grow) & np.isfinite(shrink)
-        level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
-        new = ~free & ((grow > level + slack) | (shrink < level - slack))
-        counts = int(free.sum()), int(new.sum())
-        if not self.newton.is_due(waited, rounds.failed, *counts, min(self.size, self.rows.n)):
-            return False
-        if self.moved_free(np.flatnonzero(free | new), v):
+        if self.moved_free(rows, v):
             return True
         rounds.tried, rounds.failed = self.steps, min(rounds.failed + 1, MOST_FAILED)
         return False
+
+    def newton_waits(self, rounds: RoundCount) -> bool:
+        """Return whether so many pair steps were made that Newton's method may be due."""
+        return self.newton is not None and self.by_rows and self.steps - rounds.tried >= self.newton.steps
+
+    def may_be_due(self, rounds: RoundCount, new: int = 0) -> bool:
+        """Return whether Newton's method is due, with `new` rows at a bound that violate optimality."""
+        free = int(((self.alpha > 0) & (self.alpha < self.cap)).sum())
+        waited, size = self.steps - rounds.tried, min(self.size, self.rows.n)
+        return self.newton is not None and self.newton.is_due(waited, rounds.failed, free, new, size)
+
+    def due_rows(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> Array | None:
+        """Return the rows that are free or should be, if Newton's method is due for them."""
+        free = np.isfinite(grow) & np.isfinite(shrink)
+        level, slack = v[free].mean() if free.any() else 0.0, self.tol / 4
+        new = ~free & ((grow > level + slack) | (shrink < level - slack))
+        return np.flatnonzero(free | new) if self.may_be_due(rounds, int(new.sum())) else None
 
     def moved_free(self, index: Array, v: Array) -> bool:
         """Move some rows to their optimum; return False, with nothing moved, if Newton's method does not find one."""
@@ -278,6 +307,24 @@ class SmoState:
         # with kernel values of very different sizes, rounding may take more than the steps gain
         self.responses.values[:], self.alpha[index] = responses, alpha
         return False
+
+    def ran_there(self, rounds: RoundCount, grow: Array, shrink: Array, report: Callable[[float], None]) -> bool:
+        """Run rounds whose vectors are beside the rows, if their home keeps them there; return whether any were run."""
+        n, size = self.rows.n, self.size
+        if not self.by_rows or not self.rows.keeps_vectors or n <= 2 * size:
+            return False
+        working = self.working if self.working.size == size else self.next_working(grow, shrink)
+        if working.size < size:
+            working = np.concatenate([working, np.setdiff1d(np.arange(n), working)[: size - working.size]])
+        problem = Dual(self.linear, self.responses.values.ravel(), self.signed, grow > -np.inf, shrink < np.inf)
+        self.vectors = self.rows.dual_vectors(problem, working)
+        if self.vectors is None:
+            return False
+        try:
+            return run_there(self, self.vectors, rounds, STEPS_A_ROUND, report)
+        finally:
+            self.current_responses()
+            self.vectors = None
 
     def active(self, grow: Array, shrink: Array) -> Array | None:
         """Return the rows that are free or may still violate optimality; None unless they are a small share of many.
@@ -360,20 +407,24 @@ class SmoState:
         size, n = self.size, self.rows.n
         if self.index.size == n:
             return  # the block already has all rows
-        if self.by_rows and self.small_block < n <= 2 * size and self.tol >= FLOAT_TOL:
+        if self.by_rows and self.small_block < n <= 2 * size and not self.needs_float64:
             self.on_demand = self.rows.on_demand()
         if n <= size or self.on_demand is not None:
             self.working = np.arange(n)
         else:
-            half, chosen = max(size // (4 if self.working.size else 2), 1), np.zeros(n, dtype=bool)
-            chosen[largest(grow, half)] = chosen[largest(-shrink, half)] = True
-            worst, earlier = np.flatnonzero(chosen), self.working[~chosen[self.working]]  # the most recent come first
-            self.working = np.concatenate([worst, earlier[: max(size - worst.size, 0)]])
+            self.working = self.next_working(grow, shrink)
         self.index = self.ordered(self.working)
         if self.on_demand is None:
             # all rounds share one piece of memory: a new one takes longer to allocate than its values take to compute
             self.buffer = self.rows.buffer(min(size, n) ** 2) if self.buffer is None else self.buffer
             self.block = self.rows.block(self.index, out=self.buffer)
+
+    def next_working(self, grow: Array, shrink: Array) -> Array:
+        """Return the worst rows of both bounds, and rows of the last working set."""
+        half, chosen = max(self.size // (4 if self.working.size else 2), 1), np.zeros(self.rows.n, dtype=bool)
+        chosen[largest(grow, half)] = chosen[largest(-shrink, half)] = True
+        worst, earlier = np.flatnonzero(chosen), self.working[~chosen[self.working]]  # the most recent come first
+        return np.concatenate([worst, earlier[: max(self.size - worst.size, 0)]])
 
     def ordered(self, working: Array) -> Array:
         """Return the rows of a working set in the order that `pair_steps` needs."""
@@ -393,7 +444,7 @@ class SmoState:
         index, tol = self.index, self.tol
         whole = index.size == self.rows.n
         small = whole and index.size <= self.small_block
-        real = np.float64 if small or tol < FLOAT_TOL else self.rows.dtype
+        real = np.float64 if small or self.needs_float64 else self.rows.dtype
         alpha, y, v = self.alpha[index], self.y[index].astype(real), v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
         goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)

@@ -15,7 +15,7 @@ import numpy as np
 from ..kernels import Array
 from ..model import Status
 from ..progress import no_progress
-from ..rows.protocol import Rows
+from ..rows.protocol import Dual, Rows
 from .smo import Rounds, SmoState
 
 
@@ -28,6 +28,7 @@ class PairedRows:
     def __init__(self, once: Rows) -> None:
         self.once, self.dtype, self.worth_caching = once, once.dtype, once.worth_caching
         self.n, self.working_set, self.worth_shrinking = 2 * once.n, once.working_set, once.worth_shrinking
+        self.keeps_vectors = False
 
     @property
     def spent(self) -> int:
@@ -57,6 +58,9 @@ class PairedRows:
 
     def on_demand(self) -> None:
         """Return None: the two variables of a row share its kernel values in blocks."""
+
+    def dual_vectors(self, problem: Dual, working: Array) -> None:
+        """Return None: a home keeps one variable for each row."""
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
         """Return K @ V for variables, after adding up the two variables of each row."""
