@@ -76,8 +76,9 @@ def straight(name: str, budget: int = 16) -> None:
 class Traffic:
     """Counts the bytes of arrays that go to the workers of a cluster and come back."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 1) -> None:
         self.sent = self.received = self.rounds = self.moved = 0
+        self.workers = workers
 
     def watch(self, kind: Any) -> None:
         """Count what a class of partitions sends and receives; `smo` asks for single rows by `selected` alone."""
@@ -98,7 +99,7 @@ class Traffic:
 
         def counted_rows(rows: Any, held: Any, places: Any, work: Any) -> Any:
             found = selected(rows, held, places, work)
-            self.sent += len(rows.client.nthreads()) * bytes_in([local for _, _, local in places])
+            self.sent += self.workers * bytes_in([local for _, _, local in places])
             self.received += bytes_in(found)
             return found
 
@@ -140,7 +141,7 @@ def cluster_fit(client: Any, rows: int, traffic: Traffic) -> dict[str, Any]:
     svc.set_params(max_iter=STEPS)
     seconds = np.inf
     for _ in range(CLUSTER_REPEATS):
-        traffic.__init__()  # type: ignore[misc]
+        traffic.__init__(len(client.nthreads()))  # type: ignore[misc]
         began = perf_counter()
         svc.fit(X, y)
         seconds = min(seconds, perf_counter() - began)

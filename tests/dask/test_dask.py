@@ -271,10 +271,13 @@ def test_parts_are_grouped_by_worker_and_thread():
             return {"one": 1, "two": 2}
 
     rows = object.__new__(Partitions)
-    rows.client, rows.at_once = Client(), 6
+    rows.client, rows.at_once, rows.found = Client(), 6, ([], 0.0, [])
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1, 3], [2], [4], [5]]
     rows.at_once = 1  # there is no memory for more
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1], [2], [3], [4], [5]]
+    assert rows.grouped([Part(key) for key in "bd"]) == [[0], [1]]
+    rows.client = None  # the scheduler is not asked again at once
+    assert rows.grouped([Part(key) for key in "bd"]) == [[0], [1]]
 
 
 def test_parts_are_shared_out_evenly():

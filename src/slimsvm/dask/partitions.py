@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ def present_client(distributed: Any) -> Any:
 MEMORY_SHARE = 0.1
 #: rows a thread of the worker with the most, over their mean, above which parts are moved; lower: more parts are moved
 UNEVEN = 1.05
+#: seconds after which the scheduler is asked again where parts are; more: after a loss, rounds are uneven for longer
+KNOWN_FOR = 1.0
 
 
 class Partitions:
@@ -52,6 +55,7 @@ class Partitions:
         self.client = client
         self._all: Array | None = None
         self.recent: list[Any] = []  # the answers of the last call
+        self.found: tuple[list[Any], float, list[list[int]]] = [], -np.inf, []  # parts, when they were found, and groups
         self.at_once = 1  # parts of a group at most; their sizes are not known yet
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
         kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
@@ -197,6 +201,9 @@ class Partitions:
         The parts of a group are in memory together. So there are more groups if they would take too much of a worker's
         memory. A part that is being computed or was lost is a group of its own.
         """
+        keys, now = [part.key for part in held], monotonic()
+        if keys == self.found[0] and now < self.found[1] + KNOWN_FOR:
+            return self.found[2]
         threads = self.client.nthreads()
         on: dict[str, list[int]] = {}
         alone = []
@@ -207,7 +214,10 @@ class Partitions:
                 on.setdefault(worker, []).append(number)
         counts = {worker: max(threads[worker], -(-len(numbers) // self.at_once)) for worker, numbers in on.items()}
         shared = [numbers[k :: counts[worker]] for worker, numbers in on.items() for k in range(counts[worker])]
-        return [group for group in shared if group] + alone
+        groups = [group for group in shared if group] + alone
+        if not alone:
+            self.found = keys, now, groups
+        return groups
 
     def holders(self, held: Sequence[Any], threads: Mapping[str, int]) -> list[str | None]:
         """Return for each part a worker that has it; None for a part that is being computed or was lost."""
