@@ -1,13 +1,14 @@
 """How every contender is tuned in a given time: settings one at a time on few rows, the best ones on more, one on all.
 
-About a third of the seconds goes to a search along the settings, each of them changed alone from the best so far. The two
-best and the usual setting are then trained again on more rows for longer. What is left, about half of the seconds, belongs
-to the last training on all rows. Rows grow with the time of a training, so that a method that needs many passes has as many
-in a trial as in the end.
+About a third of the seconds goes to a search along the settings, each of them changed alone from the best so far. The best
+one, the usual one and another good one are then trained again on more rows for longer, in this order. What is left, about
+half of the seconds, belongs to the last training on all rows. Rows grow with the time of a training, so that a method that
+needs many passes has as many in a trial as in the end.
 
 Validation rows are in parts, such as random rows and the last ones. A setting replaces an earlier one only where its loss
 on all of them is lower by more than the standard error of the difference, row by row, and is no higher on any part. So
-differences by chance choose the usual setting, which comes first, and so does a gain on some rows at the cost of others.
+differences by chance choose the usual setting, which comes first, and so does a gain on some rows at the cost of others. In
+the second round the best setting of the first round comes first.
 """
 
 from __future__ import annotations
@@ -109,12 +110,11 @@ class _Trials:
             self.best = self.found[-1]
 
     def finalists(self, count: int) -> list[Settings]:
-        """Return the best setting, the first one and those of the lowest loss, in the order in which they were tried."""
+        """Return the best setting, which is trained again in any case, the first one and those of the lowest loss."""
         if self.best is None:
             return []
         order = [self.best, self.found[0], *sorted(self.found, key=lambda trial: trial.mean)]
-        kept = list({id(trial): trial for trial in order}.values())[:count]
-        return [trial.settings for trial in self.found if any(trial is each for each in kept)]
+        return [trial.settings for trial in {id(trial): trial for trial in order}.values()][:count]
 
 
 def tune(choices: Mapping[str, Sequence[Any]], losses: Losses, budget: Budget) -> tuple[Settings | None, int]:

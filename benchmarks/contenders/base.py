@@ -14,8 +14,9 @@ from benchmarks.rivals import code_bytes
 Array = np.ndarray
 #: shares of what fits into the bytes that contenders choose from: points, rounds of trees or hidden units
 SHARES = (1.0, 0.25)
-#: gcc for x86 aligns tables to 32 bytes unless told otherwise; microcontrollers do not
-COMPACT = ("-malign-data=abi",) if machine() in ("x86_64", "AMD64") else ()
+#: for x86, gcc aligns tables to 32 bytes, and that of some systems adds code against attacks; for microcontrollers it does
+#: neither
+COMPACT = ("-malign-data=abi", "-fno-stack-protector", "-fcf-protection=none") if machine() in ("x86_64", "AMD64") else ()
 
 
 class TooFewBytesError(ValueError):

@@ -13,6 +13,7 @@ from .clock import Deadline
 from .goals import Goal
 from .goals.classes import OneVsRest
 from .goals.demands import Demands
+from .goals.row_loss import RowLoss
 from .keeping import Keeper
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
@@ -230,8 +231,11 @@ class Holdout:
 
     def judge_shortfall(self, model: Expansion) -> Judgement:
         """Return the mean squared distance of outputs from their demands, which is less noisy than a share of errors."""
-        residual = self.goal.demands(self.goal.encode(self.labels)).residual(model.on(self.rows))
-        return Judgement.of(np.square(residual).sum(axis=1), self.weights)
+        return self.judge_by(self.goal.demands(self.goal.encode(self.labels)), model)
+
+    def judge_by(self, loss: RowLoss, model: Expansion) -> Judgement:
+        """Return the mean of a loss of the validation rows."""
+        return Judgement.of(loss.measured(model.on(self.rows))[0], self.weights)
 
     def _class_errors(self, losses: Array) -> Array | None:
         """Return the share of misclassified rows of each class; None without classes."""

@@ -39,7 +39,7 @@ def noisy_moons():
     return np.hstack([X, np.random.default_rng(0).normal(size=(400, 6))]), y
 
 
-@pytest.mark.parametrize("metric", KINDS)
+@pytest.mark.parametrize("metric", [kind for kind, learned in KINDS.items() if any(learned)])
 def test_every_kind_makes_a_path(metric, noisy_moons):
     X, y = noisy_moons
     small = SlimSVC(6, trainer=None, gamma=0.5, reducer=quick(metric), random_state=0).fit(X, y)
@@ -262,7 +262,7 @@ def test_a_class_of_few_rows_is_learned_too():
 def test_points_of_too_many_features_to_move_with_a_metric(noisy_moons):
     X, y = noisy_moons
     learning = replace(QUICK, most_numbers=47)
-    with pytest.raises(ValueError, match=r"metric='both' moves 6 points of 8 features .* give metric='fixed'"):
+    with pytest.raises(ValueError, match=r"metric='both' .* moves 6 points of 8 features .* give metric='fixed'"):
         SlimSVC(6, trainer=None, reducer=replace(quick(), learning=learning), random_state=0).fit(csr_array(X), y)
     auto = replace(quick("auto"), learning=learning)
     assert SlimSVC(6, trainer=None, reducer=auto, random_state=0).fit(csr_array(X), y).model_.metric is None

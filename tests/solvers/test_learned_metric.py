@@ -8,7 +8,10 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
+from slimsvm.goals import OneVsRest
+from slimsvm.goals.cross_entropy import CrossEntropy
 from slimsvm.goals.demands import Demands
+from slimsvm.goals.row_loss import LOSSES
 from slimsvm.kernels import make_kernel
 from slimsvm.limits import Deadline
 from slimsvm.rows.array_losses import ArrayMetricLosses
@@ -18,20 +21,22 @@ from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
 from slimsvm.solvers.adam import AdamSettings, Moments, take_steps
 from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
-from slimsvm.solvers.metric_search import MiniBatches, _steps
+from slimsvm.solvers.mini_batches import MiniBatches, steps_on
 
 #: any work is large work
 LARGE_WORK = Precision(small_work=0)
 
 
 class Problem:
-    """Rows with weights and demands, and a model of four points."""
+    """Rows with weights and a loss, and a model of four points."""
 
-    def __init__(self, q=2, n=40, d=3, m=4, kernel="rbf", seed=0):
+    def __init__(self, q=2, n=40, d=3, m=4, kernel="rbf", seed=0, loss="squared"):
         rng = np.random.default_rng(seed)
         self.kernel = make_kernel(kernel, gamma=0.3, degree=2, coef0=0.5)
         self.X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.8)
         self.demands = Demands.beyond(np.where(rng.random((n, q)) < 0.5, -1.0, 1.0), 1.0)
+        self.row_loss = CrossEntropy(OneVsRest(max(q, 2)).encode(rng.integers(0, max(q, 2), n)))
+        self.row_loss = self.demands if loss == "squared" else self.row_loss
         self.weights = rng.integers(1, 4, n).astype(float)
         self.start = Parameters(
             rng.normal(size=(m, d)),
@@ -44,7 +49,7 @@ class Problem:
         rows = HostRows(self.kernel, self.X) if rows is None else rows
         units = ParameterUnits(np.array(spread), outputs, KINDS[kind])
         placed = replace(self.start, points=rows.inward(self.start.points))
-        return MetricLoss(rows, self.demands, self.weights, placed, units, 0.02, 0.01, bound)
+        return MetricLoss(rows, self.row_loss, self.weights, placed, units, 0.02, 0.01, bound)
 
     def plain(self, model, outputs=1.5):
         """The same sum, written out, for points as the rows have them."""
@@ -77,6 +82,13 @@ def test_gradient_is_that_of_finite_differences(kind, kernel, form):
     np.testing.assert_allclose(gradient, approx_fprime(x, lambda at: loss(at)[0], 1e-7), atol=2e-5 * max(value, 1))
 
 
+@pytest.mark.parametrize("q", [1, 3])
+def test_gradient_of_cross_entropy_is_that_of_finite_differences(q):
+    loss = Problem(q, loss="cross_entropy").loss(outputs=1.0)
+    x = 0.1 * np.random.default_rng(1).normal(size=loss.origin.size)
+    np.testing.assert_allclose(loss(x)[1], approx_fprime(x, lambda at: loss(at)[0], 1e-7), atol=5e-5)
+
+
 @pytest.mark.parametrize("device", ["array_api_strict", "torch:cpu"])
 def test_every_home_has_the_same_loss(device):
     pytest.importorskip(device.partition(":")[0])
@@ -98,10 +110,11 @@ DEVICES = [
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("q", [1, 3])
-def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, kind, q):
+def test_a_device_has_the_loss_of_the_host_on_all_rows_and_on_batches(device, kind, loss, q):
     pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
-    problem = Problem(q)
+    problem = Problem(q, loss=loss)
     loss, host = (
         problem.loss(kind, open_rows(problem.kernel, problem.X, device=device), bound=1.2),
         problem.loss(kind, bound=1.2),
@@ -144,7 +157,7 @@ def test_steps_recorded_on_cuda_are_the_plain_ones(q):
         batches = MiniBatches(there.shuffled, 40, 8, np.random.default_rng(0))
         before = loss.rows.meter.evaluations
         there.recorded = partial(ArrayMetricLosses.recorded, there) if records else lambda work, changed: None  # noqa: ARG005
-        ends.append(there.fetched(take_steps(_steps(there, batches, now), now, AdamSettings(30, 0.05), Deadline())))
+        ends.append(there.fetched(take_steps(steps_on(there, batches, now), now, AdamSettings(30, 0.05), Deadline())))
         assert loss.rows.meter.evaluations - before == 2 * 30 * 8 * 4
     np.testing.assert_allclose(ends[1], ends[0], rtol=1e-6, atol=1e-9)
 
@@ -197,7 +210,7 @@ def test_weights_are_duplicates():
     problem = Problem()
     loss, times = problem.loss(), problem.weights.astype(int)
     twice = problem.loss(rows=loss.rows.subset(np.repeat(np.arange(40), times)))
-    twice.demands, twice.weights = problem.demands[np.repeat(np.arange(40), times)], np.ones(times.sum())
+    twice.row_loss, twice.weights = problem.demands[np.repeat(np.arange(40), times)], np.ones(times.sum())
     x = 0.1 * np.random.default_rng(1).normal(size=loss.origin.size)
     assert twice(x)[0] == pytest.approx(loss(x)[0], rel=1e-12)
     np.testing.assert_allclose(twice(x)[1], loss(x)[1], atol=1e-12)
@@ -249,7 +262,7 @@ def test_the_unit_of_outputs_changes_nothing_but_the_measure():
     """Demands, coefficients and their unit ten times as large: the same loss."""
     problem = Problem()
     loss = problem.loss(outputs=1.0)
-    problem.demands = Demands(10 * problem.demands.low, 10 * problem.demands.high)
+    problem.row_loss = Demands(10 * problem.demands.low, 10 * problem.demands.high)
     problem.start = replace(problem.start, theta=10 * problem.start.theta)
     larger = problem.loss(outputs=10.0)
     x = 0.1 * np.random.default_rng(1).normal(size=loss.origin.size)

@@ -16,12 +16,12 @@ from slimsvm.solvers.metric_search import (
     Learning,
     LearningEffort,
     MetricSearch,
-    MiniBatches,
-    Watch,
     spread,
     with_objective,
 )
+from slimsvm.solvers.mini_batches import MiniBatches
 from slimsvm.solvers.point_search import Objective, Schedule
+from slimsvm.solvers.watch import Watch
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
 

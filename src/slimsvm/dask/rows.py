@@ -54,6 +54,7 @@ class DaskRows:
 
     worth_caching = False
     worth_shrinking = True
+    backpropagates = False
     outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ class Demands:
     an output does not concern a row the interval is (-inf, inf).
     """
 
+    name: ClassVar[str] = "squared"  # of the loss
     low: Array
     high: Array
 
@@ -28,7 +30,7 @@ class Demands:
             np.where(targets < 0, -margins, np.inf),
         )
 
-    def __getitem__(self, rows: Array) -> Demands:
+    def __getitem__(self, rows: Array | slice) -> Demands:
         """Return the demands of some rows."""
         return Demands(self.low[rows], self.high[rows])
 
@@ -44,3 +46,17 @@ class Demands:
     def residual(self, outputs: Array) -> Array:
         """Return the change that brings each output into its interval; 0 inside it."""
         return np.clip(outputs, self.low, self.high) - outputs
+
+    @property
+    def sides(self) -> tuple[Array, ...]:
+        """The arrays (n, q) that the loss depends on, for homes that compute it themselves."""
+        return self.low, self.high
+
+    def measured(self, outputs: Array) -> tuple[Array, Array]:
+        """Return the squared distance of each row's outputs from their intervals, (n,), and its slopes, (n, q)."""
+        residual = self.residual(outputs)
+        return np.square(residual).sum(axis=1), -2 * residual
+
+    def curvature(self, outputs: Array) -> float:
+        """Return the mean second derivative of the loss by an output."""
+        return 2 * float(np.mean(self.residual(outputs) != 0))

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from ..goals.cross_entropy import CrossEntropy
+from ..goals.demands import Demands
+from ..goals.row_loss import LOSSES
 from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
@@ -26,11 +29,16 @@ from .metric_path import MetricRun, ended
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
 #: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
-DECIDED_AT = 32
+DECIDED_AT = 64
+#: loss "auto" is cross-entropy for models with at least so many classes for each point
+CLASSES_A_POINT = 2
+#: it then visits so many rows by mini-batches at most, and takes so many steps of L-BFGS for each pass over the rows. More:
+#: a lower error, in more time
+MOST_VISITS, STEPS_A_PASS = 1 << 21, 5
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
-METRICS = ("fixed", *KINDS, "auto")
+METRICS = (*KINDS, "auto")
 #: the default settings, which all instances share
 SCHEDULE, LEARNING = Schedule(), Learning()
 
@@ -75,6 +83,13 @@ class Slim(Reducer):
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
     (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept.
 
+    `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
+    softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
+    points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
+    largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
+    times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
+    at most half as many points as there are classes, and "squared" otherwise.
+
     Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
     clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
     differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
@@ -89,6 +104,7 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "fixed"
+    loss: str = "auto"
     schedule: Schedule = SCHEDULE
     learning: Learning = LEARNING
     needs_model: ClassVar[bool] = False
@@ -114,6 +130,10 @@ class Slim(Reducer):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
+        if self.loss not in (*LOSSES, "auto"):
+            raise ValueError(f"unknown loss {self.loss!r}; there are {[*LOSSES, 'auto']}")
+        if self.loss == CrossEntropy.name and self.target == "slant":
+            raise ValueError("loss='cross_entropy' follows labels; give target='label' or 'auto', or loss='squared'")
         if not isinstance(self.learning, Learning):
             raise ValueError(f"learning must be a Learning, not {self.learning!r}")
 
@@ -146,17 +166,52 @@ class Slim(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
-        if self.metric == "fixed":
-            return self._fixed_models(task, sizes, model, deadline)
+        decided = self._with_loss(task, sizes[-1], deadline)
         if self.metric == "auto":
-            return self._models_of_either(task, sizes, model, deadline)
+            return decided._models_of_either(task, sizes, model, deadline)
+        return decided._models_of(task, sizes, model, deadline, self.metric)
+
+    def _with_loss(self, task: Task, size: int, deadline: Deadline) -> Slim:
+        """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
+        has_classes = task.goal.n_classes >= 2 and bool((task.targets != 0).all())
+        if self.loss == CrossEntropy.name and not has_classes:
+            raise ValueError(
+                f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "
+                f"{task.goal.name!r}; give loss={Demands.name!r}"
+            )
+        if self.loss == CrossEntropy.name and not task.rows.backpropagates:
+            raise ValueError(
+                f"loss={self.loss!r} needs rows on one machine, and these are on a cluster; give loss={Demands.name!r}, or "
+                "fit a SlimSVC to a sample of the rows"
+            )
+        if self.loss != "auto":
+            return self
+        few_points = has_classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs
+        if not few_points or not task.rows.backpropagates or task.rows.d > self.schedule.wide:
+            return replace(self, loss=Demands.name)
+        return self._by_cross_entropy(task.rows.n, deadline)
+
+    def _by_cross_entropy(self, rows: int, deadline: Deadline) -> Slim:
+        """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
+        learning = self.learning
+        if self.metric == "fixed" and self.loss == "auto" and deadline.left is None:
+            passes = int(np.clip(MOST_VISITS // rows, 1, learning.passes))
+            learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
+        return replace(self, loss=CrossEntropy.name, learning=learning)
+
+    def _models_of(
+        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
+    ) -> Models | EndedModels:
+        """Yield models with one kind of metric."""
+        if kind == "fixed" and self.loss == Demands.name:
+            return self._fixed_models(task, sizes, model, deadline)
         if not self._has_memory_for(sizes[-1], task.rows.d):
             raise ValueError(
-                f"metric={self.metric!r} moves {sizes[-1]} points of {task.rows.d} features together, and at most "
-                f"{self.learning.most_numbers} numbers may move; give metric='fixed', a smaller budget or fewer features, "
-                "or raise Learning.most_numbers if there is memory"
+                f"metric={kind!r} with loss={self.loss!r} moves {sizes[-1]} points of {task.rows.d} features together, and "
+                f"at most {self.learning.most_numbers} numbers may move; give metric='fixed' with loss={Demands.name!r}, a "
+                "smaller budget or fewer features, or raise Learning.most_numbers if there is memory"
             )
-        return self._learned_models(task, sizes, model, deadline, self.metric)
+        return self._learned_models(task, sizes, model, deadline, kind)
 
     def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
@@ -186,7 +241,7 @@ class Slim(Reducer):
         limited = deadline.left is not None
         if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
             return (yield from self._learned_models(task, sizes, model, deadline, kind))
-        for largest, name in self._fixed_models(task, sizes, model, deadline):
+        for largest, name in self._models_of(task, sizes, model, deadline, "fixed"):
             yield largest, name
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
@@ -263,12 +318,14 @@ class Slim(Reducer):
     def _learning_from(self, task: Task, step: Step, model: Expansion | None, kind: str) -> MetricSearch:
         """Return a search that continues from a step of the path with a learned metric."""
         deadline = task.deadline.within(self.time_limit)
-        search = self._metric_search(task, self._objective_of(task, step, model), deadline, kind)
+        learnt_by_entropy = loss_of(step) == CrossEntropy.name
+        method = self._by_cross_entropy(task.rows.n, deadline) if learnt_by_entropy else replace(self, loss=Demands.name)
+        search = method._metric_search(task, self._objective_of(task, step, model), deadline, kind)
         search.adopt(step.model)
         return search
 
     def _metric_search(self, task: Task, objective: Objective, deadline: Deadline, kind: str) -> MetricSearch:
-        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind)
+        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind, self.loss)
 
     def _search(
         self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
@@ -300,7 +357,7 @@ class Slim(Reducer):
         if model is not None and not task.goal.labelled:
             wanted = ["slant"]
         else:
-            possible = TARGETS if model is not None else ("label",)
+            possible = TARGETS if model is not None and self.loss != CrossEntropy.name else ("label",)
             wanted = [target for target in possible if self.target in ("auto", target)]
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
 
@@ -318,6 +375,11 @@ def objective_name(step: Step) -> str:
 def learned_kind(step: Step) -> str | None:
     """Return the kind of a step's learned metric; None with the fixed one."""
     return step.settings.partition(", metric=")[2].partition(",")[0] or None
+
+
+def loss_of(step: Step) -> str:
+    """Return the loss of a step with a learned metric or by cross-entropy."""
+    return step.settings.partition(", loss=")[2].partition(",")[0] or Demands.name
 
 
 def _features(model: Expansion, task: Task) -> Array | None:

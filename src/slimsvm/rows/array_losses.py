@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..goals.cross_entropy import SHARPNESS, CrossEntropy
+from ..goals.demands import Demands
 from ..kernels import RBF, Array
 from ..kernels.metric_gradients import gaussian_gradient
 from .backends import FLOAT32
@@ -39,8 +41,7 @@ class ArrayMetricLosses:
         self.origin, self.units = self.sent(problem.origin), self.sent(problem.units)
         self.lowest, self.highest = (self.sent(bound) for bound in _bounds(problem, int(self.ends[1])))
         self.least_batch = min(GPU_BATCH, rows.n // GPU_BATCHES) if self.on.is_gpu else 1
-        sides = np.hstack([problem.low, problem.high, problem.weights[:, None]])
-        self.sides = self.on.send(sides, self.coarse.dtype)
+        self.sides = self.on.send(np.hstack([*problem.sides, problem.weights[:, None]]), self.coarse.dtype)
 
     def sent(self, x: Array) -> Any:
         """Return a host vector on the device."""
@@ -137,10 +138,10 @@ class _Model:
         K = xp.exp(xp.clip(on.cast(lifted @ self.right, self.dtype), max=0.0))
         lifted, squared, sides = (on.cast(part, self.dtype) for part in (lifted, squared, sides))
         products = K @ self.with_pulls  # outputs, and with one output the products for the factors' sums
-        outputs, weights = products[:, :q] + self.bias, sides[:, 2 * q :]
-        residual = xp.minimum(xp.maximum(outputs, sides[:, :q]), sides[:, q : 2 * q]) - outputs
-        W = (-2 / unit) * weights * residual
-        loss = xp.sum(weights * residual * residual) / unit
+        outputs, weights = products[:, :q] + self.bias, sides[:, -1:]
+        losses, slopes = ROW_LOSSES[self.problem.loss](xp, outputs, sides)
+        W = weights * slopes / unit
+        loss = xp.sum(weights * losses) / unit
         if q == 1:
             found, pulled = K.T @ (W * lifted), W * products[:, 1:]
             coef = found[:, -1:]
@@ -165,6 +166,33 @@ class _Model:
         """Return the regularisation of coefficients and logarithms."""
         coef, problem, xp = self.theta[1:, :], self.problem, self.xp
         return problem.decay / problem.outputs**2 * xp.sum(coef * coef) + problem.pull * xp.sum(self.logs * self.logs)
+
+
+def _squared_distances(xp: Any, outputs: Any, sides: Any) -> tuple[Any, Any]:
+    """Return `Demands.measured` on the device; losses have a column for each output, or one in all."""
+    q = outputs.shape[1]
+    residual = xp.minimum(xp.maximum(outputs, sides[:, :q]), sides[:, q : 2 * q]) - outputs
+    return residual * residual, -2 * residual
+
+
+def _cross_entropy(xp: Any, outputs: Any, sides: Any) -> tuple[Any, Any]:
+    """Return `CrossEntropy.measured` on the device; one output is the difference of two scores."""
+    targets, q = sides[:, :-1], outputs.shape[1]
+    if q == 1:
+        outputs, targets = (xp.concat([part / 2, -part / 2], axis=1) for part in (outputs, 2 * targets))
+    scores = SHARPNESS * (outputs - xp.max(outputs, axis=1, keepdims=True))
+    shares = xp.exp(scores)
+    sums, own = xp.sum(shares, axis=1, keepdims=True), (targets + 1) / 2
+    losses = xp.log(sums) - xp.sum(own * scores, axis=1, keepdims=True)
+    slopes = SHARPNESS * (shares / sums - own)
+    return losses, slopes[:, :1] if q == 1 else slopes
+
+
+#: losses of rows on a device, by name
+ROW_LOSSES: dict[str, Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+    Demands.name: _squared_distances,
+    CrossEntropy.name: _cross_entropy,
+}
 
 
 def metric_losses(rows: ArrayRows, problem: MetricProblem) -> ArrayMetricLosses | None:

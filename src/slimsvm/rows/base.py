@@ -74,6 +74,11 @@ class GivenRows:
         return not self.worth_caching
 
     @property
+    def backpropagates(self) -> bool:
+        """Whether mini-batches of rows take little time, as they do in one process."""
+        return True
+
+    @property
     def cache(self) -> RowCache:
         """The kernel rows used last."""
         raise NotImplementedError

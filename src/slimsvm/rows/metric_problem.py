@@ -23,8 +23,8 @@ class MetricProblem:
     sizes: tuple[int, int, int]  # points, features, outputs
     origin: Array
     units: Array  # 0 for numbers that are not learned
-    low: Array  # (n, q), `Demands`
-    high: Array
+    loss: str  # the name of the rows' loss (`goals.row_loss`)
+    sides: tuple[Array, ...]  # (n, q) each: the arrays that it depends on
     weights: Array  # (n,)
     total: float  # the sum of weights
     outputs: float  # the unit of outputs

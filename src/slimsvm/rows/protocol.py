@@ -78,6 +78,10 @@ class Rows(Protocol):
     def worth_shrinking(self) -> bool:
         """Whether a round takes less time on some of the rows than on all."""
 
+    @property
+    def backpropagates(self) -> bool:
+        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V, (n, q) in float64; in the points' metric, if given."""
 

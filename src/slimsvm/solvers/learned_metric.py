@@ -1,9 +1,10 @@
 """The loss of a model whose points, coefficients and metric are learned together.
 
-    1/n sum_ic w_i dist(f_c(x_i), [low_ic, high_ic])^2 + decay / n |coef|^2 + pull / n (|log f|^2 + |log w|^2)
+    1/n sum_i w_i loss_i(f(x_i)) + decay / n |coef|^2 + pull / n (|log f|^2 + |log w|^2)
 
-with n the sum of the weights, factors f of the features and widths w of the points (`metric.Metric`). With widths the
-kernel matrix among points is not a Gram matrix, and |f|^2 in a feature space is not defined, so coefficients are
+with the loss of a row (`goals.row_loss`): the squared distance of its outputs from their demands, or the cross-entropy of
+its class. n is the sum of the weights, f are factors of the features and w widths of the points (`metric.Metric`). With
+widths the kernel matrix among points is not a Gram matrix, and |f|^2 in a feature space is not defined, so coefficients are
 regularised instead. `pull` regularises factors and widths towards 1.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from ..goals.demands import Demands
+from ..goals.row_loss import RowLoss
 from ..keeping import Saved
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
@@ -24,7 +25,7 @@ from ..rows.protocol import Rows
 from .whitening import Whitening
 
 #: for each kind of metric, whether factors and whether widths are learned
-KINDS = {"scales": (True, False), "widths": (False, True), "both": (True, True)}
+KINDS = {"fixed": (False, False), "scales": (True, False), "widths": (False, True), "both": (True, True)}
 #: rows on which float32 is compared with the rows' own precision, and the share of the loss by which it may differ
 COMPARED, HARDLY = 8192, 1e-4
 #: least and most rows for the estimate of curvature, which uses four for each point. More: better directions, more time
@@ -94,7 +95,7 @@ class MetricLoss:
     def __init__(
         self,
         rows: Rows,
-        demands: Demands,
+        row_loss: RowLoss,
         weights: Array,
         start: Parameters,
         units: ParameterUnits,
@@ -103,7 +104,7 @@ class MetricLoss:
         bound: float,
     ) -> None:
         start = _without_unlearned(start, units.learned)
-        self.rows, self.demands, self.weights, self.start = rows, demands, weights, start
+        self.rows, self.row_loss, self.weights, self.start = rows, row_loss, weights, start
         self.units, self.decay, self.pull, self.outputs = units.of(start), decay, pull, units.outputs
         self.learned = units.learned
         self.total = max(float(weights.sum()), 1e-300)
@@ -127,8 +128,8 @@ class MetricLoss:
             (m, d, q),
             self.origin,
             self.units,
-            self.demands.low,
-            self.demands.high,
+            self.row_loss.name,
+            self.row_loss.sides,
             self.weights,
             self.total,
             self.outputs,
@@ -181,7 +182,7 @@ class MetricLoss:
         """Return the loss and its gradient on all rows."""
         if self.at_home is not self:
             return self.at_home(x)
-        return self._on(x, self.rows, self.demands, self.weights, self.total)
+        return self._on(x, self.rows, self.row_loss, self.weights, self.total)
 
     def on_batch(self, x: Array, batch: Array) -> Array:
         """Return an estimate of the gradient from some of the rows."""
@@ -189,7 +190,7 @@ class MetricLoss:
 
     def on_coarse_rows(self, x: Array) -> tuple[float, Array]:
         """Return the loss and its gradient on all rows in float32."""
-        return self._on(x, self.coarse, self.demands, self.weights, self.total)
+        return self._on(x, self.coarse, self.row_loss, self.weights, self.total)
 
     def cheapest_near(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
         """Return the loss on all rows: in float32 if that hardly differs at x, else in the rows' own precision."""
@@ -207,25 +208,25 @@ class MetricLoss:
         rows, weights = self.rows.subset(some), self.weights[some]
         K = rows.product(rows.outward(model.points), np.eye(model.points.shape[0]), self.metric(model))
         D = np.hstack([np.ones((some.size, 1)), K])
-        unmet = float(np.mean(self.demands[some].residual(D @ model.theta) != 0))
-        curvature = (2 * unmet / max(float(weights.sum()), 1e-300)) * (D.T @ (weights[:, None] * D))
+        steepness = self.row_loss[some].curvature(D @ model.theta)
+        curvature = (steepness / max(float(weights.sum()), 1e-300)) * (D.T @ (weights[:, None] * D))
         return Whitening.of(x, slice(int(self.ends[0]), int(self.ends[1])), curvature + 2 * self.decay * np.eye(D.shape[1]))
 
     def _on_some(self, x: Array, rows: Rows, some: Array) -> tuple[float, Array]:
         total = self.total * some.size / self.rows.n
-        return self._on(x, rows.subset(some), self.demands[some], self.weights[some], total)
+        return self._on(x, rows.subset(some), self.row_loss[some], self.weights[some], total)
 
-    def _on(self, x: Array, rows: Rows, demands: Demands, weights: Array, total: float) -> tuple[float, Array]:
+    def _on(self, x: Array, rows: Rows, row_loss: RowLoss, weights: Array, total: float) -> tuple[float, Array]:
         model, unit = self.at(x), total * self.outputs**2
-        coef, bias, residual = model.theta[1:], model.theta[0], np.empty(demands.shape)
+        coef, bias, losses, by_outputs = model.theta[1:], model.theta[0], np.empty(rows.n), np.empty(row_loss.shape)
 
         def slopes(some: slice, outputs: Array) -> Array:
-            residual[some] = Demands(demands.low[some], demands.high[some]).residual(outputs + bias)
-            return (-2 / unit) * weights[some, None] * residual[some]
+            losses[some], by_outputs[some] = row_loss[some].measured(outputs + bias)
+            return weights[some, None] / unit * by_outputs[some]
 
         found = rows.backpropagate(model.points, coef, self.metric(model), slopes)
-        value = float(weights @ np.square(residual).sum(axis=1)) / unit
-        return value + self._penalty(model), self._gradient(x, model, found, (-2 / unit) * (weights @ residual))
+        value = float(weights @ losses) / unit
+        return value + self._penalty(model), self._gradient(x, model, found, (weights @ by_outputs) / unit)
 
     def _penalty(self, model: Parameters) -> float:
         logs = sum(float(part @ part) for part in (model.log_factors, model.log_widths))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import count
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,17 +12,21 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_at_least_zero
+from ..goals.cross_entropy import CrossEntropy
+from ..goals.demands import Demands
+from ..goals.row_loss import RowLoss
 from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..model import Expansion, Judgement, Task
-from ..rows.metric_problem import MetricLosses
 from ..rows.threads import one_blas_thread
-from .adam import AdamSettings, Moments, plain_steps, recorded_steps, take_steps
+from .adam import AdamSettings, Moments, take_steps
 from .decay_choice import best_power
 from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
+from .mini_batches import MiniBatches, read_moments, steps_on
 from .point_search import Objective, PointSearch, Schedule
+from .watch import Lowest, Watch
 
 #: the share of the time left for a model below the largest size, times its size as a share of the largest, and the least
 #: such share. More: better small models, less time for the largest
@@ -35,8 +39,6 @@ WAY_PASSES = 100
 FEWEST_STEPS = 20
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
-#: evaluations of L-BFGS between two checks of the validation loss
-STEPS_BETWEEN = 10
 #: what the settings of a model say whose descent went on to where its validation loss was higher
 STOPPED_EARLY = "stopped early"
 #: the state before a descent
@@ -135,9 +137,12 @@ class MetricSearch(PointSearch):
         deadline: Deadline,
         learning: Learning,
         kind: str,
+        loss: str = Demands.name,
     ) -> None:
         super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
         self.learning, self.kind, self.clamped, self.stopped_early = learning, kind, False, False
+        self.loss_name = loss
+        self.row_loss: RowLoss = CrossEntropy(task.targets) if loss == CrossEntropy.name else self.demands
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
         self.units = ParameterUnits(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
         self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
@@ -145,7 +150,8 @@ class MetricSearch(PointSearch):
     @property
     def name(self) -> str:
         """The settings as text."""
-        return f"{self.objective.name}, metric={self.kind}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
+        loss = "" if self.loss_name == Demands.name else f", loss={self.loss_name}"
+        return f"{self.objective.name}, metric={self.kind}{loss}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
 
     @property
     def model(self) -> Expansion:
@@ -154,7 +160,7 @@ class MetricSearch(PointSearch):
 
     def _model_of(self, found: Parameters) -> Expansion:
         rows = self.task.rows
-        metric = metric_of(found, KINDS[self.kind])
+        metric = None if self.kind == "fixed" else metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
     def state(self) -> dict[str, Any]:
@@ -200,9 +206,10 @@ class MetricSearch(PointSearch):
     def with_best_decay(self) -> MetricSearch:
         """Return the search under the multiple of the decay with the lowest validation loss after a short descent."""
         schedule, size = self.schedule, self.parameters.points.size
-        if not size or not self.objective.tries_decays(schedule) or self.task.holdout is None:
+        judge = self._judge()
+        if not size or not self.objective.tries_decays(schedule) or judge is None:
             return self
-        rows, judge, trials = self._enough_rows(size), self.task.holdout.judge_shortfall, dict[int, MetricSearch]()
+        rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
         def judged(power: int) -> Judgement:
             trials[power] = self.copied(self.objective.with_decay(schedule, power))
@@ -214,7 +221,7 @@ class MetricSearch(PointSearch):
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""
         schedule, deadline, learning = self.schedule, self.deadline, self.learning
-        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind)
+        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind, self.loss_name)
         other.parameters = replace(self.parameters)
         return other
 
@@ -283,23 +290,28 @@ class MetricSearch(PointSearch):
         watch = self._watch(loss, saved, watched=watched)
         x = self._by_batches(loss, effort, saved, watch)
         self.keeper.keep({"model": loss.start.state(), "batches_ended": x} | watch.state())
-        seen = _Lowest(loss.cheapest_near(x), np.zeros(x.size))
+        seen = Lowest(loss.cheapest_near(x), np.zeros(x.size))
         self._polish(loss, seen, x, effort, watch)
         best = watch.earlier_than(seen.x)
         self.stopped_early = best is not None
         kept = seen.x if best is None else best
         self.parameters, self.clamped = loss.at(kept), loss.at_bound(kept)
 
+    def _judge(self) -> Callable[[Expansion], Judgement] | None:
+        """Return the mean loss of the validation rows as a function of a model; None without such rows."""
+        holdout = self.task.holdout
+        if holdout is None or self.loss_name == Demands.name:
+            return None if holdout is None else holdout.judge_shortfall
+        return partial(holdout.judge_by, CrossEntropy(holdout.goal.encode(holdout.labels)))
+
     def _watch(self, loss: MetricLoss, saved: Saved, *, watched: bool) -> Watch:
         """Return what watches the validation loss of a descent; it does nothing without validation rows."""
-        holdout, often = self.task.holdout, self.learning.watch
-        if not watched or holdout is None or not often:
+        judge, often = self._judge(), self.learning.watch
+        if not watched or judge is None or not often:
             return Watch(None, np.inf, np.zeros(0))
         batch = max(self._batch_rows(loss.rows.n), loss.at_home.least_batch)
         start = saved.array("watched", loss.origin.size) if "watched" in saved.state else np.zeros(loss.origin.size)
-        return Watch(
-            lambda x: holdout.judge_shortfall(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start
-        )
+        return Watch(lambda x: judge(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start)
 
     def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
         """Return the loss on some of the rows, relative to the present model or another one."""
@@ -309,7 +321,7 @@ class MetricSearch(PointSearch):
         decay = self.unit * (least if self.objective.decay is None else self.objective.decay)
         return MetricLoss(
             part.rows,
-            self.demands[rows] if rows.size < self.task.rows.n else self.demands,
+            self.row_loss[rows] if rows.size < self.task.rows.n else self.row_loss,
             part.weights,
             start or self.parameters,
             self.units,
@@ -355,7 +367,7 @@ class MetricSearch(PointSearch):
         now = Moments.at(there.sent(np.zeros(loss.origin.size)))
         if "batches" in saved.state:
             batches.restore(saved.part("batches"))
-            now = _read_moments(saved.part("descent"), there, loss.origin.size)
+            now = read_moments(saved.part("descent"), there, loss.origin.size)
 
         def offered(now: Moments) -> dict[str, Any]:
             descent = {name: there.fetched(getattr(now, name)).copy() for name in ("x", "mean", "square")}
@@ -369,7 +381,7 @@ class MetricSearch(PointSearch):
 
         with one_blas_thread():
             x = take_steps(
-                _steps(there, batches, now),
+                steps_on(there, batches, now),
                 now,
                 settings,
                 self.deadline,
@@ -377,7 +389,7 @@ class MetricSearch(PointSearch):
             )
         return there.fetched(x)
 
-    def _polish(self, loss: MetricLoss, seen: _Lowest, x: Array, effort: LearningEffort, watch: Watch) -> None:
+    def _polish(self, loss: MetricLoss, seen: Lowest, x: Array, effort: LearningEffort, watch: Watch) -> None:
         """Run L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
@@ -407,116 +419,6 @@ class MetricSearch(PointSearch):
         """Return a share of the time left; None without a deadline."""
         left = self.deadline.left
         return None if left is None else share * left
-
-
-class Watch:
-    """The validation loss along a descent, and the vector at which it was lowest.
-
-    It is checked every so many mini-batches (`every`), and at every `STEPS_BETWEEN` evaluations of L-BFGS.
-    """
-
-    def __init__(self, judged: Callable[[Array], Judgement] | None, every: float, start: Array) -> None:
-        self.judged, self.every, self.x = judged, every, start
-        self.lowest = None if judged is None else judged(start)
-
-    def __call__(self, x: Array) -> None:
-        """Check a vector."""
-        if self.judged is None or self.lowest is None:
-            return
-        found = self.judged(x)
-        if found.error < self.lowest.error:
-            self.x, self.lowest = x.copy(), found
-
-    def is_due(self, steps: int) -> bool:
-        """Return whether so many mini-batches end an interval between two checks."""
-        return self.judged is not None and int(steps / self.every) > int((steps - 1) / self.every)
-
-    def beside(self, seen: _Lowest) -> Callable[[Array], tuple[float, Array]]:
-        """Return the loss, with checks of the vector of its lowest value so far."""
-        evaluations = count(1)
-
-        def watched(x: Array) -> tuple[float, Array]:
-            found = seen(x)
-            if next(evaluations) % STEPS_BETWEEN == 0:
-                self(seen.x)
-            return found
-
-        return watched
-
-    def earlier_than(self, end: Array) -> Array | None:
-        """Return the best vector if that at the end is clearly worse; None if the end is as good."""
-        if self.judged is None or self.lowest is None:
-            return None
-        return self.x if self.judged(end).worse_than(self.lowest, 1.0) else None
-
-    def state(self) -> dict[str, Array]:
-        """Return the state for a keeper."""
-        return {} if self.judged is None else {"watched": self.x.copy()}
-
-
-class MiniBatches:
-    """The numbers of rows for mini-batches, each row at most once in a pass; `shuffled` returns all rows in a new order."""
-
-    def __init__(
-        self, shuffled: Callable[[np.random.Generator], Any], rows: int, size: int, rng: np.random.Generator
-    ) -> None:
-        self.shuffled, self.rows, self.size, self.rng = shuffled, rows, min(size, rows), rng
-        self._begin()
-
-    def _begin(self, place: int = 0) -> None:
-        """Begin a pass, at a place in the order of its rows."""
-        self.before, self.place = rng_state(self.rng), place
-        self.order = self.shuffled(self.rng)
-
-    def __next__(self) -> Any:
-        """Return the next batch."""
-        if self.place + self.size > self.rows:
-            self._begin()
-        self.place += self.size
-        return self.order[self.place - self.size : self.place]
-
-    def state(self) -> dict[str, Any]:
-        """Return the state that the next batches depend on."""
-        return {"rng": self.before, "place": self.place}
-
-    def restore(self, saved: Saved) -> None:
-        """Continue from a saved state."""
-        restore_rng(self.rng, saved.part("rng"))
-        self._begin(saved.count("place"))
-
-
-def _steps(there: MetricLosses, batches: MiniBatches, now: Moments) -> Callable[[float], None]:
-    """Return a function that takes a step of Adam on the next batch, recorded where the home can do that."""
-    held = batches.order[: batches.size] + 0  # recorded steps read the numbers of their rows here
-    again = recorded_steps(lambda x: there.on_batch(x, held), now, there.keep_within, there.recorded)
-    if again is None:
-        return plain_steps(lambda x: there.on_batch(x, next(batches)), now, there.keep_within)
-
-    def step(rate: float) -> None:
-        held[...] = next(batches)
-        again(rate)
-
-    return step
-
-
-def _read_moments(saved: Saved, there: MetricLosses, size: int) -> Moments:
-    x, mean, square = (there.sent(saved.array(name, size)) for name in ("x", "mean", "square"))
-    return Moments(x, mean, square, saved.count("steps"))
-
-
-class _Lowest:
-    """A loss that remembers the vector with its lowest value: L-BFGS may step to where the loss is infinite."""
-
-    def __init__(self, loss: Callable[[Array], tuple[float, Array]], start: Array) -> None:
-        self.loss, self.x, self.value = loss, start, np.inf
-        self(start)
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return the loss and its gradient."""
-        value, gradient = self.loss(x)
-        if value < self.value:
-            self.x, self.value = x.copy(), value
-        return value, gradient
 
 
 def spread(X: Matrix) -> Array:
