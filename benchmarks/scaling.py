@@ -2,7 +2,8 @@
 
 The exponent is the slope of log seconds against log rows. A second part sets SlimSVC(16, trainer=None), which trains no
 full model, against SVC.fit. `python -m benchmarks scaling --workers` measures fits on Dask clusters of one, two and four
-worker processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers.
+worker processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers;
+`--rows 100000,200000` chooses the numbers of rows.
 `benchmarks.cost_model` fits a model to its lines.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -122,7 +123,7 @@ def bytes_in(values: Any) -> int:
 #: rows of a fit on a cluster, its workers, its features, the working set, and pair steps at most
 CLUSTER_ROWS, WORKERS, FEATURES, WORKING_SET, STEPS = (100_000, 200_000, 1_000_000), (1, 2, 4), 50, 2048, 6_000
 #: runs of each fit on a cluster, the best of which counts
-CLUSTER_REPEATS = 3
+CLUSTER_REPEATS = 5
 #: parts of the rows: as many for each number of workers, so that only the workers differ
 PARTS = 8
 
@@ -158,7 +159,7 @@ def cluster_fit(client: Any, rows: int, traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def workers() -> None:
+def workers(numbers_of_rows: Sequence[int] = CLUSTER_ROWS) -> None:
     """Measure the same fits with one, two and four worker processes; `benchmarks.cost_model` reads the lines."""
     from distributed import Client, LocalCluster
 
@@ -172,18 +173,19 @@ def workers() -> None:
     for count in WORKERS:
         made = LocalCluster(n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
         with made as cluster, Client(cluster) as client:
-            for rows in CLUSTER_ROWS:
+            for rows in numbers_of_rows:
                 found = cluster_fit(client, rows, traffic)
                 seconds[rows, count] = found["seconds"]
                 line(**common, rows=rows, workers=count, **setting, **found)
-    for rows in CLUSTER_ROWS:
+    for rows in numbers_of_rows:
         line(**common, rows=rows, against_one_worker={count: seconds[rows, 1] / seconds[rows, count] for count in WORKERS})
 
 
 def main() -> None:
     """Run ijcnn1 and covtype; then a8a without a full model; with --workers, clusters."""
     if "--workers" in sys.argv:
-        workers()
+        chosen = sys.argv[sys.argv.index("--rows") + 1] if "--rows" in sys.argv else ""
+        workers([int(number) for number in chosen.split(",")] if chosen else CLUSTER_ROWS)
         return
     for name in ("ijcnn1", "covtype"):
         scaling(name)
