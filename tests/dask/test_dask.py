@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ import pandas as pd  # noqa: E402
 import slimsvm  # noqa: E402
 from slimsvm import SlimSVC, SlimSVR  # noqa: E402
 from slimsvm.dask import DaskSlimSVC, DaskSlimSVR, parts  # noqa: E402
-from slimsvm.dask.partitions import Partitions  # noqa: E402
+from slimsvm.dask.partitions import Partitions, at_hand, evened  # noqa: E402
 from slimsvm.dask.rows import DaskRows  # noqa: E402
 from slimsvm.estimators import fit_reporting  # noqa: E402
 from slimsvm.kernels import RBF, Laplacian  # noqa: E402
@@ -159,15 +160,24 @@ def arrays_in(values):
 @pytest.mark.usefixtures("remote")
 def test_a_round_brings_one_number_for_each_row_and_the_new_rows_of_the_working_set(cluster, monkeypatch):
     """What is sent are the rows whose coefficients changed, once to each worker."""
-    traffic, moved, answers = [], [], Partitions._answers
+    traffic, moved, answers, selected = [], [], Partitions._answers, Partitions.selected
 
-    def watched(self, groups, calls):
-        found = answers(self, groups, calls)
-        traffic.append((calls[0][2], arrays_in([list(call[3:]) for call in calls]), arrays_in(found)))
-        moved.append(calls[0][-1].shape[0] if calls[0][2] is parts.product else 0)
+    def watched(self, groups, work, calls):
+        found = answers(self, groups, work, calls)
+        if calls[0][1] is parts.prepared_rows:
+            return found  # counted below
+        traffic.append((calls[0][1], arrays_in([list(call[2:]) for call in calls]), arrays_in(found)))
+        moved.append(calls[0][-1].shape[0] if calls[0][1] is parts.product else 0)
+        return found
+
+    def watched_rows(self, held, places, work):
+        found = selected(self, held, places, work)
+        traffic.append((work, len(cluster.workers) * arrays_in([local for _, _, local in places]), arrays_in(found)))
+        moved.append(0)
         return found
 
     monkeypatch.setattr(Partitions, "_answers", watched)
+    monkeypatch.setattr(Partitions, "selected", watched_rows)
     size, n = 100, len(X)
     found = DaskSlimSVC(C=5.0, trainer=SMO(working_set=size)).fit(da.from_array(X, chunks=CHUNKS), y)
     products = [k for k, (work, _, _) in enumerate(traffic) if work is parts.product]
@@ -178,7 +188,7 @@ def test_a_round_brings_one_number_for_each_row_and_the_new_rows_of_the_working_
         assert {work for work, _, _ in a_round} <= {parts.product, parts.prepared_rows}
         assert sum(received for _, _, received in a_round) <= 8 * n + rows_of_set
         a_row = 8 * (X.shape[1] + 2)  # with its norm and its coefficient
-        assert sum(sent for _, sent, _ in a_round) <= len(cluster.workers) * moved[now] * a_row + 8 * size
+        assert sum(sent for _, sent, _ in a_round) <= len(cluster.workers) * (moved[now] * a_row + 8 * size)
     assert found.model_.size > size
 
 
@@ -261,10 +271,67 @@ def test_parts_are_grouped_by_worker_and_thread():
             return {"one": 1, "two": 2}
 
     rows = object.__new__(Partitions)
-    rows.client, rows.at_once = Client(), 6
+    rows.client, rows.at_once, rows.found = Client(), 6, ([], 0.0, [])
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1, 3], [2], [4], [5]]
     rows.at_once = 1  # there is no memory for more
     assert rows.grouped([Part(key) for key in "abcdef"]) == [[0], [1], [2], [3], [4], [5]]
+    assert rows.grouped([Part(key) for key in "bd"]) == [[0], [1]]
+    rows.client = None  # the scheduler is not asked again at once
+    assert rows.grouped([Part(key) for key in "bd"]) == [[0], [1]]
+
+
+def test_parts_are_shared_out_evenly():
+    """Against all ways to give out few parts: the worker with the most rows a thread has hardly more than it must."""
+    draw = np.random.default_rng(0)
+    for _ in range(40):
+        threads = {name: int(draw.integers(1, 3)) for name in "abc"[: draw.integers(1, 4)]}
+        sizes = draw.integers(1, 100, size=6).tolist()
+        holders = [str(draw.choice(list(threads))) for _ in sizes]
+        found = evened(sizes, holders, threads)
+
+        def load(given, sizes=sizes, threads=threads):
+            rows = {name: sum(size for size, at in zip(sizes, given, strict=True) if at == name) for name in threads}
+            return max(rows[name] / threads[name] for name in threads)
+
+        best = min(map(load, product(threads, repeat=len(sizes))))
+        assert load(found) <= min(load(holders), best + max(sizes) / min(threads.values()))
+    assert evened([5, 5, 5, 5], ["a"] * 4, {"a": 1, "b": 1}) in (list("bbaa"), list("abba"), list("aabb"))
+    assert evened([5, 5], ["a", "b"], {"a": 1, "b": 1}) == ["a", "b"]  # nothing moves without need
+    assert evened([5, 5], ["a", None], {"a": 1, "b": 1})[1] is None  # lost: Dask chooses
+    assert evened([5], [None], {}) == [None]
+
+
+@pytest.mark.usefixtures("remote")
+def test_rows_on_one_worker_are_spread_out_and_read_where_they_are(cluster):
+    client = distributed.get_client()
+    first = next(iter(client.nthreads()))
+    kept = client.map(np.asarray, [X[start : start + 90] for start in range(0, 900, 90)], workers=[first])
+    given = da.concatenate([da.from_delayed(each, (90, 4), X.dtype) for each in kept])
+    source = Partitions.of(given)
+    rows = DaskRows(RBF(0.3), source)
+    distributed.wait(rows.held)
+    holders = source.holders(rows.held, client.nthreads())
+    assert {holders.count(worker) for worker in client.nthreads()} == {5}
+    some = rng.permutation(900)[:50]
+    np.testing.assert_array_equal(source[some], X[some])
+    asked = rows._owners(some)
+    lost = client.submit(parts.prepared, source.held[0], "float64", rows.centre, pure=False)  # perhaps not computed yet
+    held = [lost, *rows.held[1:]]
+    for (number, _, local), (values, norms) in zip(asked, source.selected(held, asked, parts.prepared_rows), strict=True):
+        np.testing.assert_allclose(values, X[90 * number + local] - rows.centre, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(norms, (values**2).sum(axis=1))
+    there = max(source.gathered(rows.held, parts.radius))
+    assert there <= source.most_squared_norm(rows.centre) * (1 + 1e-12) <= 4 * there
+    assert len(cluster.workers) == 2
+
+
+def test_workers_answer_for_the_parts_that_they_hold():
+    class Worker:
+        data: ClassVar = {"a": X[:5], "b": X[5:9]}
+
+    found = at_hand({"b": np.array([2]), "c": np.array([0])}, parts.taken, dask_worker=Worker())
+    assert list(found) == ["b"]
+    np.testing.assert_array_equal(found["b"], X[[7]])
 
 
 def test_without_a_client(monkeypatch):

@@ -216,6 +216,9 @@ def test_progress_is_told_in_shares(name, iris):
     fit_reporting(model, *iris, report=lambda phase, done: heard.append(done) if phase == "train" else None)
     assert heard
     assert all(0 <= done <= 1 for done in heard)
+    measured = [entry for entry in model.history_ if entry["phase"] == "train"]
+    assert measured
+    assert all({"gap", "active_gap", "objective", "online_error"} & set(entry) for entry in measured)
 
 
 @pytest.mark.only_for("trainers with a budget")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ def present_client(distributed: Any) -> Any:
 
 #: share of a worker's memory for the parts of one group; with more, workers that also hold copies run out of memory
 MEMORY_SHARE = 0.1
+#: rows a thread of the worker with the most, over their mean, above which parts are moved; lower: more parts are moved
+UNEVEN = 1.05
+#: seconds after which the scheduler is asked again where parts are; more: after a loss, rounds are uneven for longer
+KNOWN_FOR = 1.0
 
 
 class Partitions:
@@ -49,6 +54,8 @@ class Partitions:
     def __init__(self, client: Any, held: Sequence[Any]) -> None:
         self.client = client
         self._all: Array | None = None
+        self.recent: list[Any] = []  # the answers of the last call
+        self.found: tuple[list[Any], float, list[list[int]]] = [], -np.inf, []  # parts, when they were found, and groups
         self.at_once = 1  # parts of a group at most; their sizes are not known yet
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
         kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
@@ -97,9 +104,15 @@ class Partitions:
         mean = float(self.mean.mean())
         return sum(self.gathered(self.held, parts.spread, mean)) / (self.shape[0] * self.shape[1])
 
+    def most_squared_norm(self, centre: Array | None) -> float:
+        """Return a bound on the squared norm of any row relative to a centre, from what is known of the parts."""
+        centre = np.zeros(self.shape[1]) if centre is None else centre
+        away = [float(np.linalg.norm(each.total / each.count - centre)) for each in self.known]
+        return max((each.reach + distance) ** 2 for each, distance in zip(self.known, away, strict=True))
+
     def fingerprint(self) -> str:
         """Return a hash of the rows."""
-        words = "".join(each.fingerprint for each in self.known)
+        words = "".join(self.gathered(self.held, parts.fingerprint))
         return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
 
     def everything(self) -> Array:
@@ -121,23 +134,64 @@ class Partitions:
 
     def submitted(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return work(part, *arguments) for each part, as parts that stay on the workers."""
-        return [self.client.submit(work, part, *arguments, pure=False) for part in held]
+        return self._sent(work, [(part, *arguments) for part in held])
+
+    def spread_out(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return work(part, *arguments) for each part, as parts on workers that then have about as many rows each.
+
+        In each round all workers wait for the one with the most rows. If a worker is lost, its parts go to any other.
+        """
+        threads = self.client.nthreads()
+        holders = self.holders(self.held, threads)
+        wanted = evened([each.count for each in self.known], holders, threads)
+        found: list[Any] = [None] * len(self.held)
+        for worker in dict.fromkeys(wanted):
+            numbers = [number for number, each in enumerate(wanted) if each == worker]
+            place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+            made = self._sent(work, [(self.held[number], *arguments) for number in numbers], **place)
+            for number, part in zip(numbers, made, strict=True):
+                found[number] = part
+        return found
 
     def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return work(part, *arguments) for each part; the arguments are sent once for each group of parts."""
         groups = self.grouped(held)
-        return self._answers(groups, [(parts.for_each, [held[k] for k in group], work, *arguments) for group in groups])
+        return self._answers(groups, parts.for_each, [([held[k] for k in group], work, *arguments) for group in groups])
 
     def each(self, held: Sequence[Any], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return work(part, *its own arguments) for each part."""
         groups = self.grouped(held)
-        calls = [(parts.for_each_own, [held[k] for k in group], work, [arguments[k] for k in group]) for group in groups]
-        return self._answers(groups, calls)
+        calls = [([held[k] for k in group], work, [arguments[k] for k in group]) for group in groups]
+        return self._answers(groups, parts.for_each_own, calls)
 
-    def _answers(self, groups: list[list[int]], calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Return the answers of calls for groups of parts, in the order of the parts."""
-        futures = [self.client.submit(*call, pure=False) for call in calls]
-        found = zip(groups, self.client.gather(futures), strict=True)
+    def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
+        """Return work(part, rows) for each of the places of some rows.
+
+        Workers answer at once for the parts that they hold. A task takes Dask some 5 ms, in which all workers would wait.
+        """
+        asked = {held[number].key: local for number, _, local in places}
+        answers = self.client.run(at_hand, asked, work, on_error="ignore") if asked else {}
+        found = {key: answer for of_worker in answers.values() for key, answer in of_worker.items()}
+        lost = [(held[number], local) for number, _, local in places if held[number].key not in found]
+        if lost:
+            computed = self.each([part for part, _ in lost], work, [(local,) for _, local in lost])
+            found |= {part.key: answer for (part, _), answer in zip(lost, computed, strict=True)}
+        return [found[held[number].key] for number, _, _ in places]
+
+    def _sent(self, work: Callable[..., Any], calls: list[tuple[Any, ...]], **place: Any) -> list[Any]:
+        """Return the results of work(*call) for each call, which stay on the workers.
+
+        All calls are one message: a Dask client sends one in 10 ms at most, so a second one would wait.
+        """
+        return self.client.map(work, *map(list, zip(*calls, strict=True)), pure=False, **place) if calls else []
+
+    def _answers(self, groups: list[list[int]], work: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the answers of calls for groups of parts, in the order of the parts.
+
+        To release the last answers is a message too: it follows the call, which does not wait for it.
+        """
+        self.recent = self._sent(work, calls)
+        found = zip(groups, self.client.gather(self.recent), strict=True)
         by_part = {number: answer for group, answers in found for number, answer in zip(group, answers, strict=True)}
         return [by_part[number] for number in range(len(by_part))]
 
@@ -147,18 +201,28 @@ class Partitions:
         The parts of a group are in memory together. So there are more groups if they would take too much of a worker's
         memory. A part that is being computed or was lost is a group of its own.
         """
-        holders, threads = self.client.who_has(held), self.client.nthreads()
+        keys, now = [part.key for part in held], monotonic()
+        if keys == self.found[0] and now < self.found[1] + KNOWN_FOR:
+            return self.found[2]
+        threads = self.client.nthreads()
         on: dict[str, list[int]] = {}
         alone = []
-        for number, part in enumerate(held):
-            worker = next((each for each in holders.get(part.key, ()) if each in threads), None)
+        for number, worker in enumerate(self.holders(held, threads)):
             if worker is None:
                 alone.append([number])
             else:
                 on.setdefault(worker, []).append(number)
         counts = {worker: max(threads[worker], -(-len(numbers) // self.at_once)) for worker, numbers in on.items()}
         shared = [numbers[k :: counts[worker]] for worker, numbers in on.items() for k in range(counts[worker])]
-        return [group for group in shared if group] + alone
+        groups = [group for group in shared if group] + alone
+        if not alone:
+            self.found = keys, now, groups
+        return groups
+
+    def holders(self, held: Sequence[Any], threads: Mapping[str, int]) -> list[str | None]:
+        """Return for each part a worker that has it; None for a part that is being computed or was lost."""
+        found = self.client.who_has(held)
+        return [next((each for each in found.get(part.key, ()) if each in threads), None) for part in held]
 
     def _parts_at_once(self) -> int:
         """Return the number of parts, all as large as the largest, for which a worker has memory in one task."""
@@ -166,10 +230,6 @@ class Partitions:
         largest = 8 * max(each.count * each.width for each in self.known)
         allowed = [MEMORY_SHARE * limit / largest for limit in limits if limit]
         return int(np.clip(min(allowed, default=np.inf), 1, len(self.held)))
-
-    def selected(self, held: Sequence[Any], places: list[tuple[int, Array, Array]], work: Callable[..., Any]) -> list[Any]:
-        """Return work(part, rows) for each of the places of some rows."""
-        return self.each([held[number] for number, _, _ in places], work, [(local,) for _, _, local in places])
 
     def _check(self) -> None:
         if not self.known:
@@ -204,3 +264,36 @@ def locate(index: Array, offsets: Array) -> list[tuple[int, Array, Array]]:
         where = np.flatnonzero(owner == number)
         found.append((number, where, index[where] - offsets[number]))
     return found
+
+
+def at_hand(asked: dict[str, Array], work: Callable[..., Any], dask_worker: Any = None) -> dict[str, Any]:
+    """Return work(part, rows) for each of the parts that a worker holds; Dask gives it as `dask_worker`."""
+    return {key: work(dask_worker.data[key], rows) for key, rows in asked.items() if key in dask_worker.data}
+
+
+def evened(sizes: Sequence[int], holders: Sequence[str | None], threads: Mapping[str, int]) -> list[str | None]:
+    """Return the worker that is to have each part, so that all have about as many rows for each of their threads.
+
+    Parts go one by one from the worker with the most rows a thread to the one with the fewest, while that lowers the most.
+    """
+    wanted, rows = list(holders), dict.fromkeys(threads, 0)
+    if not threads:
+        return wanted
+    for size, worker in zip(sizes, holders, strict=True):
+        if worker is not None:
+            rows[worker] += size
+    mean = sum(rows.values()) / sum(threads.values())
+    for _ in sizes:
+        most, least = (choose(rows, key=lambda worker: rows[worker] / threads[worker]) for choose in (max, min))
+        after = {
+            number: max((rows[most] - size) / threads[most], (rows[least] + size) / threads[least])
+            for number, size in enumerate(sizes)
+            if wanted[number] == most
+        }
+        load = rows[most] / threads[most]
+        if load <= UNEVEN * mean or min(after.values()) >= load:
+            break
+        moved = min(after, key=after.__getitem__)
+        wanted[moved] = least
+        rows[most], rows[least] = rows[most] - sizes[moved], rows[least] + sizes[moved]
+    return wanted

@@ -18,7 +18,7 @@ from ..kernels import Array, InnerKernel, Kernel, Matrix
 from ..metric import Metric
 from ..rows.host import HostRows
 from ..rows.host_against import HostAgainst
-from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points
+from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points, squared_norms
 from ..rows.threads import Crew
 from ..rows.tiles import make_tiles, tiled_product
 
@@ -32,7 +32,7 @@ class PartSummary:
     dtype: str
     finite: bool
     total: Array  # (d,), the sum of the rows
-    fingerprint: str
+    reach: float  # the largest distance of a row from the mean row of the part
 
 
 def for_each(several: list[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -47,17 +47,20 @@ def for_each_own(several: list[Any], work: Callable[..., Any], arguments: list[t
 
 def summary(part: Any) -> PartSummary:
     """Return the summary of a part."""
-    from ..estimators.checkpoints import fingerprint
-
     rows = as_rows(part)
-    return PartSummary(
-        rows.shape[0],
-        rows.shape[1],
-        str(rows.dtype),
-        bool(np.isfinite(rows).all()),
-        rows.sum(axis=0, dtype=np.float64),
-        fingerprint(rows),
-    )
+    total = rows.sum(axis=0, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are reported by their own names later
+        centre = total / max(rows.shape[0], 1)
+        squares = [squared_norms(some - centre).max() for _, some in Given(rows).blocks()]
+    reach = float(np.sqrt(max(squares, default=0.0)))
+    return PartSummary(rows.shape[0], rows.shape[1], str(rows.dtype), bool(np.isfinite(rows).all()), total, reach)
+
+
+def fingerprint(part: Any) -> str:
+    """Return a hash of the rows of a part."""
+    from ..estimators import checkpoints
+
+    return checkpoints.fingerprint(as_rows(part))
 
 
 def as_rows(part: Any) -> Array:

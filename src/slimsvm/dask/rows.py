@@ -85,21 +85,28 @@ class DaskRows:
         self.held = self._prepared()
         self.places = [np.arange(*ends) for ends in pairwise(X.offsets)]
         self.in_order = index is None  # whether rows have the order of the parts
+        self.crew = Crew()
         self.near: tuple[Array, Array, Array] | None = None  # numbers, values and norms of the rows fetched last
         if index is not None:
             self.held, self.places = self._chosen(index)
 
     def _prepared(self) -> list[Any]:
         """Return the parts in float32 where that is precise enough for all rows, else in float64."""
-        source, kernel = self.source, self.kernel
-        n, d = source.shape
-        if isinstance(kernel, InnerKernel) and self.precision.is_large(n, n, d):
-            held = source.submitted(source.held, parts.prepared, "float32", self.centre)
-            radius = max(source.gathered(held, parts.radius))
-            if fits_float32(radius) and rounding_error(kernel, d, radius) <= self.precision.most(self.error):
+        source, n, d = self.source, *self.source.shape
+        if isinstance(self.kernel, InnerKernel) and self.precision.is_large(n, n, d):
+            held = source.spread_out(parts.prepared, "float32", self.centre)
+            # the bound needs no answer of the workers, which the radius of all rows does
+            if self._float32_is_enough(source.most_squared_norm(self.centre)) or self._float32_is_enough(
+                max(source.gathered(held, parts.radius))
+            ):
                 self.dtype = np.dtype(np.float32)
                 return held
-        return source.submitted(source.held, parts.prepared, "float64", self.centre)
+        return source.spread_out(parts.prepared, "float64", self.centre)
+
+    def _float32_is_enough(self, radius: float) -> bool:
+        """Return whether rows of at most this squared norm have kernel values in float32 that are precise enough."""
+        error = rounding_error(self.kernel, self.d, radius)  # type: ignore[arg-type]
+        return fits_float32(radius) and error <= self.precision.most(self.error)
 
     def _chosen(self, index: Array) -> tuple[list[Any], list[Array]]:
         """Return some of the rows, by their numbers here, as parts and places."""
@@ -165,7 +172,7 @@ class DaskRows:
         A = Prepared(*self._fetched(index), self.centre)
         B = A if columns is index else Prepared(*self._fetched(columns), self.centre)
         with one_blas_thread():  # idle threads of BLAS turn round for a tenth of a second, on cores that workers may need
-            return tiled_matrix(make_tiles(self.kernel, A, B), Crew(), out)
+            return tiled_matrix(make_tiles(self.kernel, A, B), self.crew, out)
 
     def _fetched(self, index: Array) -> tuple[Array, Array]:
         """Return some rows in the form of tiles, and their squared norms; rows of the last call are not fetched again."""

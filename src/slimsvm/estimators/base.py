@@ -186,8 +186,8 @@ def fit_reporting(
                 selection = replace(selection, budgets=replace(selection.budgets, count=None))
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
-                words = f"{type(trainer).__name__} {fit.status.value} (gap {fit.gap:.2g})"
-                warnings.warn(words, ConvergenceWarning, stacklevel=3)
+                gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
+                warnings.warn(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning, stacklevel=3)
         fitted.goal_ = selection.goal
         fitted._support = _support(fitted, fit, selection)
         keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)

@@ -25,6 +25,7 @@ from scipy.sparse import csr_array, issparse
 from ..clock import Deadline
 from ..kernels import Array, Kernel, Matrix, stacked
 from ..model import Expansion
+from ..progress import not_recorded
 from ..rows.protocol import Rows
 from ..rows.threads import blocks, one_blas_thread
 
@@ -96,6 +97,8 @@ class Learner:
         self.within = np.empty((0, 0))  # K(block, block)
         self.outputs = np.empty((outputs, 0))  # (q, rows of the block)
         self.parts: list[dict[int, float]] = []  # each point as a mixture of rows of the pool
+        self.wrong = 0  # rows of this run that were predicted wrongly, each before its block was learned from
+        self.record: Callable[..., None] = not_recorded
 
     def state(self, **more: Any) -> Any:
         """Return the state now, with more fields that a kind of learner has."""
@@ -138,6 +141,7 @@ class Learner:
                 report(some.start / order.size)
                 index = order[some]
                 self.read_block(rows.fetch(index), own[index], weights[index])
+                self.record(online_error=self.wrong / (self.seen - self.start.seen))
                 if deadline.over:
                     return
         report(1.0)
@@ -146,6 +150,7 @@ class Learner:
         """Learn from the rows of a block with these classes, one row after the other."""
         pool = stacked(self.points, block.take(np.arange(block.n)))
         self.evaluate(block, pool)
+        self.wrong += int((self.contest.margins(self.outputs, own)[0] <= 0).sum())
         required = self.required_margins(self.seen + np.arange(block.n))
         row = 0
         while row < block.n:

@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 from ..kernels import Array
 from ..limits import Effort, Limits, check_time_limit
 from ..model import Status
-from ..progress import GapProgress
+from ..progress import GapProgress, not_recorded
 from ..rows.protocol import Rows
 from ..solvers.interior import interior_point
 from .frames.per_output import Binary, BinaryTrainer, Solution
@@ -79,6 +79,7 @@ class LP(BinaryTrainer):
         """Solve one output, as one linear program or as a sequence of small ones."""
         effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
         lp = LpProblem(problem.rows, problem.y, self.C * problem.weights, self.split_off)
+        lp.record = problem.record
         if problem.start is not None and problem.start.any():
             lp.begin_from(problem.start)
         if problem.y.size <= self.direct:
@@ -125,6 +126,7 @@ class LpProblem:
         self.coef, self.bias, self.upper = np.zeros(y.size), float(np.sign(sides[1] - sides[0])), float(2 * min(sides))
         self.u, self.prices = np.zeros(y.size), np.zeros(y.size)  # feasible, and K'(y u)
         self.latest = self.prices  # of the last u, feasible or not
+        self.record: Callable[..., None] = not_recorded
 
     @property
     def gap(self) -> float:
@@ -170,6 +172,7 @@ class LpProblem:
         if gap <= within:
             self.coef, self.bias, self.upper = np.zeros(self.y.size), float(b), objective
             self.coef[self.columns] = c
+        self.record(gap=self.gap)
         return float(gap)
 
     def price(self, u: Array) -> tuple[Array, Array]:

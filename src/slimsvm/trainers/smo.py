@@ -63,6 +63,7 @@ class SMO(BinaryTrainer):
                 return
             for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
                 pairs.store_class(first, found, self.tol)
+                pairs.task.record(phase="train", gap=float(found.gap.max()))
 
         rows.share_out(solve, targets.n_classes - 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import ClassVar
 
@@ -90,5 +91,6 @@ class OnlineTrainer:
             raise ValueError(f"{type(self).__name__} needs a budget: a number of support vectors, such as 100")
         room = min(self.budget + 1, state.coef.shape[0] + order.size)
         run = self.learner(self, state, room)
+        run.record = partial(task.record, phase="train")
         run.learn(task.rows, order, run.contest.classes(task.targets), task.weights, report, deadline or Deadline())
         return run.state()
