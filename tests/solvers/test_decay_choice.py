@@ -2,6 +2,7 @@
 
 import pytest
 
+from slimsvm.clock import Deadline
 from slimsvm.model import Judgement
 from slimsvm.solvers.decay_choice import best_power
 
@@ -23,11 +24,17 @@ def test_the_walk_follows_clear_gains(losses, best, tried):
         seen.append(power)
         return Judgement(losses[power], 0.1)
 
-    assert best_power(judged, 2) == best
+    assert best_power(judged, 2, Deadline(None)) == best
     assert seen == tried
 
 
 def test_without_powers_only_the_usual_decay_is_judged():
     seen = []
-    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0) == 0
+    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0, Deadline(None)) == 0
+    assert seen == [0]
+
+
+def test_after_the_deadline_only_the_usual_decay_is_judged():
+    seen = []
+    assert best_power(lambda power: seen.append(power) or Judgement(1.0 - power, 0.0), 2, Deadline(0.0)) == 0
     assert seen == [0]

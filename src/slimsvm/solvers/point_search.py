@@ -367,7 +367,7 @@ class PointSearch:
             models[power] = trial.model
             return judge(trial.model)
 
-        best = best_power(judged, schedule.decay_powers)
+        best = best_power(judged, schedule.decay_powers, self.deadline)
         search = self.under(self.objective.with_decay(schedule, best))
         search.refine(models[best], 0)
         return search
