@@ -34,7 +34,7 @@ from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.slim import read_slim
 from slimsvm.ship.source import artefact_of
 from slimsvm.ship.sparse import SparsePoints, SparseRows
-from tools.targets import missing, run_c, run_c_sparse, run_js_on
+from tools.targets import STRICT, missing, run_c, run_c_sparse, run_js_on
 
 SPARSE_ROWS = ROWS * (np.random.default_rng(2).random(ROWS.shape) < 0.6)
 #: the targets that take rows by their nonzeros
@@ -491,3 +491,16 @@ def test_slim_of_sparse_rows_ships(tmp_path):
     expected = model.decision_function(X)
     _, scores = on_entries(model, "c", tmp_path, X.toarray())
     np.testing.assert_allclose(scores.ravel(), expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("compiler", [("clang",), ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb")], ids=lambda c: c[0])
+@pytest.mark.parametrize("far", [0.0, 1000.0], ids=["float", "double"])
+def test_other_compilers_have_no_warnings(compiler, far, tmp_path):
+    if reason := missing(compiler[0]):
+        pytest.skip(reason)
+    for layout in ("rest", "dag", "regression"):
+        model = sparse_model(layout=layout)
+        model.model_.points.data += far
+        for precision in ("float32", "int8"):
+            source = sparse_source(model, precision, tmp_path)
+            subprocess.run([*compiler, *STRICT, "-c", source, "-o", tmp_path / "made.o"], check=True)
