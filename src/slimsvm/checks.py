@@ -30,6 +30,16 @@ def check_budget(budget: Any) -> None:
         )
 
 
+def check_unmasked(name: str, values: Any) -> None:
+    """Raise ValueError for a masked array with masked entries, which NumPy would read as the numbers beneath the mask."""
+    masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
+    if masked:
+        raise ValueError(
+            f"{name} is a masked array with {masked:,} masked entries; fill them ({name}.filled(0), or filled(np.nan) and "
+            "a SimpleImputer), or drop their rows"
+        )
+
+
 def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless a setting is a finite number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:

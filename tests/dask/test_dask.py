@@ -372,6 +372,10 @@ def test_rows_that_cannot_be_used():
     mixed = da.concatenate([rows[:250], rows[250:].map_blocks(np.float32, dtype=np.float64)])
     with pytest.raises(ValueError, match="the partitions of X differ in dtype: float32, float64"):
         DaskSlimSVC().fit(mixed, y)
+    with pytest.raises(ValueError, match="X is a masked array with 1 masked entries; fill them"):
+        DaskSlimSVC().fit(da.ma.masked_equal(rows, X[3, 1]), y)
+    with pytest.raises(ValueError, match=r"y is a masked array with \d+ masked entries"):
+        DaskSlimSVR().fit(rows, da.ma.masked_greater(rows[:, 0], 4.0))
     with pytest.raises(ValueError, match="y has 899 entries, but X has 900 rows"):
         DaskSlimSVC().fit(rows, y[1:])
     with pytest.raises(ValueError, match="X contains NaN or infinity, first in partition 1"):

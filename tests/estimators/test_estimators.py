@@ -753,6 +753,8 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(setting, table):
     [
         (np.where(X2 == 3.0, np.nan, X2), Y2, "NaN"),
         (np.where(X2 == 3.0, np.inf, X2), Y2, "infinity"),
+        (np.ma.masked_equal(X2, 3.0), Y2, r"X is a masked array with \d+ masked entries; fill them"),
+        (X2, np.ma.masked_array(Y2, [True] + [False] * 5), "y is a masked array with 1 masked entries"),
         (X2, [1] * 6, "number of classes has to be greater than one; got 1 class"),
         (X2, Y2[:5], "inconsistent numbers of samples"),
         (X2[:0], [], "0 sample"),
@@ -771,6 +773,8 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(setting, table):
     ids=[
         "nan",
         "inf",
+        "masked",
+        "masked labels",
         "one class",
         "lengths",
         "no rows",
@@ -787,6 +791,13 @@ def test_rows_and_labels_that_cannot_be_learned_from_are_refused(X, y, words):
     for settings in ({}, {"budget": 2}):
         with pytest.raises(ValueError, match=words):
             SlimSVC(**settings).fit(X, y)
+
+
+def test_a_mask_without_masked_entries_is_no_matter():
+    model = SlimSVC().fit(np.ma.masked_array(X2), Y2)
+    np.testing.assert_array_equal(model.predict(np.ma.masked_array(X2)), model.predict(X2))
+    with pytest.raises(ValueError, match="masked entries"):
+        model.predict(np.ma.masked_equal(X2, X2[0, 0]))
 
 
 @pytest.mark.parametrize(

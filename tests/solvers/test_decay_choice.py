@@ -2,6 +2,7 @@
 
 import pytest
 
+from slimsvm.clock import Deadline
 from slimsvm.model import Judgement
 from slimsvm.solvers.decay_choice import best_power, harmless_power, is_harmless
 
@@ -23,19 +24,25 @@ def test_the_walk_follows_clear_gains(losses, best, tried):
         seen.append(power)
         return Judgement(losses[power], 0.1)
 
-    assert best_power(judged, 2, margin=1.0) == best
+    assert best_power(judged, 2, 1.0, Deadline()) == best
     assert seen == tried
 
 
 def test_without_powers_only_the_usual_decay_is_judged():
     seen = []
-    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0, margin=1.0) == 0
+    assert best_power(lambda power: seen.append(power) or Judgement(1.0, 0.0), 0, 1.0, Deadline()) == 0
+    assert seen == [0]
+
+
+def test_after_the_deadline_only_the_usual_decay_is_judged():
+    seen = []
+    assert best_power(lambda power: seen.append(power) or Judgement(1.0 - power, 0.0), 2, 1.0, Deadline(0.0)) == 0
     assert seen == [0]
 
 
 @pytest.mark.parametrize(("margin", "best"), [(1.9, 1), (2.1, 0)])
 def test_a_step_must_be_better_by_a_margin(margin, best):
-    assert best_power(lambda power: Judgement(1.0 - 0.2 * power, 0.1), 1, margin) == best
+    assert best_power(lambda power: Judgement(1.0 - 0.2 * power, 0.1), 1, margin, Deadline()) == best
 
 
 def judgements(*errors):

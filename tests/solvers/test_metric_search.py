@@ -349,3 +349,28 @@ def test_a_time_too_short_for_l_bfgs_goes_to_mini_batches():
     assert search._affordable(loss, effort) == effort
     search.deadline = Deadline(1e-9)
     assert search._affordable(loss, effort) == LearningEffort(5, 0.05, 0, (0.75, 0.0))
+
+
+def test_after_the_deadline_there_is_no_pass_over_the_rows():
+    X, y = two_rings(300)
+    search = search_on(X, y)
+    search.learn(4, last=False)
+    before, evaluations = search.parameters, search.task.rows.meter.evaluations
+    search.deadline = Deadline(0.0)
+    assert search.with_best_decay() is search
+    search.learn(4, last=True)
+    search.finish()
+    assert search.parameters is before
+    assert search.task.rows.meter.evaluations == evaluations
+
+
+def test_a_pass_is_timed_once_for_a_size():
+    X, y = two_rings(300)
+    search = search_on(X, y)
+    search.learn(4, last=False)
+    search.deadline = Deadline(1e3)
+    search.passes_left(4)
+    evaluations = search.task.rows.meter.evaluations
+    assert search.passes_left(4) > 0
+    assert search.copied(search.objective).passes_left(4) > 0
+    assert search.task.rows.meter.evaluations == evaluations

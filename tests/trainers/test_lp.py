@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from slimsvm import SlimSVC
+from slimsvm.clock import Deadline
 from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Limits
 from slimsvm.model import Status, Task
@@ -357,3 +358,15 @@ def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatc
 def test_the_nearest_column_has_the_largest_kernel_value(kernel, make_blobs):
     X, _ = make_blobs(60)
     np.testing.assert_array_equal(HostRows(kernel, X).against(X[:7]).nearest(), kernel(X, X[:7]).argmax(axis=1))
+
+
+def test_prices_are_summed_in_parts_and_end_at_the_deadline(make_blobs):
+    X, y = make_blobs(150)
+    rows, u = HostRows(RBF(0.3), X, cache_mb=0.0), np.random.default_rng(0).random(150)
+    lp = LpProblem(rows, y, np.ones(150))
+    lp.add(np.arange(5))
+    evaluations = rows.meter.evaluations
+    assert lp.price(u, Deadline(0.0)) is None
+    assert rows.meter.evaluations == evaluations
+    prices, _ = lp.price(u, Deadline(None))
+    np.testing.assert_allclose(prices, RBF(0.3)(X, X) @ (y * u), rtol=1e-5)

@@ -127,6 +127,24 @@ def test_sparse_rows_stay_sparse():
     assert found.best_estimator_.predict(csr_array(X)).shape == y.shape
 
 
+def test_repeated_entries_of_sparse_rows_are_summed():
+    X, y = moons()
+    once = csr_array(X)
+    halves = np.repeat(once.data / 2, 2)
+    twice = csr_array((halves, np.repeat(once.indices, 2), 2 * once.indptr), shape=once.shape)
+    assert not twice.has_canonical_format
+    found, same = (tune(each, y, budget=2, n_trials=2, random_state=0) for each in (twice, once))
+    assert found.best_params_ == same.best_params_
+    np.testing.assert_allclose(found.best_estimator_.decision_function(X), same.best_estimator_.decision_function(X))
+    assert twice.nnz == 2 * once.nnz  # the rows given are not changed
+
+
+def test_masked_rows_are_refused():
+    X, y = moons()
+    with pytest.raises(ValueError, match="X is a masked array with 1 masked entries"):
+        tune(np.ma.masked_equal(X, X[0, 0]), y, budget=2)
+
+
 def test_rows_of_weight_zero_are_absent():
     X, y = moons()
     weights = np.r_[np.ones(50), np.zeros(10)]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..checks import check_unmasked
 from ..estimators.base import KernelMachine
 from ..estimators.svc import SlimSVC, has_probabilities
 from ..estimators.svr import SlimSVR
@@ -168,7 +169,9 @@ class DaskSlimSVR(DaskMachine, SlimSVR):
 
 def vector_of(values: Any, n: int, name: str) -> Array:
     """Return labels or weights in this process, one for each row, from any partitions."""
-    found = column_or_1d(np.asarray(values.compute() if hasattr(values, "dask") else values), warn=True)
+    given = values.compute() if hasattr(values, "dask") else values
+    check_unmasked(name, given)
+    found = column_or_1d(np.asarray(given), warn=True)
     if found.size != n:
         raise ValueError(f"{name} has {found.size} entries, but X has {n} rows; give one for each row, in the same order")
     if found.dtype.kind == "f" and not np.isfinite(found).all():

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_unmasked
 from ..kernels import Array, InnerKernel, Kernel, Matrix
 from ..metric import Metric
 from ..rows.host import HostRows
@@ -65,6 +66,7 @@ def fingerprint(part: Any) -> str:
 
 def as_rows(part: Any) -> Array:
     """Return a part of an array or a data frame as rows of numbers."""
+    check_unmasked("X", part)
     rows = np.asarray(_numbers_of(part) if hasattr(part, "to_numpy") else part)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(

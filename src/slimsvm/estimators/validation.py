@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_n_features, _check_sample_weight, ch
 
 from ..budgets import Budgets
 from ..calibration import check_calibration
-from ..checks import check_at_least, check_cost, check_positive
+from ..checks import check_at_least, check_cost, check_positive, check_unmasked
 from ..clock import check_time_limit
 from ..kernels import Array, Matrix
 from ..rows.array import OnDevice
@@ -63,6 +63,8 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     """
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_training_rows(estimator, X, y, reset=reset, least=least)
+    check_unmasked("X", X)
+    check_unmasked("y", y)
     X = mapped_rows(X)
     kind, settings = estimator._labels_are, {"reset": reset, "accept_sparse": "csr", "dtype": DTYPES}
     if kind == "none":
@@ -138,6 +140,7 @@ def prediction_rows(estimator: Any, X: Any) -> Matrix:
     if _is_plainly_valid(estimator, X):
         return X
     check_is_fitted(estimator)
+    check_unmasked("X", X)
     if is_device_array(X) and resolve_device(estimator.device) != "cpu":
         return _device_rows(estimator, X, reset=False)
     X = validate_data(estimator, mapped_rows(X), reset=False, accept_sparse="csr", dtype=DTYPES)
@@ -150,7 +153,7 @@ def checked_range(X: Matrix, *, finite: bool = False) -> Matrix:
     `finite` says that rows were checked to be finite; float32 numbers then need no other check.
     """
     if issparse(X):
-        X = _without_repeats(csr_array(X))
+        X = without_repeats(csr_array(X))
     if not (finite and X.dtype == np.float32) and not _in_range(X):
         values = X.data if issparse(X) else X
         raise ValueError(
@@ -160,7 +163,7 @@ def checked_range(X: Matrix, *, finite: bool = False) -> Matrix:
     return X
 
 
-def _without_repeats(X: csr_array) -> csr_array:
+def without_repeats(X: csr_array) -> csr_array:
     """Return sparse rows with each feature at most once, as scipy's `toarray` sums them; the rows given are not changed."""
     if (X.indptr[1:] < X.indptr[:-1]).any():
         raise ValueError("a sparse array whose rows end before they begin (indptr must not fall); build it again")

@@ -65,7 +65,8 @@ class Slim(Reducer):
     decay. In novelty detection rows have no labels, and the target is always the full model.
 
     Points of sparse rows with many features, such as text, move in the span of a few directions, found by linear models
-    (`solvers.linear_span`). The gradients of the chosen model's points are then added to the span. With
+    (`solvers.linear_span`). The gradients of the chosen model's points are then added to the span. In the end such points
+    keep only the entries that matter, as CSR (`solvers.few_entries`, `Schedule.entries_change`). With
     `Schedule(wide=features)` points move in all features, which takes many times as long. With `Schedule.most_features`
     such points have only the main features, as CSR. Points of other rows with more than `Schedule.several_features`
     features move in the span of the rows' principal axes, if few axes hold `Schedule.span_share` of the variance.

@@ -7,7 +7,7 @@ nonzeros (`c_sparse`), and rows may be given by their nonzeros too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +23,9 @@ from .literals import check_float32, identifier
 from .quantise import predicted_alike, quantise, warn_where_coarse
 from .runtime import Runtime
 from .sparse import SparsePoints
+
+#: tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
+DENSE = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class CExporter:
         """Return the source and the header, by ending."""
         source = self._source(artefact, identifier(stem))
         if source.small is not None:
-            warn_where_coarse(source.a, source.small, self._rows_like(artefact))
+            warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
     def cost(self, artefact: Artefact) -> Cost:
@@ -66,23 +69,31 @@ class CExporter:
         return typical_rows(artefact) if self.rows is None else dense(self.rows)
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
+        """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
-        if isinstance(artefact.points, SparsePoints):
-            if self.limit is not None:
-                raise ValueError(
-                    f"limit={self.limit:g} is for integer tables of dense points; those of sparse points take any row. "
-                    "Leave the limit out"
-                )
-            check_float32(artefact.compact())
-            return SparseCSource.of(artefact, prefix, self.precision)
+        if not isinstance(artefact.points, SparsePoints):
+            return self._dense_source(artefact, prefix, fit=fit)
+        written = DENSE * artefact.points.nonzeros > artefact.size * artefact.features and artefact.kernel != "linear"
+        if self.limit is not None and not written:
+            raise ValueError(
+                f"limit={self.limit:g} is for integer tables of dense points; those of sparse points take any row. "
+                "Leave the limit out"
+            )
+        check_float32(artefact.compact())
+        sparse = SparseCSource.of(artefact, prefix, self.precision)
+        if not written:
+            return sparse
+        dense = self._dense_source(replace(artefact, points=artefact.table), prefix, fit=fit)
+        return dense if self.limit is not None or dense.cost.flash < sparse.cost.flash else sparse
+
+    def _dense_source(self, artefact: Artefact, prefix: str, *, fit: bool) -> CSource:
         if self.precision == "float32":
             a, small = artefact.compact(), None
         else:
             like = self._rows_like(artefact)
             a = artefact.compact() if self.limit is not None else balanced(artefact, like)
             typical = like if a.spec.total.inner else None
-            small = quantise(
-                a, BITS[self.precision], self.limit, None if self.rows is None else like, typical=typical, fit=fit
-            )
+            rows = None if self.rows is None else like
+            small = quantise(a, BITS[self.precision], self.limit, rows, typical=typical, fit=fit)
         check_float32(a)
         return CSource(a, prefix, self.precision, small)

@@ -108,8 +108,7 @@ def _rows(rows: Any) -> Array | SparseRows:
 def runtime(model: Any) -> Runtime:
     """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
 
-    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file
-    with dense support vectors.
+    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file.
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..clock import Deadline
 from ..model import CLEARLY, Judgement
 
 
-def best_power(judged: Callable[[int], Judgement], most: int, margin: float) -> int:
+def best_power(judged: Callable[[int], Judgement], most: int, margin: float, deadline: Deadline) -> int:
     """Return the power of a factor, from -most to most, at which a model is judged best; 0 is the usual one.
 
     The walk goes up from 0, or else down, as long as each step is better by more than `margin` standard errors of the
-    difference. Smaller differences may be chance, and leave the decay as it is.
+    difference. Smaller differences may be chance, and leave the decay as it is. The walk ends at the deadline.
     """
     usual = judged(0)
     for step in (1, -1):
         best, lowest = 0, usual
-        while abs(best) < most:
+        while abs(best) < most and not deadline.over:
             other = judged(best + step)
             if not lowest.worse_than(other, margin):
                 break

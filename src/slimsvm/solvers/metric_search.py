@@ -35,6 +35,8 @@ WAY_SECONDS, LEAST_SHARE = 0.15, 0.05
 TRIAL_SECONDS = 0.03
 #: standard errors of the difference by which another decay must be better. More: fewer changes of the decay
 BETTER_BY = 1.0
+#: other decays are tried if there is time for this many gradients on all rows, of which a trial needs four at least
+PASSES_FOR_TRIALS = 40
 #: the most passes over the rows for a model below the largest size. More: such models take longer on few rows, for no gain
 WAY_PASSES = 100
 #: L-BFGS is skipped if there is no time for this many steps
@@ -144,6 +146,7 @@ class MetricSearch(PointSearch):
         super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
         self.learning, self.kind, self.clamped, self.stopped_early = learning, kind, False, False
         self.loss_name = loss
+        self.pass_seconds: dict[int, float] = {}  # of a gradient on all rows, by the number of points
         self.row_loss: RowLoss = CrossEntropy(task.targets) if loss == CrossEntropy.name else self.demands
         scale = float(np.std(self.demands.residual(np.zeros(self.demands.shape)))) if task.goal.real else 1.0
         self.units = ParameterUnits(spread(task.rows.take(self.subsample)), scale or 1.0, KINDS[kind])
@@ -211,6 +214,8 @@ class MetricSearch(PointSearch):
         judge = self._judge()
         if not size or not self.objective.tries_decays(schedule) or judge is None:
             return self
+        if self.deadline.over or 0 < self.passes_left(self.parameters.points.shape[0]) < PASSES_FOR_TRIALS:
+            return self
         rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
         def judged(power: int) -> Judgement:
@@ -218,13 +223,13 @@ class MetricSearch(PointSearch):
             trials[power]._descend_in_metric(rows, self._effort_within(TRIAL_SECONDS))
             return judge(trials[power].model)
 
-        return trials[best_power(judged, schedule.decay_powers, BETTER_BY)]
+        return trials[best_power(judged, schedule.decay_powers, BETTER_BY, self.deadline)]
 
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""
         schedule, deadline, learning = self.schedule, self.deadline, self.learning
         other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind, self.loss_name)
-        other.parameters = replace(self.parameters)
+        other.parameters, other.pass_seconds = replace(self.parameters), self.pass_seconds
         return other
 
     def learn(self, size: int, *, last: bool, share: float = 1.0) -> None:
@@ -285,8 +290,11 @@ class MetricSearch(PointSearch):
         """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
 
         If the descent is watched, an earlier model is kept where its validation loss is clearly lower than that of the
-        lowest loss. `saved` is the state of a descent from the same start, which continues.
+        lowest loss. `saved` is the state of a descent from the same start, which continues. There is no descent after the
+        deadline.
         """
+        if self.deadline.over and not saved.state:
+            return
         loss = self._metric_loss(rows)
         effort = self._affordable(loss, effort)
         watch = self._watch(loss, saved, watched=watched)
@@ -340,14 +348,19 @@ class MetricSearch(PointSearch):
         left = self.deadline.left
         if left is None:
             return np.inf
+        if size not in self.pass_seconds:
+            self.pass_seconds[size] = self._timed_pass(size)
+        return left / max(self.pass_seconds[size], 1e-9)
+
+    def _timed_pass(self, size: int) -> float:
+        """Return the seconds of a gradient on all rows for a model of that size; infinity on a device."""
         points = self.task.rows.inward(self.task.rows.take(self.subsample[:size]))
         loss = self._metric_loss(self.subsample, at_points(self.parameters, points))
         if loss.at_home is not loss:
-            return 0.0
+            return np.inf
         begun = perf_counter()
         loss(np.zeros(loss.origin.size))
-        seconds = (perf_counter() - begun) * (self.task.rows.n / self.subsample.size) * max(size / points.shape[0], 1.0)
-        return left / max(seconds, 1e-9)
+        return (perf_counter() - begun) * (self.task.rows.n / self.subsample.size) * max(size / points.shape[0], 1.0)
 
     def _affordable(self, loss: MetricLoss, effort: LearningEffort) -> LearningEffort:
         """Return the effort; without L-BFGS if there is time for a few steps only, which mini-batches then use."""

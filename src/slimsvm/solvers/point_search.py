@@ -373,7 +373,8 @@ class PointSearch:
         if not self.objective.tries_decays(schedule) or holdout is None:
             return
         judged = self._judged_decays([holdout])
-        power = best_power(lambda power: judged(power)[0], schedule.decay_powers, schedule.decay_margin)
+        margin, most = schedule.decay_margin, schedule.decay_powers
+        power = best_power(lambda power: judged(power)[0], most, margin, self.deadline)
         if power and not self.deadline.over:
             power = self._harmless_on_blocks(power, holdout)
         if power and not self.deadline.over:

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ..kernels import Array
-from ..limits import Effort, Limits, check_time_limit
+from ..limits import Deadline, Effort, Limits, check_time_limit
 from ..model import Status
 from ..progress import GapProgress, not_recorded
 from ..rows.protocol import Rows
@@ -44,6 +44,8 @@ EXACT, USED = 1e-8, 1e-5
 #: rows nearest to the margin that get a group each, and rows that leave split groups in a round; more of them need fewer
 #: rounds of larger problems
 ALONE, SPLIT_OFF = 2000, 500
+#: a pass over all rows looks at the clock this many times
+PARTS = 16
 #: cosine of two columns above which they are not added in the same round, and price below which a column is removed
 ALIKE, CHEAP = 0.9, 0.9
 
@@ -175,18 +177,15 @@ class LpProblem:
         self.record(gap=self.gap)
         return float(gap)
 
-    def price(self, u: Array) -> tuple[Array, Array]:
+    def price(self, u: Array, deadline: Deadline) -> tuple[Array, Array] | None:
         """Return the prices K'(y u) of all columns, and how far one can go from the feasible u to this one for each.
 
         A column limits the way at the point where its price exceeds 1. The point that all columns allow becomes the new
-        feasible u if its objective is higher.
+        feasible u if its objective is higher. Prices take a pass over all rows; None if the deadline ends it.
         """
-        if self.columns.size == self.y.size:
-            prices = np.empty(self.y.size)
-            prices[self.columns] = self.K.back((self.y * u)[:, None]).ravel()
-        else:
-            active = np.flatnonzero(u)
-            prices = self.rows.product_of(active, (self.y * u)[active, None]).ravel()
+        prices = self._prices(u, deadline)
+        if prices is None:
+            return None
         self.latest, dear = prices, np.abs(prices) > 1
         reach = np.full(self.y.size, np.inf)
         reach[dear] = np.maximum((np.sign(prices) - self.prices)[dear] / (prices - self.prices)[dear], 0.0)
@@ -195,6 +194,19 @@ class LpProblem:
             if u0.sum() + far * (u - u0).sum() > self.u.sum():
                 self.u, self.prices = u0 + far * (u - u0), p0 + far * (prices - p0)
         return prices, reach
+
+    def _prices(self, u: Array, deadline: Deadline) -> Array | None:
+        """Return K'(y u), from the kernel values in memory if these are all, else a part of the rows at a time."""
+        prices = np.zeros(self.y.size)
+        if self.columns.size == self.y.size:
+            prices[self.columns] = self.K.back((self.y * u)[:, None]).ravel()
+            return prices
+        for active in np.array_split(np.flatnonzero(u), PARTS):
+            if deadline.over:
+                return None
+            if active.size:
+                prices += self.rows.product_of(active, (self.y * u)[active, None]).ravel()
+        return prices
 
     def bundle(self, z: Array, alone: int, kind: Array | int = 0) -> None:
         """Group the rows by class, side of the margin and kind; the `alone` rows nearest to the margin get a group each."""
@@ -227,8 +239,11 @@ def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Ca
         lp.bundle(lp.margins(lp.coef[lp.columns], lp.bias), settings.alone, lp.K.nearest())
     while (reached := effort.reached()) is None:
         u, c, b = interior_point(*lp.grouped(), eps, effort)
-        prices, reach = lp.price(lp.spread(u))
+        priced = lp.price(lp.spread(u), effort.deadline)
         lp.take(c, b, within=lp.gap)
+        if priced is None:
+            continue
+        prices, reach = priced
         report(progress.update(lp.gap))
         if lp.gap <= tol:
             return Status.CONVERGED
@@ -283,7 +298,7 @@ def apart(rows: Rows, candidates: Array, count: int) -> Array:
 def narrow(lp: LpProblem, effort: Effort) -> None:
     """Keep the columns of an almost exact solution, and group the rows by its margins: a small problem for the simplex."""
     u, c, b = interior_point(*lp.grouped(), EXACT, effort)
-    lp.price(lp.spread(u))
+    lp.price(lp.spread(u), effort.deadline)
     lp.take(c, b, within=lp.gap)
     z = lp.margins(c, b)
     lp.keep(np.abs(c) > USED * np.abs(c).max(initial=0.0))
@@ -298,9 +313,11 @@ def corner(lp: LpProblem, tol: float, effort: Effort) -> Status:
         if isinstance(found, Status):
             return found
         u, c, b = found
-        lp.price(lp.spread(u))
+        priced = lp.price(lp.spread(u), effort.deadline)
         if lp.take(c, b, within=max(tol, lp.gap)) <= tol:
             return Status.CONVERGED
+        if priced is None:
+            continue
         if not lp.split(lp.margins(c, b)):
             return Status.STALLED
     return reached

@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ..checks import is_count
+from ..checks import check_unmasked, is_count
 from ..estimators import SlimOneClassSVM, SlimSVC, SlimSVR
-from ..estimators.validation import weighted_rows
+from ..estimators.validation import checked_range, weighted_rows
 from ..kernels import KERNELS, Array, Matrix, make_kernel
 from ..metric import takes_factors, takes_widths
 from ..reducers import Slim
@@ -104,6 +104,8 @@ def _check_kernel(estimator: Any) -> None:
 def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, Array, Array]:
     """Return rows, labels and weights of the rows that have weight."""
     real = isinstance(template, SlimSVR)
+    check_unmasked("X", X)
+    check_unmasked("y", y)
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=real, ensure_min_samples=LEAST_ROWS
     )
@@ -111,7 +113,7 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
         check_classification_targets(y)
         if np.unique(y).size < 2:
             raise ValueError(f"all rows have the label {y[0]!r}; a classifier needs rows of two classes at least")
-    return weighted_rows(X, y, sample_weight)[:3]
+    return weighted_rows(checked_range(X, finite=True), y, sample_weight)[:3]
 
 
 def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:

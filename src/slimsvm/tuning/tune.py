@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from ..checks import check_at_least
-from ..estimators.validation import seed_of
+from ..estimators.validation import seed_of, without_repeats
 from ..limits import check_time_limit
 from ..progress import silent
 from .folds import make_rows
@@ -110,6 +111,8 @@ def tune(
     check_at_least("n_trials", n_trials, 1)
     clock = Clock(time_limit)
     constraint = constraint_of(budget, budget_bytes, max_error)
+    if issparse(X):  # scalers would count repeated entries one by one
+        X = without_repeats(csr_array(X))
     problem = make_problem(estimator, X, y, sample_weight, constraint)
     kept = open_study(study, storage)
     seed = seed_in(kept) if random_state is None else None
