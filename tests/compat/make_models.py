@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -42,6 +43,7 @@ def models():
         "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
         "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),
         "budget": slimsvm.SlimSVC(5, gamma=0.5, random_state=0).fit(X, Y),
+        "sparse": slimsvm.SlimSVC(gamma=0.5).fit(csr_matrix(np.where(X > 3.0, X, 0.0)), Y),
         "scaled": make_pipeline(StandardScaler(), slimsvm.SlimSVC(gamma=0.2)).fit(X, Y),
     }
 

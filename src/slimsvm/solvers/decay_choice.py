@@ -43,12 +43,14 @@ def harmless_power(power: int, judged: Callable[[int], Sequence[Judgement]]) -> 
 def is_harmless(after: Sequence[Judgement], before: Sequence[Judgement]) -> bool:
     """Return whether a change does no more harm to blocks of neighbouring rows than to random rows, the first judgement.
 
-    The relative rise of the loss on all blocks together is at most that on random rows, if that rises at all, and the loss
-    is not clearly higher on any block, unless it is so on random rows.
+    The loss on all blocks together rises by no larger share than that on random rows, if that rises at all, or by chance: by
+    a standard error. It is not clearly higher on any block, unless it is so on random rows.
     """
     (random, *blocks), (random_before, *blocks_before) = after, before
+    pairs = list(zip(blocks, blocks_before, strict=True))
     together, together_before = (np.mean([block.error for block in each]) for each in (blocks, blocks_before))
-    if not together * random_before.error <= together_before * max(random.error, random_before.error):
+    noise = np.sqrt(np.sum([new.noise_against(old) ** 2 for new, old in pairs])) / len(pairs)
+    allowed = together_before * max(random.error / max(random_before.error, 1e-300), 1.0) + noise
+    if not together <= allowed:
         return False
-    pairs = zip(blocks, blocks_before, strict=True)
     return random.worse_than(random_before, CLEARLY) or not any(new.worse_than(old, CLEARLY) for new, old in pairs)
