@@ -43,8 +43,8 @@ def harmless_power(power: int, judged: Callable[[int], Sequence[Judgement]]) -> 
 def is_harmless(after: Sequence[Judgement], before: Sequence[Judgement]) -> bool:
     """Return whether a change does no more harm to blocks of neighbouring rows than to random rows, the first judgement.
 
-    The loss on all blocks together rises by no larger share than that on random rows, if that rises at all, or by chance: by
-    a standard error. It is not clearly higher on any block, unless it is so on random rows.
+    The loss on all blocks together rises by no larger share than that on random rows, if that rises at all, within a
+    standard error. It is not clearly higher on any block, unless it is so on random rows.
     """
     (random, *blocks), (random_before, *blocks_before) = after, before
     pairs = list(zip(blocks, blocks_before, strict=True))
