@@ -53,11 +53,14 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(python, fitted, tmp_pa
     assert files(tmp_path) == before
 
 
-def test_a_full_standard_output_is_one_line(python, fitted):  # noqa: ARG001
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_one_line(unbuffered, python, fitted):  # noqa: ARG001
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     code = "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); from slimsvm.cli import main; main()"
-    status, _, err = python.run("-c", code, "predict", "full.slim", "d.npz", "--split", "train")
+    status, _, err = python.run(
+        "-c", code, "predict", "full.slim", "d.npz", "--split", "train", PYTHONUNBUFFERED=unbuffered
+    )
     assert status == 1
     assert [line for line in err.splitlines() if "accuracy" not in line] == [
         "slimsvm: error: [Errno 28] No space left on device"

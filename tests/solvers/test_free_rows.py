@@ -193,4 +193,4 @@ def test_a_few_rows_with_features_of_unequal_scales_end(noise):
     y = X.sum(axis=1) + noise * rng.normal(size=100) > 0
     svc = SlimSVC(kernel="linear").fit(X * [1e3, 1.0], y)
     assert svc.status_ is Status.CONVERGED
-    assert svc.n_iter_ < 5_000_000
+    assert svc.n_iter_ < 10_000_000

@@ -117,6 +117,7 @@ def work(name: str, folder: Path, seed: int, seconds: float) -> None:
     """Read mutants until the time is over; a finding is told in `finding.txt` beside the file that made it."""
     reader, rng, guard = find_reader(name), np.random.default_rng(seed), Guard(folder)
     tempfile.tempdir = str(folder)
+    sys.dont_write_bytecode = True  # a module that is imported while a file is read shall write none
     path, count, read = folder / f"mutant{reader.ending}", 0, 0
     kept = list(reader.seeds())
     for content in kept:  # imports what reading needs

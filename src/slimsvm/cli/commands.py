@@ -90,6 +90,7 @@ def run(arguments: list[str]) -> int:
             work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
             if work is not None:
                 work()
+            sys.stdout.flush()  # a full disk is an error of the command, and not one of the end of Python
         except UsageError as error:
             return fail(str(error), 2)
         except KeyboardInterrupt:
@@ -97,10 +98,19 @@ def run(arguments: list[str]) -> int:
         except StoppedEarly as stop:
             return fail(str(stop), 130)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: end in silence
+            drop_unwritten_output()  # nobody reads on: end in silence
         except (ValueError, OSError, ImportError, MemoryError, ArithmeticError, RecursionError) as error:
+            drop_unwritten_output()
             return fail(message_of(error), 1)
     return 0
+
+
+def drop_unwritten_output() -> None:
+    """Write what is left of the standard output, or drop it: Python would try again at its end, and fail once more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version() -> str:

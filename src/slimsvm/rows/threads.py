@@ -15,6 +15,9 @@ from threadpoolctl import ThreadpoolController
 
 #: rows below which a strip is not worth a thread
 SMALLEST_STRIP = 128
+#: larger strips have a multiple of so many rows. BLAS rounds the last rows of a strip that are fewer otherwise, and results
+#: would depend on the number of threads
+ALIGNED = 64
 
 
 class OneBlasThread:
@@ -135,7 +138,8 @@ class Crew:
         """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
         alone = self.count == 1 or getattr(self.inside, "working", False)
         if size > SMALLEST_STRIP:
-            size = min(size, max(-(-n // (4 * (1 if alone else self.count))), SMALLEST_STRIP))
+            share = -(-n // (4 * (1 if alone else self.count)))
+            size = max(min(size, share + ALIGNED - 1) // ALIGNED * ALIGNED, SMALLEST_STRIP)
         if alone or n <= size:
             for strip in blocks(n, size):
                 work(strip)
