@@ -6,9 +6,11 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import slimsvm
 from slimsvm import SlimSVC, load, save
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and signals of POSIX")
@@ -93,6 +95,9 @@ finally:
 
 
 def test_a_lost_permission_is_an_error_that_names_the_file(python, fitted, tmp_path):  # noqa: ARG001
+    folders = Path(slimsvm.__file__).resolve().parents
+    if os.geteuid() == 0 and not all(folder.stat().st_mode & 0o005 == 0o005 for folder in folders):
+        pytest.skip("root becomes somebody else, who may not read the package here")
     os.chmod(tmp_path.parent, 0o755)  # for somebody else than root to look into
     os.chmod(tmp_path, 0o755)
     before = files(tmp_path)
