@@ -58,8 +58,9 @@ class Slim(Reducer):
     on many. `decay` is the share of the SVM's own regularisation. None means 0.1 with the slant target. With labels it
     grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves. Noisy labels need
     more and clean ones less, so multiples of it are tried at 32 points, or at the last size before a smaller budget.
-    Another one is used if the loss on random validation rows is clearly lower, and the loss on blocks of neighbouring rows
-    is not higher: rows of another time may need more (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
+    Another one is used if the loss on random validation rows is clearly lower, and a model without some blocks of
+    neighbouring rows is no worse on these than on random rows: rows of another time may need more
+    (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
 
     In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
     decay. In novelty detection rows have no labels, and the target is always the full model.

@@ -48,8 +48,8 @@ class Schedule:
     decay_factor, decay_powers, decay_margin : float, int, float
         With labels and validation rows, multiples of that decay are tried: powers of `decay_factor`, up to `decay_powers`
         of them up or down. Another decay is used from then on if the loss on random validation rows is lower by
-        `decay_margin` standard errors, and the loss on blocks of neighbouring rows is not higher, for a model that was
-        grown without these blocks. With `decay_powers` of 0 none are tried.
+        `decay_margin` standard errors, and it does no more harm to blocks of neighbouring rows than to random rows, for a
+        model that was grown without these blocks. With `decay_powers` of 0 none are tried.
     decays_from, decays_at, decay_steps : int
         Decays are tried at one size: the largest from `decays_from` to `decays_at` that is below the size asked for. If
         random rows are for another one, the model without the blocks is found by `decay_steps` descent steps, or half of
@@ -366,8 +366,8 @@ class PointSearch:
     def choose_decay(self) -> None:
         """Multiply the decay by the power of the schedule's factor that validation rows choose, if it does no harm.
 
-        A random validation row has neighbours among the training rows. So a model without blocks of neighbouring rows must
-        not be worse on these. Nothing else changes, the random numbers of the task included.
+        A random validation row has neighbours among the training rows. So for a model without blocks of neighbouring rows
+        it must do no more harm to these than to random rows. Nothing else changes, the random numbers of the task included.
         """
         holdout, schedule = self.task.holdout, self.schedule
         if not self.objective.tries_decays(schedule) or holdout is None:
