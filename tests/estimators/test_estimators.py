@@ -28,8 +28,8 @@ from slimsvm.folds import MOST_FOLDS, fold_rows
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
+from slimsvm.papers.slant import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.slant import Slant
 from slimsvm.reducers.slim import Slim
 from slimsvm.selection import MOST_RECALL_LOST, Selection
 from slimsvm.solvers.point_search import Schedule
