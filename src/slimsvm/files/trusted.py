@@ -9,8 +9,8 @@ from ..goals import GOALS
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
-from ..path import Path, Step
 from ..reducers import REDUCERS
+from ..selection.path import Path, Step
 from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
 from ..solvers.norms import NORMS
