@@ -40,8 +40,8 @@ def test_dependencies_are_declared():
 #: the rooms of the package; each imports those before it, and itself
 ROOMS = """
     text checks clock keeping progress scaling calibration pairs goals kernels metric _core rows model limits
-    costs path folds budgets scoring units solvers trainers reducers papers selection importers estimators files ship
-    grids tuning dask tradeoffs displays reports cli __main__
+    selection solvers trainers reducers papers importers estimators files ship tuning dask tradeoffs displays reports
+    cli __main__
 """.split()  # noqa: SIM905
 #: a module of a later room that imports nothing of the package but `text`
 EXCEPTIONS = {("estimators", "files.container")}

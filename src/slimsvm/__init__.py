@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
-    from .grids import smallest_within
     from .reports.report import report
+    from .selection.grids import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
     from .tradeoffs.run import tradeoff
@@ -53,7 +53,7 @@ HOMES = {
     "report": "reports.report",
     "runtime": "ship.runtime",
     "save": "files.native",
-    "smallest_within": "grids",
+    "smallest_within": "selection.grids",
     "tradeoff": "tradeoffs.run",
     "tune": "tuning",
 }

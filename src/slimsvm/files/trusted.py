@@ -11,8 +11,8 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.forgetron import ForgetronState
 from ..papers.norms import NORMS
-from ..path import Path, Step
 from ..reducers import REDUCERS
+from ..selection.path import Path, Step
 from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
 from ..solvers.online import State

@@ -24,9 +24,9 @@ from ..goals.demands import Demands
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Status, Task
-from ..path import Path, Step, merge, prefer
 from ..reducers.base import EndedModels, Models, Reducer
 from ..rows.responses import Responses
+from ..selection.path import Path, Step, merge, prefer
 from ..solvers.newton import IntervalSquares
 from ..solvers.refit import Refit, refit_rows
 from ..solvers.wanted import wanted

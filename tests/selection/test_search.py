@@ -15,13 +15,13 @@ from sklearn.svm import SVC
 
 import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, smallest_within
-from slimsvm.budgets import largest_where
-from slimsvm.costs import table_bytes
-from slimsvm.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
 from slimsvm.model import Judgement, Status
-from slimsvm.path import Path, Step
 from slimsvm.reducers.slim import Slim
-from slimsvm.selection import CLOSE, levels_off
+from slimsvm.selection.budgets import largest_where
+from slimsvm.selection.costs import table_bytes
+from slimsvm.selection.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
+from slimsvm.selection.path import Path, Step
+from slimsvm.selection.search import CLOSE, levels_off
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 
@@ -339,7 +339,7 @@ def clock(monkeypatch):
         size = len((model[-1] if pipeline else model).support_vectors_)
         return float(size * rows.shape[0] + 5 * pipeline)
 
-    monkeypatch.setattr("slimsvm.selection.microseconds", time)
+    monkeypatch.setattr("slimsvm.selection.search.microseconds", time)
 
 
 @pytest.mark.usefixtures("clock")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from .kernels import Array
-from .limits import Deadline
-from .model import Expansion, Judgement, Status, Task
+from ..kernels import Array
+from ..limits import Deadline
+from ..model import Expansion, Judgement, Status, Task
 from .path import Path, Step, averaged, merge
 
 #: folds are added until there are ENOUGH_ROWS validation rows or MOST_FOLDS folds. More of either: less noise in the errors

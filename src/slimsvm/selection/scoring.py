@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from .goals import Goal
-from .kernels import Array, Matrix
-from .model import Expansion, Judgement
-from .rows.memory import gathered
+from ..goals import Goal
+from ..kernels import Array, Matrix
+from ..model import Expansion, Judgement
+from ..rows.memory import gathered
 
 #: bootstrap samples of the validation rows for the standard error of a score; more: less noise, more time
 RESAMPLES = 20

@@ -18,20 +18,19 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
+from ..goals import Goal, OneVsOne
+from ..keeping import Keeper
+from ..kernels import Array, Kernel, Matrix, Precomputed
+from ..limits import Deadline
+from ..model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
+from ..pairs import PairTargets
+from ..progress import not_recorded, silent
+from ..rows.homes import open_rows
+from ..rows.protocol import Meter, Rows
 from .budgets import Budgets, Costs, size_limit
 from .costs import NO_SCALER, ScalerTables, microseconds
 from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds, split_rows
-from .goals import Goal, OneVsOne
-from .keeping import Keeper
-from .kernels import Array, Kernel, Matrix, Precomputed
-from .limits import Deadline
-from .model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
-from .pairs import PairTargets
 from .path import Path, Step, sizes_up_to
-from .progress import not_recorded, silent
-from .reducers import REDUCERS
-from .rows.homes import open_rows
-from .rows.protocol import Meter, Rows
 from .scoring import Scoring
 from .units import NO_UNITS, Units
 
@@ -309,7 +308,6 @@ class Selection:
         return self._finished(path, path.best(limit), folds)
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
-        check_kernel(self.reducer, self.kernel)
         seen = full if self.follow else None
         # models that are not refined on all rows should at least follow the full model of all rows
         own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
@@ -477,18 +475,3 @@ def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = Non
     if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < most):
         raise ValueError(f"tolerance must be {what}, such as 0.005, not {tolerance!r}")
     Scoring.of(scoring)
-
-
-def names_where(able: Callable[[Any], bool]) -> list[str]:
-    """Return the names of the reducers for which `able` is true."""
-    return sorted(name for name, kind in REDUCERS.items() if able(kind))
-
-
-def check_kernel(reducer: Any, kernel: Kernel) -> None:
-    """Raise ValueError if the reducer is not defined for the kernel."""
-    if not reducer.takes(kernel):
-        raise ValueError(
-            f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
-            f"{names_where(lambda kind: kind.takes(kernel))}"
-        )
-    reducer.check_kernel(kernel)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from .checks import check_budget, check_positive, is_count
+from ..checks import check_budget, check_positive, is_count
+from ..kernels import Kernel
 from .costs import BITS, NO_SCALER, ScalerTables, check_exportable, factor_bytes, table_bytes
-from .kernels import Kernel
 
 
 @dataclass(frozen=True)

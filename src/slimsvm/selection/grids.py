@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_at_least_zero
+from ..checks import check_at_least_zero
 
 #: parameters that limit the size of a model
 LIMITS = ("budget", "budget_bytes", "budget_us")

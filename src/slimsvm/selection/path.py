@@ -9,9 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..kernels import Array, Matrix
+from ..model import CLEARLY, Expansion, Judgement, Status
 from .costs import microseconds, model_bytes
-from .kernels import Array, Matrix
-from .model import CLEARLY, Expansion, Judgement, Status
 
 #: steps that a printed path shows at its beginning and at its end
 SHOWN = 6

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from .kernels import Kernel
-from .kernels.spec import SPECS
-from .metric import Metric
-from .model import Expansion
+from ..kernels import Kernel
+from ..kernels.spec import SPECS
+from ..metric import Metric
+from ..model import Expansion
 
 #: bits of an entry in the tables of a C export, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slimsvm import costs
+from slimsvm.selection import costs
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .kernels import Array
-from .model import Expansion
+from ..kernels import Array
+from ..model import Expansion
 from .path import Path
 
 

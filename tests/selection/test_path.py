@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Status
-from slimsvm.path import Path, Step, averaged, merge, prefer, sizes_up_to
+from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):
