@@ -17,8 +17,7 @@ from benchmarks.reproduce.paths import predicted, task_of
 from slimsvm import SlimSVC, compress
 from slimsvm.clock import Deadline
 from slimsvm.model import Expansion
-from slimsvm.papers.cvm import OPTIMIZERS, OutputLoss, moved
-from slimsvm.papers.lars import Support, lars
+from slimsvm.papers.compressed_vectors import OPTIMIZERS, OutputLoss, Support, lars, moved
 from slimsvm.reducers import CVM, Lars
 
 #: the toy problem: points, vectors of the small model, and steps of the optimiser as in figure 2 (h)

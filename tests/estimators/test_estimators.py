@@ -27,7 +27,7 @@ from slimsvm.estimators.methods import make_reducer, make_trainer
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
-from slimsvm.papers.slant import Slant
+from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slim import Slim
 from slimsvm.selection.folds import MOST_FOLDS, fold_rows

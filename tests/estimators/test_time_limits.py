@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.clock import Deadline
 from slimsvm.model import Status, Task
-from slimsvm.papers.pegasos import Pegasos
-from slimsvm.papers.sbp import SBP
+from slimsvm.papers.batch_perceptron import SBP
+from slimsvm.papers.one_row_at_a_time import Pegasos
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.one_class import START_PART
 from slimsvm.trainers import TRAINERS

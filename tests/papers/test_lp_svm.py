@@ -15,10 +15,8 @@ from slimsvm.clock import Deadline
 from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Limits
 from slimsvm.model import Status, Task
-from slimsvm.papers import interior
-from slimsvm.papers import lp_svm as module
-from slimsvm.papers.interior import Newton, balanced, interior_point, lp_objective
-from slimsvm.papers.lp_svm import LP, LpProblem, apart, corner
+from slimsvm.papers import lp_svm
+from slimsvm.papers.lp_svm import LP, LpProblem, Newton, apart, balanced, corner, interior_point, lp_objective
 from slimsvm.rows.host import HostRows
 from slimsvm.trainers.smo import SMO
 
@@ -86,7 +84,7 @@ def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     effort = Limits().start()
     lp.add(np.arange(20) if generated else np.arange(150))
     if generated:
-        assert module.generate(lp, LP(batch=10), 1e-8, effort, lambda _: None) is Status.CONVERGED
+        assert lp_svm.generate(lp, LP(batch=10), 1e-8, effort, lambda _: None) is Status.CONVERGED
     assert corner(lp, 1e-7, effort) is Status.CONVERGED
     u, c, price, z = lp.u, lp.coef, K @ (y * lp.u), y * (K @ lp.coef + lp.bias)
     near = 1e-4 if generated else 1e-7
@@ -184,9 +182,9 @@ def test_newtons_direction_solves_the_linearised_equations(make_blobs):
 
 def test_an_interior_point_without_a_factor_returns_what_it_has(make_blobs, monkeypatch):
     def broken(*_, **__):
-        raise interior.LinAlgError
+        raise lp_svm.LinAlgError
 
-    monkeypatch.setattr(interior, "cho_factor", broken)
+    monkeypatch.setattr(lp_svm, "cho_factor", broken)
     X, y = make_blobs(30)
     u, c, _ = interior_point(RBF(0.3)(X, X), y, np.ones(30), EXACT, Limits().start())
     assert np.isfinite(u).all()
@@ -233,7 +231,7 @@ def test_columns_that_join_are_not_alike(make_blobs):
     chosen = apart(rows, np.arange(80), 80)
     block = rows.block(chosen)
     assert chosen[0] == 0
-    assert (block[~np.eye(chosen.size, dtype=bool)] <= module.ALIKE).all()
+    assert (block[~np.eye(chosen.size, dtype=bool)] <= lp_svm.ALIKE).all()
     assert apart(rows, np.arange(80), 5).size == 5
     assert apart(rows, np.empty(0, dtype=np.intp), 5).size == 0
 
@@ -306,7 +304,7 @@ def test_a_time_limit_keeps_the_best_model_so_far(direct, make_blobs, make_task)
 
 @pytest.mark.parametrize(("code", "status"), [(1, Status.TIME_LIMIT), (4, Status.STALLED)])
 def test_what_stops_the_simplex_is_told(code, status, make_blobs, make_task, monkeypatch):
-    monkeypatch.setattr(module, "linprog", lambda *_, **__: SimpleNamespace(status=code, nit=3))
+    monkeypatch.setattr(lp_svm, "linprog", lambda *_, **__: SimpleNamespace(status=code, nit=3))
     X, y = make_blobs(50)
     fit = LP().fit(make_task(RBF(0.3), X, y))
     assert fit.status is status
@@ -342,13 +340,13 @@ def test_settings_that_no_data_could_make_right_are_refused(settings, words):
 
 def test_only_groups_of_rows_reach_the_solvers(make_blobs, make_task, monkeypatch):
     X, y = make_blobs(300)
-    sizes, real = [], module.interior_point
+    sizes, real = [], lp_svm.interior_point
 
     def watched(K, *args):
         sizes.append(K.shape[0])
         return real(K, *args)
 
-    monkeypatch.setattr(module, "interior_point", watched)
+    monkeypatch.setattr(lp_svm, "interior_point", watched)
     fit = SmallGroups(direct=50, batch=20).fit(make_task(RBF(0.5), X, y))
     assert fit.status is Status.CONVERGED
     assert sizes[0] <= 2 * SmallGroups.alone < max(sizes) < 300

@@ -33,7 +33,7 @@ from ..kernels.spec import check_parameters
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
-from ..papers.norms import NORMS
+from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
 from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning

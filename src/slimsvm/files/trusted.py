@@ -9,8 +9,8 @@ from ..goals import GOALS
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
-from ..papers.forgetron import ForgetronState
-from ..papers.norms import NORMS
+from ..papers.budget_svm import NORMS
+from ..papers.forgetron_rbp import ForgetronState
 from ..reducers import REDUCERS
 from ..selection.path import Path, Step
 from ..solvers.free_rows import NewtonRule

@@ -1,17 +1,13 @@
 """Reducers: from data and a full model to a path of small models. A new one is one file and one line here."""
 
-from ..papers.cpsp import CPSP
-from ..papers.csvm import CSVM
-from ..papers.cvm import CVM
-from ..papers.lars import Lars
-from ..papers.nystroem import Nystroem
-from ..papers.osuna_girosi import OsunaGirosi
+from ..papers.compressed_vectors import CVM, Lars
+from ..papers.condensed import CSVM
+from ..papers.cutting_planes import CPSP
+from ..papers.optimally_sparse import AggressiveSlant, Slant
+from ..papers.random_basis import RSVM, Nystroem
 from ..papers.reduced_set import ReducedSet
-from ..papers.rsvm import RSVM
-from ..papers.slant import Slant
-from ..papers.slant_aggressive import AggressiveSlant
+from ..papers.regression_of_outputs import OsunaGirosi, ZhanShen
 from ..papers.slmc import SLMC
-from ..papers.zhan_shen import ZhanShen
 from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from .base import Reducer

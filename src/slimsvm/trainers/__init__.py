@@ -2,17 +2,12 @@
 
 from typing import Any
 
-from ..papers.any_norm import AnyNorm
-from ..papers.budget_l1 import BudgetL1
-from ..papers.budget_l2 import BudgetL2
-from ..papers.forgetron import Forgetron
+from ..papers.batch_perceptron import SBP
+from ..papers.budget_svm import AnyNorm, BudgetL1, BudgetL2
+from ..papers.forgetron_rbp import RBP, Forgetron
 from ..papers.lp_svm import LP
-from ..papers.pegasos import Pegasos
-from ..papers.perceptron import Perceptron
+from ..papers.one_row_at_a_time import SDCA, Pegasos, Perceptron
 from ..papers.ramp_loss import Ramp
-from ..papers.rbp import RBP
-from ..papers.sbp import SBP
-from ..papers.sdca import SDCA
 from .bsgd import BSGD
 from .smo import SMO
 
