@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress, load, save
 from slimsvm import clock as deadline
-from slimsvm.cli import commands as cli
 from slimsvm.estimators import Interrupted, fit_reporting
 from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
@@ -22,6 +21,7 @@ from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.tails import Tail
 from slimsvm.selection import CUT_SHORT, names_where
+from slimsvm.studio.cli import commands as cli
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
