@@ -20,9 +20,9 @@ from benchmarks.timing import line
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
+from slimsvm.papers.batch_perceptron import BatchPerceptron
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.protocol import Meter
-from slimsvm.solvers.batch_perceptron import BatchPerceptron
 from slimsvm.trainers import SBP
 
 #: training rows at most, held-out rows at most, and the share of the training rows that is learned from

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.timing import line
 from slimsvm import SlimSVC
-from slimsvm.trainers.sbp import SBP
+from slimsvm.papers.sbp import SBP
 
 #: rows of the file, and the resident memory allowed in MiB
 MAPPED_ROWS, MAPPED_LIMIT = 1_000_000, 2048

@@ -23,8 +23,8 @@ import slimsvm
 from benchmarks.text import BUDGET, ROWS, SETTINGS, messages
 from benchmarks.timing import line
 from slimsvm import SlimSVC
-from slimsvm.costs import microseconds
 from slimsvm.reducers import Slim
+from slimsvm.selection.costs import microseconds
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.export import EXPORTERS

@@ -21,7 +21,7 @@ CORE_TESTS = (
     "tests/rows/test_curvatures.py",
     "tests/rows/test_on_demand.py",
     "tests/ship/test_runtime.py",
-    "tests/solvers/test_merging.py",
+    "tests/papers/test_merging.py",
     "tests/solvers/test_newton.py",
     "tests/solvers/test_smo.py",
     "tests/test_pairs.py",

@@ -18,13 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from slimsvm import SlimSVC, SlimSVR
-from slimsvm.costs import table_bytes
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
 from slimsvm.reducers.slim import Slim
+from slimsvm.selection.costs import table_bytes
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of

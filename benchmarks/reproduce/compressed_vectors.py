@@ -17,9 +17,9 @@ from benchmarks.reproduce.paths import predicted, task_of
 from slimsvm import SlimSVC, compress
 from slimsvm.clock import Deadline
 from slimsvm.model import Expansion
+from slimsvm.papers.cvm import OPTIMIZERS, OutputLoss, moved
+from slimsvm.papers.lars import Support, lars
 from slimsvm.reducers import CVM, Lars
-from slimsvm.reducers.cvm import OPTIMIZERS, OutputLoss, moved
-from slimsvm.reducers.lars import Support, lars
 
 #: the toy problem: points, vectors of the small model, and steps of the optimiser as in figure 2 (h)
 POINTS, SMALL, STEPS = 600, 8, 2560

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
-    from .grids import smallest_within
+    from .selection.grids import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
     from .studio.report import report
@@ -53,7 +53,7 @@ HOMES = {
     "report": "studio.report",
     "runtime": "ship.runtime",
     "save": "files.native",
-    "smallest_within": "grids",
+    "smallest_within": "selection.grids",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",
 }

@@ -28,10 +28,10 @@ from slimsvm.dask.partitions import Partitions, at_hand, evened  # noqa: E402
 from slimsvm.dask.rows import DaskRows  # noqa: E402
 from slimsvm.estimators import fit_reporting  # noqa: E402
 from slimsvm.kernels import RBF, Laplacian  # noqa: E402
+from slimsvm.papers.sbp import SBP  # noqa: E402
 from slimsvm.reducers import Slim  # noqa: E402
 from slimsvm.rows.host import HostRows  # noqa: E402
 from slimsvm.solvers.point_search import Schedule  # noqa: E402
-from slimsvm.trainers.sbp import SBP  # noqa: E402
 from slimsvm.trainers.smo import SMO  # noqa: E402
 
 pytestmark = [

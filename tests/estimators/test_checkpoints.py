@@ -18,11 +18,11 @@ from slimsvm.estimators import checkpoints
 from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
 from slimsvm.keeping import Saved, StateError, restore_rng
 from slimsvm.model import Status
+from slimsvm.papers.sbp import SBP
 from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import TRAINERS
-from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
 
 

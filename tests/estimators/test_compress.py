@@ -22,7 +22,7 @@ from slimsvm import SlimSVC, compress
 from slimsvm.kernels import Chi2, Laplacian
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection import Selection
+from slimsvm.selection.search import Selection
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 

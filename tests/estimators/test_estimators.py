@@ -24,14 +24,14 @@ import slimsvm
 from slimsvm import SlimSVC, compress
 from slimsvm import clock as deadline
 from slimsvm.estimators.methods import make_reducer, make_trainer
-from slimsvm.folds import MOST_FOLDS, fold_rows
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
+from slimsvm.papers.slant import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.slant import Slant
 from slimsvm.reducers.slim import Slim
-from slimsvm.selection import MOST_RECALL_LOST, Selection
+from slimsvm.selection.folds import MOST_FOLDS, fold_rows
+from slimsvm.selection.search import MOST_RECALL_LOST, Selection
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
@@ -898,7 +898,7 @@ def test_compress_uses_the_home_of_the_device(moons):
 
 
 @pytest.mark.parametrize(
-    "module", ["slimsvm.estimators.svc", "slimsvm.estimators.compress", "slimsvm.path"], ids=lambda name: name
+    "module", ["slimsvm.estimators.svc", "slimsvm.estimators.compress", "slimsvm.selection.path"], ids=lambda name: name
 )
 def test_examples_of_docstrings_run(module):
     failed, tried = doctest.testmod(import_module(module))

@@ -15,13 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.clock import Deadline
 from slimsvm.model import Status, Task
+from slimsvm.papers.pegasos import Pegasos
+from slimsvm.papers.sbp import SBP
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.one_class import START_PART
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.frames.online import OnlineTrainer
 from slimsvm.trainers.frames.per_output import BinaryTrainer, Solution
-from slimsvm.trainers.pegasos import Pegasos
-from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
 
 X, y = make_classification(400, 5, n_informative=4, n_redundant=0, flip_y=0.2, random_state=0)

@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 from slimsvm import SlimSVC, compress, load, save
 from slimsvm import clock as deadline
 from slimsvm.estimators import Interrupted, fit_reporting
+from slimsvm.estimators.methods import names_where
 from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
@@ -20,7 +21,7 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.tails import Tail
-from slimsvm.selection import CUT_SHORT, names_where
+from slimsvm.selection.folds import CUT_SHORT
 from slimsvm.studio.cli import commands as cli
 from slimsvm.trainers import SMO
 

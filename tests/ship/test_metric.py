@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from slimsvm import SlimSVC, export, load, runtime, save
-from slimsvm.budgets import Costs
-from slimsvm.costs import NO_SCALER, ScalerTables, model_bytes
 from slimsvm.estimators.shrink import scaler_tables
 from slimsvm.kernels import RBF, Poly
 from slimsvm.metric import Metric
 from slimsvm.reducers.slim import Slim
+from slimsvm.selection.budgets import Costs
+from slimsvm.selection.costs import NO_SCALER, ScalerTables, model_bytes
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.quantise import quantise

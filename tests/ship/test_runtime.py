@@ -17,7 +17,7 @@ import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, export, runtime, save
 from slimsvm.files.trusted import TRUSTED_TYPES
 from slimsvm.kernels.spec import SPECS
-from slimsvm.reducers.slant import Slant
+from slimsvm.papers.slant import Slant
 from slimsvm.ship.json import read_json
 from slimsvm.trainers import TRAINERS
 

@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, export, load, runtime, save
 from slimsvm.calibration import Isotonic, Sigmoid, Temperature
-from slimsvm.costs import model_bytes
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest
 from slimsvm.importers.sklearn import Imported
@@ -24,6 +23,7 @@ from slimsvm.kernels import RBF, make_kernel
 from slimsvm.kernels.spec import SPECS
 from slimsvm.metric import Metric
 from slimsvm.model import Expansion
+from slimsvm.selection.costs import model_bytes
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.c_sparse import SparseCSource, layout_of

@@ -16,11 +16,11 @@ from slimsvm._core import core
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.model import Status, Task
+from slimsvm.papers.forgetron import DAMAGE, largest_phi
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.maintenance import MAINTENANCE, inverse_factor
 from slimsvm.solvers.online import BLOCKS, Contest, Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
-from slimsvm.trainers.forgetron import DAMAGE, largest_phi
 from slimsvm.trainers.frames.online import OnlineTrainer
 
 ONLINE = {name: kind for name, kind in TRAINERS.items() if issubclass(kind, OnlineTrainer)}

@@ -18,10 +18,10 @@ from sklearn.datasets import make_classification
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.estimators import checkpoints
 from slimsvm.files.container import unpack_file
+from slimsvm.papers.sbp import SBP
 from slimsvm.reducers import Slim
 from slimsvm.solvers.metric_search import Learning
 from slimsvm.solvers.point_search import Schedule
-from slimsvm.trainers.sbp import SBP
 from slimsvm.trainers.smo import SMO
 
 from .containers import container_bytes, container_content, mutate_container

@@ -14,8 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 from ..calibration import Calibration, Isotonic, Sigmoid, Temperature, columns
 from ..kernels import Array
 from ..model import Expansion
-from ..path import Path, sizes_up_to
-from ..selection import Selection
+from ..selection.path import Path, sizes_up_to
+from ..selection.search import Selection
 from .interrupted import was_interrupted
 
 #: up to FEW_ROWS rows, the scores for a calibration come from models of FOLDS folds; beyond, from the split into training

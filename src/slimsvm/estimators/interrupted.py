@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..model import Status
-from ..path import Path
+from ..selection.path import Path
 
 
 class Interrupted(KeyboardInterrupt):

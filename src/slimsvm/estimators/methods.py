@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from ..budgets import Budgets
 from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS
-from ..selection import check_kernel, names_where
+from ..selection.budgets import Budgets
 from ..trainers import TRAINERS
 
 #: the C of a hard margin, C=inf: no coefficient of separable rows reaches it, and rows that cannot be separated still have
@@ -82,6 +82,21 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
     if reduces or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
+
+
+def names_where(able: Callable[[Any], bool]) -> list[str]:
+    """Return the names of the reducers for which `able` is true."""
+    return sorted(name for name, kind in REDUCERS.items() if able(kind))
+
+
+def check_kernel(reducer: Any, kernel: Kernel) -> None:
+    """Raise ValueError if the reducer is not defined for the kernel."""
+    if not reducer.takes(kernel):
+        raise ValueError(
+            f"{type(reducer).__name__} does not work with the {kernel.name} kernel; the reducers that do are "
+            f"{names_where(lambda kind: kind.takes(kernel))}"
+        )
+    reducer.check_kernel(kernel)
 
 
 def check_goal(method: Any, table: dict[str, Any], goal: Goal) -> None:

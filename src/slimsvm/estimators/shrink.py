@@ -12,18 +12,19 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..clock import Deadline
-from ..costs import NO_SCALER, ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
-from ..selection import Baseline, Selection, itself, names_where
+from ..selection.budgets import Budgets
+from ..selection.costs import NO_SCALER, ScalerTables
+from ..selection.search import Baseline, Selection, itself
 from .base import KernelMachine, Report
 from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
-from .methods import check_goal, finite_cost, make_reducer
+from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
 from .synthetic import synthetic_rows
 from .validation import (
     check_classes,
@@ -100,6 +101,8 @@ class Shrinking:
         """Return the checked rows, or points in place of rows, with labels, weights and goal."""
         seed, reducer = seed_of(small.random_state), make_reducer(small)
         check_goal(reducer, REDUCERS, source.goal)
+        if small.tolerance is not None or Budgets.of(small).given:
+            check_kernel(reducer, source.model.kernel)
         if X is None:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:

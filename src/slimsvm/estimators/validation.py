@@ -12,7 +12,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, check_is_fitted, validate_data
 
-from ..budgets import Budgets
 from ..calibration import check_calibration
 from ..checks import check_at_least, check_cost, check_positive, check_unmasked
 from ..clock import check_time_limit
@@ -22,7 +21,8 @@ from ..rows.homes import is_device_array, resolve_device, rows_on_device
 from ..rows.memory import check_mapped, empty_like_rows, gathered, is_mapped
 from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
-from ..selection import check_selection
+from ..selection.budgets import Budgets
+from ..selection.search import check_selection
 
 #: the precisions that rows keep; others become float64
 DTYPES = [np.float64, np.float32]

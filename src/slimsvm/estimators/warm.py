@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from ..kernels import Array, Precomputed
 from ..model import Fit
-from ..selection import Selection
+from ..selection.search import Selection
 from ..trainers import TRAINERS
 from .checkpoints import fingerprint
 from .streams import Stream

@@ -33,10 +33,10 @@ from ..kernels.spec import check_parameters
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
+from ..papers.norms import NORMS
 from ..reducers import REDUCERS
 from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
-from ..solvers.norms import NORMS
 from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS

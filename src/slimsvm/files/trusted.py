@@ -9,16 +9,16 @@ from ..goals import GOALS
 from ..kernels import KERNELS
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
-from ..path import Path, Step
+from ..papers.forgetron import ForgetronState
+from ..papers.norms import NORMS
 from ..reducers import REDUCERS
+from ..selection.path import Path, Step
 from ..solvers.free_rows import NewtonRule
 from ..solvers.metric_search import Learning
-from ..solvers.norms import NORMS
 from ..solvers.online import State
 from ..solvers.point_search import Schedule
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
-from ..trainers.forgetron import ForgetronState
 
 _TABLES = (KERNELS, GOALS, CALIBRATIONS, TRAINERS, REDUCERS, NORMS)
 _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]

@@ -1,23 +1,23 @@
 """Reducers: from data and a full model to a path of small models. A new one is one file and one line here."""
 
+from ..papers.cpsp import CPSP
+from ..papers.csvm import CSVM
+from ..papers.cvm import CVM
+from ..papers.lars import Lars
+from ..papers.nystroem import Nystroem
+from ..papers.osuna_girosi import OsunaGirosi
+from ..papers.reduced_set import ReducedSet
+from ..papers.rsvm import RSVM
+from ..papers.slant import Slant
+from ..papers.slant_aggressive import AggressiveSlant
+from ..papers.slmc import SLMC
+from ..papers.zhan_shen import ZhanShen
 from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from .base import Reducer
-from .cpsp import CPSP
-from .csvm import CSVM
-from .cvm import CVM
-from .lars import Lars
-from .nystroem import Nystroem
-from .osuna_girosi import OsunaGirosi
 from .prune import Prune
-from .reduced_set import ReducedSet
-from .rsvm import RSVM
-from .slant import Slant
-from .slant_aggressive import AggressiveSlant
 from .slim import Slim
-from .slmc import SLMC
 from .spsvm import SpSVM
-from .zhan_shen import ZhanShen
 
 __all__ = [
     "CPSP",

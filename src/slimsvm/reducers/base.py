@@ -23,8 +23,8 @@ from typing import ClassVar, TypeVar
 from ..kernels import Kernel, Precomputed
 from ..limits import Deadline, check_time_limit
 from ..model import Expansion, Status, Task
-from ..path import Path, Step, merge
 from ..rows.threads import one_blas_thread
+from ..selection.path import Path, Step, merge
 
 Item = TypeVar("Item")
 #: small models, each with the settings that made it, in words

@@ -9,7 +9,7 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Deadline
 from ..model import CLEARLY, Expansion, Judgement, Task
-from ..path import sizes_up_to
+from ..selection.path import sizes_up_to
 from ..solvers.neighbours import block_numbers, without
 from .base import Reducer
 

@@ -17,7 +17,7 @@ from ..kernels import Array, Kernel
 from ..limits import Deadline
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
-from ..path import Step
+from ..selection.path import Step
 from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
 from ..solvers.metric_search import STOPPED_EARLY, Learning, MetricSearch

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..costs import BITS
 from ..kernels import Matrix, dense
 from ..kernels.spec import spec_of
+from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
 from .c_source import Cost, CSource

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..costs import BITS
+from ..selection.costs import BITS
 from . import c_calibration
 from .artefact import Array, Artefact
 from .c_decisions import Naming, function

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..costs import CHEAP_COEFFICIENTS
+from ..selection.costs import CHEAP_COEFFICIENTS
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
 from .small_floats import SmallFloats, of_upper_halves, upper_halves

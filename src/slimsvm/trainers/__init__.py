@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from .any_norm import AnyNorm
+from ..papers.any_norm import AnyNorm
+from ..papers.budget_l1 import BudgetL1
+from ..papers.budget_l2 import BudgetL2
+from ..papers.forgetron import Forgetron
+from ..papers.lp_svm import LP
+from ..papers.pegasos import Pegasos
+from ..papers.perceptron import Perceptron
+from ..papers.ramp_loss import Ramp
+from ..papers.rbp import RBP
+from ..papers.sbp import SBP
+from ..papers.sdca import SDCA
 from .bsgd import BSGD
-from .budget_l1 import BudgetL1
-from .budget_l2 import BudgetL2
-from .forgetron import Forgetron
-from .lp import LP
-from .pegasos import Pegasos
-from .perceptron import Perceptron
-from .ramp import Ramp
-from .rbp import RBP
-from .sbp import SBP
-from .sdca import SDCA
 from .smo import SMO
 
 TRAINERS: dict[str, type[Any]] = {

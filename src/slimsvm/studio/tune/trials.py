@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ...kernels import Array, Matrix
 from ...limits import Deadline
 from ...model import Expansion, Judgement, Status, Task
-from ...path import Step
 from ...reducers import Slim
+from ...selection.path import Step
 from ...solvers.metric_search import Learning
 from ...solvers.point_search import Schedule
 from .folds import FoldedRows

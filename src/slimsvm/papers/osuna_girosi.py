@@ -1,0 +1,184 @@
+"""Support vector regression of the full model's own outputs (Osuna & Girosi 1998).
+
+The outputs f(x_i) of the full model at its support vectors are approximated by regression with the same kernel and the
+epsilon-insensitive loss ("Reducing the run-time complexity of support vector machines"):
+
+    minimise  1/2 |w|^2 + cost sum_i max(0, |f(x_i) - f~(x_i)| - eps)
+
+The tube around f~ has the radius eps. The support vectors of the regression are the x_i on its surface or outside. A wider
+tube has fewer of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..kernels import Array
+from ..limits import Deadline
+from ..model import Expansion, Status, Task
+from ..reducers.base import Models, Reducer
+from ..rows.protocol import Against, Rows
+from ..solvers.tube import Tube
+from ..trainers.smo import SMO
+
+#: the default cost, as a multiple of the full model's largest coefficient; larger: fewer rows outside the tube
+COST_RATIO = 10.0
+#: the ratio of two radii while all tubes are too wide; nearer to 1: more steps
+NARROWER = 0.7
+#: bisection ends when the ratio of two radii is this; nearer to 1: sizes are met more often, and more time
+CLOSEST_RATIO = 1.003
+#: pair steps between two checks of the deadline, and the checks after which a regression ends unconverged
+STEPS_PER_CHECK, MAX_CHECKS = 100_000, 100
+#: rows in a working set of the regression; each output holds a kernel block of its square
+WORKING_SET = 512
+#: ridge of the least squares, as a share of the sum of squared kernel values; it only makes the solution unique
+RIDGE = 1e-9
+#: coefficients below this share of the largest are rounding, and their rows are no support vectors
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class OsunaGirosi(Reducer):
+    """Epsilon-insensitive regression of the full model's outputs at its support vectors (Osuna & Girosi 1998).
+
+    For each size, bisection finds the narrowest tube with at most that many support vectors. All outputs have the same
+    radius, and their support vectors are counted together. `cost` is the regression's C. None means ten times the
+    largest coefficient of the full model; nearly all support vectors are then in the tube. `tol` is the regression's.
+
+    `refit=False` is the paper's method. The coefficients of a wide tube are too small, since the regression stops where it
+    touches the tube. With `refit`, coefficients and bias are fitted to the same outputs by least squares. Also, where no
+    tube has exactly the wanted number of support vectors (a tube has two or more, since its coefficients sum to 0), those
+    with the largest coefficients of the next narrower tube are kept.
+
+    The labels and weights of the rows are not used. With a precomputed kernel, only support vectors that are
+    rows of the task are used, since others have no kernel values.
+    """
+
+    cost: float | None = None
+    tol: float = 1e-3
+    refit: bool = True
+    real_valued: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cost is not None and not self.cost > 0:
+            raise ValueError(f"cost must be a number above 0, or None for a large one, not {self.cost!r}")
+
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+        """Yield a model for each size, from narrower and narrower tubes; the full model if it is small enough."""
+        assert model is not None
+        smaller = [size for size in sizes if size < model.size]
+        if smaller:
+            yield from self._smaller(task, smaller, model, deadline)
+        if len(smaller) < len(sizes) and not deadline.over:
+            yield model, "the full model"
+
+    def _smaller(self, task: Task, sizes: Sequence[int], model: Expansion, deadline: Deadline) -> Models:
+        """Yield a model for each size below the full model's."""
+        rows, _ = task.support(model)
+        search = TubeSearch(rows, model.on(rows), self._cost(model), self.tol)
+        for size in sizes:
+            best, narrower = search.around(size, deadline)
+            yield self._model(search, best, narrower, size)
+            if deadline.over or (best.size < size and narrower is None):
+                return
+
+    def _cost(self, model: Expansion) -> float:
+        return self.cost or COST_RATIO * float(np.abs(model.coef).max(initial=0.0)) or 1.0
+
+    def _model(self, search: TubeSearch, best: TubeFit, narrower: TubeFit | None, size: int) -> tuple[Expansion, str]:
+        """Return the model of one size, from the two tubes that the search found around it."""
+        if not self.refit:
+            return search.expansion(best), f"eps={best.eps:.4g}"
+        if best.size == size or narrower is None:
+            return search.refitted(best), f"eps={best.eps:.4g}, refit"
+        return search.refitted(narrower.pruned(size)), f"eps={narrower.eps:.4g}, pruned and refit"
+
+
+@dataclass(frozen=True)
+class TubeFit:
+    """The regressions of all outputs with tubes of one radius: support vectors, by their row numbers, and coefficients."""
+
+    eps: float
+    rows: Array
+    coef: Array  # (rows, outputs)
+    bias: Array
+
+    @property
+    def size(self) -> int:
+        """The number of support vectors of all outputs together."""
+        return self.rows.size
+
+    def pruned(self, size: int) -> TubeFit:
+        """Return the support vectors with the largest coefficients; of equal ones, the first."""
+        kept = np.sort(np.argsort(-np.square(self.coef).sum(axis=1), kind="stable")[:size])
+        return TubeFit(self.eps, self.rows[kept], self.coef[kept], self.bias)
+
+
+class TubeSearch:
+    """Regressions of `full_outputs` (n, q) on rows, with tubes of many radii; each starts from the last solution."""
+
+    def __init__(self, rows: Rows, full_outputs: Array, cost: float, tol: float) -> None:
+        self.rows, self.full_outputs = rows, full_outputs
+        self.tubes = [Tube(rows, column, cost, SMO(tol=tol, working_set=WORKING_SET)) for column in full_outputs.T]
+        middle, radius = (full_outputs.max(axis=0) + full_outputs.min(axis=0)) / 2, np.ptp(full_outputs, axis=0).max() / 2
+        # the widest tube, around a constant, holds all outputs and has no support vectors
+        self.tried = [TubeFit(float(radius), np.empty(0, np.intp), np.empty((0, middle.size)), middle)]
+        self.narrowest = tol * float(radius)
+
+    def around(self, size: int, deadline: Deadline) -> tuple[TubeFit, TubeFit | None]:
+        """Return the fit with the most support vectors up to `size`, and the fit with the widest tube that has more.
+
+        The second is None if the narrowest tube that is tried has at most `size`.
+        """
+        while True:
+            fitting = [fit for fit in self.tried if fit.size <= size]
+            best = max(fitting, key=lambda fit: (fit.size, -fit.eps))
+            narrower = max((fit for fit in self.tried if fit.size > size), key=lambda fit: fit.eps, default=None)
+            eps = self.next_radius(narrower)
+            if best.size == size or eps is None or (deadline.over and len(self.tried) > 1):
+                return best, narrower
+            self.tried.append(self.fit(eps, deadline))
+
+    def next_radius(self, narrower: TubeFit | None) -> float | None:
+        """Return the next radius to try: between the tube that is too narrow and the next wider one, or below all.
+
+        None ends the search: the two are close, or the radius is as small as the tolerance.
+        """
+        if narrower is None:
+            eps = NARROWER * min(fit.eps for fit in self.tried)
+            return eps if eps > self.narrowest else None
+        wider = min(fit.eps for fit in self.tried if fit.eps > narrower.eps)
+        return float(np.sqrt(wider * narrower.eps)) if wider > CLOSEST_RATIO * narrower.eps else None
+
+    def fit(self, eps: float, deadline: Deadline) -> TubeFit:
+        """Return the regressions of all outputs with tubes of radius `eps`."""
+        for tube in self.tubes:
+            for _ in range(MAX_CHECKS):
+                if tube.solve(eps, STEPS_PER_CHECK) is not Status.MAX_ITER or deadline.over:
+                    break
+        coef = np.stack([tube.coef for tube in self.tubes], axis=1)
+        support = np.flatnonzero((np.abs(coef) > ROUNDING * np.abs(coef).max(initial=0.0)).any(axis=1))
+        return TubeFit(eps, support, coef[support], np.array([tube.bias for tube in self.tubes]))
+
+    def expansion(self, fit: TubeFit) -> Expansion:
+        """Return a fit as a model."""
+        return Expansion(self.rows.kernel, self.rows.take(fit.rows), fit.coef, fit.bias)
+
+    def refitted(self, fit: TubeFit) -> Expansion:
+        """Return the model on the points of a fit with the least squared differences to the full model's outputs."""
+        points = self.rows.take(fit.rows)
+        return Expansion(self.rows.kernel, points, *least_squares(self.rows.against(points), self.full_outputs))
+
+
+def least_squares(against: Against, goals: Array) -> tuple[Array, Array]:
+    """Return the coefficients (m, q) and biases (q,) that minimise |K coef + bias - goals|^2."""
+    n = goals.shape[0]
+    normal = against.curvature(np.arange(n), np.ones(n))
+    normal.flat[:: normal.shape[0] + 1] += RIDGE * np.trace(normal)
+    fitted = np.linalg.solve(normal, np.vstack([goals.sum(axis=0), against.back(goals)]))
+    return fitted[1:], fitted[0]

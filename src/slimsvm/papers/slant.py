@@ -1,0 +1,230 @@
+"""Sparse approximation of a kernel SVM under the slant loss (Cotter, Shalev-Shwartz & Srebro 2013).
+
+The full model f = w + b gives each row that it classifies correctly a margin target h_i = min(1, y_i f(x_i)). The shortfall
+of a small model w~ + b~ on a row is how far its margin is below that target. Subgradient descent minimises the largest
+shortfall (Problem 4.1):
+
+    minimise  max over rows with y_i f(x_i) > 0 of   h_i - y_i (w~(x_i) + b~)
+
+With eta = eps = 1/2 it ends within 4 |w|^2 steps at a value of 1/2 or less, and the slant loss of the small model is then
+no larger than the hinge loss of the full one (Lemmas 4.1 and 4.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from ..goals.demands import Demands
+from ..kernels import Array
+from ..limits import Deadline
+from ..model import Expansion, Status, Task
+from ..reducers.base import EndedModels, Models, Reducer
+from ..rows.responses import Responses
+from ..selection.path import Path, Step, merge, prefer
+from ..solvers.newton import IntervalSquares
+from ..solvers.refit import Refit, refit_rows
+from ..solvers.wanted import wanted
+
+#: the grids of the paper (section 7); each size takes the setting with the lowest validation error
+ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
+EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
+#: the only step size that is tried if coefficients are refitted, since it then hardly matters
+REFIT_ETAS = (4.0**-1,)
+BIASES = ("kept", "learned")
+#: the end of the settings of a refitted model
+REFIT = ", refit"
+
+
+def margin_targets(task: Task, demands: Demands) -> Array:
+    """Return the h of demands y f >= h; -inf without a demand."""
+    return np.where(task.targets > 0, demands.low, -demands.high)
+
+
+class SlantRun:
+    """One run with fixed settings: the support vectors so far, their coefficients and the responses of all rows.
+
+    `found` are its models; each has the points of the one before and more.
+    """
+
+    def __init__(
+        self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float, deadline: Deadline
+    ) -> None:
+        self.task, self.demands, self.settings, self.deadline = task, demands, settings, deadline
+        self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
+        self.kept_bias = model.bias
+        # the bias can be balanced only if every output has margin targets on both sides
+        both_sides = all((np.isfinite(self.margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
+        self.learned = settings.bias == "learned" and both_sides
+        # added to shortfalls, they select those of positives and those of negatives
+        self.sides = np.stack([np.where(task.targets == sign, 0.0, -np.inf) for sign in (1, -1)])
+        self.responses = Responses(task.rows, model.bias.size)
+        self.index = np.empty(0, dtype=np.intp)
+        self.place = np.full(task.rows.n, -1)  # of each row among the support vectors, or -1
+        self.coef = np.zeros((0, model.bias.size))
+        # the paper assumes k(x, x) <= 1; dividing the step by the largest k(x, x) has the same effect
+        self.eta = (settings.eta or 0.5) / largest
+        self.eps = settings.eps or 0.0
+        self.steps = 0
+        self.found: list[Expansion] = []
+        self.words = f"eta={settings.eta:g}, eps={self.eps:g}, bias={'learned' if self.learned else 'kept'}"
+
+    def models(self, sizes: Sequence[int], report: Callable[[float], None]) -> EndedModels:
+        """Yield models up to the largest size; end earlier if the largest shortfall is eps, or at a limit."""
+        limit = max(sizes)
+        # a learned bias adds two rows at once, which may skip a size
+        wanted = {size - less for size in sizes for less in range(1 + self.learned) if size > less}
+        while True:
+            self.settle()
+            shortfall = self.shortfall(slice(None), self.responses.values)
+            value, rows, column = self.worst(shortfall, self.sides)
+            new = rows[self.place[rows] < 0]
+            status = self.ending(value, new.size, limit)
+            if status or (new.size and self.index.size in wanted):
+                self.found.append(self.model(shortfall))
+                yield self.found[-1], self.words
+                report(self.index.size / limit)
+            if status:
+                return status
+            self.admit(new)
+            self.step(rows, column)
+
+    def settle(self) -> None:
+        """Improve the coefficients before a row may be added; the basic algorithm does nothing."""
+
+    def ending(self, value: float, n_new: int, limit: int) -> Status | None:
+        """Return why the run ends here, or None if it does not."""
+        if not value > self.eps:
+            return Status.CONVERGED
+        if self.index.size + n_new > limit:
+            return Status.BUDGET
+        if self.steps >= self.settings.max_steps:
+            return Status.MAX_ITER
+        if self.deadline.over and self.index.size:
+            return Status.TIME_LIMIT
+        return None
+
+    def shortfall(self, rows: Array | slice, values: Array) -> Array:
+        """Return h - y (w~ + b) for some rows, with b = 0 while the bias is learned."""
+        bias = 0.0 if self.learned else self.kept_bias
+        return self.margin_targets[rows] - self.targets[rows] * (values + bias)
+
+    def worst(self, shortfall: Array, sides: Array) -> tuple[float, Array, int]:
+        """Return the objective, and the rows and the output of its subgradient."""
+        if not self.learned:
+            row, column = divmod(int(shortfall.argmax()), shortfall.shape[1])
+            return float(shortfall[row, column]), np.array([row]), column
+        # the best bias makes the largest shortfalls of positives and of negatives equal (appendix D)
+        above, below = (shortfall + side for side in sides)
+        values = 0.5 * (above.max(axis=0) + below.max(axis=0))
+        column = int(values.argmax())
+        return float(values[column]), np.array([above[:, column].argmax(), below[:, column].argmax()]), column
+
+    def admit(self, rows: Array) -> None:
+        """Make rows support vectors, with coefficients of 0."""
+        if not rows.size:
+            return
+        self.place[rows] = np.arange(self.index.size, self.index.size + rows.size)
+        self.index = np.append(self.index, rows)
+        self.coef = np.vstack([self.coef, np.zeros((rows.size, self.coef.shape[1]))])
+
+    def step(self, rows: Array, column: int) -> None:
+        """Take one subgradient step and update all responses."""
+        change = np.zeros((rows.size, self.coef.shape[1]))
+        change[:, column] = self.eta / rows.size * self.targets[rows, column]
+        self.coef[self.place[rows]] += change
+        self.responses.add_rows(rows, change, keep=True)
+        self.steps += 1
+
+    def model(self, shortfall: Array) -> Expansion:
+        """Return the current model."""
+        bias = self.kept_bias
+        if self.learned:
+            above, below = ((shortfall + side).max(axis=0) for side in self.sides)
+            bias = 0.5 * (above - below)
+        return self.task.expansion(self.index, self.coef.copy(), bias)
+
+
+@dataclass(frozen=True)
+class Slant(Reducer):
+    """The basic algorithm (section 4): a step of `eta` on the row with the largest shortfall until that is `eps` or less.
+
+    `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None. With None a grid of values is tried, and
+    each size takes the one with the lowest validation error, as in the paper's experiments. `bias` is "kept" (section 4.6)
+    or "learned" (section 6 and appendix D).
+
+    With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. It makes
+    better models of the same points, above all if they are few. The paper's coefficients are kept only if their validation
+    error is lower by more than a standard error. `refit=False` is the paper's method.
+    """
+
+    eta: float | None = None
+    eps: float | None = None
+    bias: str = "kept"
+    refit: bool = True
+    max_steps: int = 30_000
+    reports: ClassVar[bool] = True  # the sizes of several runs grow one run after another
+    run_type: ClassVar[type[SlantRun]] = SlantRun
+    #: the values of eps to try; in the basic algorithm eps only ends a run, so the smallest is enough
+    epsilons: ClassVar[tuple[float, ...]] = EPSILONS[:1]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("eta", self.eta), ("eps", self.eps)):
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be a number above 0 or None, not {value!r}")
+        if self.bias not in BIASES:
+            raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
+
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> EndedModels:
+        """Yield models of the given sizes, from one run of each setting."""
+        assert model is not None
+        demands = wanted(task, model)
+        highest = margin_targets(task, demands).max()
+        largest = float(np.abs(task.rows.diagonal()).max()) or 1.0
+        grid = list(self._grid(min(1.0, highest) if np.isfinite(highest) else 1.0))
+        ending = Status.MAX_ITER
+        for number, settings in enumerate(grid):
+            run = self.run_type(task, demands, model, settings, largest, deadline)
+            status = yield from run.models(sizes, partial(_report, task, number, len(grid)))
+            if self.refit and run.found:
+                yield from _refitted(run, deadline)
+            ending = status if ending is Status.MAX_ITER else ending
+            if deadline.over:
+                break
+        return ending
+
+    def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
+        """Return refitted models, and the paper's where they have a clearly lower validation error or are the only ones."""
+        refitted = [step for step in steps if step.settings.endswith(REFIT)]
+        paper = [step for step in steps if not step.settings.endswith(REFIT)]
+        return prefer(*(merge([Path(tuple(some), status)], status, n_validation) for some in (refitted, paper)))
+
+    def _grid(self, scale: float) -> Iterator[Slant]:
+        """Yield the settings to try; the grids are for margin targets of up to 1, and `scale` is the largest one."""
+        etas = [scale * eta for eta in (REFIT_ETAS if self.refit else ETAS)] if self.eta is None else [self.eta]
+        epsilons = [scale * eps for eps in self.epsilons] if self.eps is None else [self.eps]
+        for eta, eps in product(etas, epsilons):
+            yield replace(self, eta=eta, eps=eps)
+
+
+def _report(task: Task, run: int, n_runs: int, done: float) -> None:
+    task.report("shrink", (run + done) / n_runs)
+
+
+def _refitted(run: SlantRun, deadline: Deadline) -> Models:
+    """Yield the models of a run with the best coefficients for their points; after the deadline, only the largest one."""
+    task, largest = run.task, run.found[-1]
+    rows = refit_rows(task, largest.size)
+    part = task.part(rows)
+    refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
+    for small in refit.nested([largest] if deadline.over else run.found):
+        yield small, run.words + REFIT
+        if deadline.over and small.size < largest.size:
+            yield refit(largest), run.words + REFIT
+            return

@@ -1,0 +1,238 @@
+"""The path: models of growing size with their validation errors, and the choice along it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+
+from ..kernels import Array, Matrix
+from ..model import CLEARLY, Expansion, Judgement, Status
+from .costs import microseconds, model_bytes
+
+#: steps that a printed path shows at its beginning and at its end
+SHOWN = 6
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """One model on the path, its validation error and the settings that made it."""
+
+    model: Expansion
+    error: float
+    settings: str = ""
+    standard_error: float = 0.0  # of the error
+    deviations: Array | None = field(default=None, compare=False)  # see Judgement
+    class_errors: Array | None = field(default=None, compare=False)  # the share of misclassified rows of each class
+
+    @classmethod
+    def judged(cls, model: Expansion, settings: str, found: Judgement) -> Step:
+        """Return the step of a model with its judgement."""
+        return cls(model, found.error, settings, found.standard_error, found.deviations, found.class_errors)
+
+    @property
+    def judgement(self) -> Judgement:
+        """The validation error with its standard error and class errors."""
+        return Judgement(self.error, self.standard_error, self.deviations, self.class_errors)
+
+    @property
+    def size(self) -> int:
+        """The number of support vectors."""
+        return self.model.size
+
+    def worse_than(self, other: Step, standard_errors: float = CLEARLY) -> bool:
+        """Return whether the error is higher than another's by more than `standard_errors` of the difference."""
+        return self.judgement.worse_than(other.judgement, standard_errors)
+
+    def __repr__(self) -> str:
+        return f"Step(size={self.size}, error={self.error:.4g}, settings={self.settings!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Path:
+    """Models by size, the smallest first, at most one of each size.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Each has a `model`, its `size`, its validation `error` with its `standard_error`, and the `settings` that made it.
+        `path[i]` is one of them.
+    status : Status
+        How the reducer ended.
+    n_validation : int, default=0
+        The number of validation rows in all folds.
+    kept : int, default=None
+        The place of the chosen step.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from slimsvm import SlimSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = SlimSVC(4, reducer="slant-aggressive", random_state=0).fit(X, y).path_
+    >>> path.sizes
+    [1, 2, 3, 4]
+    >>> path[-1].size
+    4
+    >>> sorted(path.to_dict())
+    ['bytes', 'error', 'kept', 'settings', 'size', 'standard_error']
+    """
+
+    steps: tuple[Step, ...]
+    status: Status
+    n_validation: int = 0
+    kept: int | None = None
+
+    @property
+    def models(self) -> list[Expansion]:
+        """The models, the smallest first."""
+        return [step.model for step in self.steps]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of support vectors of each model."""
+        return [step.size for step in self.steps]
+
+    @property
+    def errors(self) -> list[float]:
+        """The validation error of each model."""
+        return [step.error for step in self.steps]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+        """Return the step at a place, or a tuple of steps for a slice."""
+        return self.steps[place]
+
+    def __repr__(self) -> str:
+        """Return a table of sizes, errors and settings; the middle of a long path is left out."""
+        lines = [f"{step.size:>6}  {step.error:<8.4g}  {step.settings}".rstrip() for step in self.steps]
+        if self.kept is not None:
+            lines[self.kept] += "  <- kept"
+        if len(lines) > 2 * SHOWN:
+            lines[SHOWN:-SHOWN] = [f"   ...  ({len(lines) - 2 * SHOWN} more)"]
+        title = f"Path of {len(self)} models on {self.n_validation} validation rows; {self.status.value}"
+        return "\n".join([title, "  size  error     settings", *lines])
+
+    def to_dict(self, precision: str = "float32", X: Matrix | None = None) -> dict[str, list[Any]]:
+        """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.
+
+        Parameters
+        ----------
+        precision : {"float32", "int16", "int8"}, default="float32"
+            The precision of the C tables whose bytes are given; the tables of a scaler are not counted.
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows on which each model is timed: the column "microseconds" is the time for all rows in one call.
+
+        Returns
+        -------
+        dict of str to list
+            The columns size, bytes, error, standard_error, settings and kept, and microseconds where X is given.
+        """
+        columns: dict[str, list[Any]] = {
+            "size": self.sizes,
+            "bytes": [model_bytes(model, precision) for model in self.models],
+            "error": self.errors,
+            "standard_error": [step.standard_error for step in self.steps],
+            "settings": [step.settings for step in self.steps],
+            "kept": [place == self.kept for place in range(len(self))],
+        }
+        if X is not None:
+            columns["microseconds"] = [microseconds(partial(model, X)) for model in self.models]
+        return columns
+
+    def keep(self, step: Step) -> Path:
+        """Return the path with this step marked as the chosen one."""
+        return replace(self, kept=next(place for place, each in enumerate(self.steps) if each is step))
+
+    def at(self, size: int) -> Step:
+        """Return the step of a size; raise ValueError where the path does not have it."""
+        for step in self.steps:
+            if step.size == size:
+                return step
+        raise ValueError(f"no model of {size} support vectors on this path; it has sizes {self.sizes}")
+
+    def up_to(self, size: int) -> Step:
+        """Return the largest step of at most that size, or the smallest step if all are larger."""
+        return max((step for step in self.steps if step.size <= size), key=lambda s: s.size, default=self.steps[0])
+
+    def best(self, budget: int, standard_errors: float = CLEARLY) -> Step:
+        """Return the largest step of at most `budget` points that is not clearly worse than the one of lowest error.
+
+        A step is clearly worse if its error is higher by more than `standard_errors` of the difference on the same
+        validation rows. Smaller differences may be chance, and are no reason to use fewer points than the budget allows.
+        """
+        affordable = [step for step in self.steps if step.size <= budget]
+        if not affordable:
+            raise ValueError(f"no model of at most {budget} support vectors; this path has sizes {self.sizes}")
+        lowest = min(affordable, key=lambda step: np.nan_to_num(step.error))
+        return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
+
+    def within(self, error: float, allows: Callable[[Judgement], bool] = lambda _: True) -> Step | None:
+        """Return the smallest step with at most this error, by itself and on average with the next two, or None.
+
+        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance. `allows` may
+        reject the judgement of the step or of the average for other reasons.
+        """
+        for number, step in enumerate(self.steps):
+            few = [each.judgement for each in self.steps[number : number + 3]]
+            both = step.judgement, Judgement.mean(few, np.full(len(few), 1 / len(few)))
+            if all(each.error <= error and allows(each) for each in both):
+                return step
+        return None
+
+
+def averaged(folds: Sequence[Path], shares: Array) -> Path:
+    """Return the models of the first path with errors averaged over several, one for each fold of the rows.
+
+    `shares` are the folds' shares of all validation rows, with sum 1. A fold without a model of a
+    size counts with its largest smaller one.
+    """
+    if len(folds) == 1:
+        return folds[0]
+    steps = [
+        Step.judged(step.model, step.settings, Judgement.mean([fold.up_to(step.size).judgement for fold in folds], shares))
+        for step in folds[0]
+    ]
+    return Path(tuple(steps), folds[0].status, sum(fold.n_validation for fold in folds))
+
+
+def merge(paths: Iterable[Path], status: Status, n_validation: int = 0) -> Path:
+    """Return one path with the best step of every size."""
+    best: dict[int, Step] = {}
+    for path in paths:
+        for step in path.steps:
+            if step.size not in best or step.error < best[step.size].error:
+                best[step.size] = step
+    return Path(tuple(best[size] for size in sorted(best)), status, n_validation)
+
+
+def prefer(first: Path, second: Path) -> Path:
+    """Return the first path, with steps of the second that are better by a standard error or of other sizes."""
+    steps = {step.size: step for step in first}
+    for step in second:
+        mine = steps.get(step.size)
+        if mine is None or step.error < mine.error - mine.standard_error:
+            steps[step.size] = step
+    return Path(tuple(steps[size] for size in sorted(steps)), second.status, first.n_validation)
+
+
+def sizes_up_to(budget: int, per_doubling: int = 4) -> list[int]:
+    """Return the sizes to try: 1, 2, 3, ... up to 2 `per_doubling`, then `per_doubling` for each doubling, up to `budget`.
+
+    A size within a quarter of a step of the budget is left out: it would cost time for a model of nearly the same size.
+    """
+    grid = {round(2 ** (k / per_doubling)) for k in range(per_doubling * int(np.log2(max(budget, 1)) + 1))}
+    first, close = set(range(1, 2 * per_doubling + 1)), budget / 2 ** (0.25 / per_doubling)
+    return sorted({size for size in grid if size <= close} | {size for size in first if size < budget} | {budget})

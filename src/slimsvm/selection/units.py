@@ -1,0 +1,52 @@
+"""Units of real targets: reducers work on targets that are standardised to mean 0 and variance 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..kernels import Array
+from ..model import Expansion
+from .path import Path
+
+
+@dataclass(frozen=True)
+class Units:
+    """A mean and a scale: value = centre + scale * standardised value."""
+
+    centre: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, values: Array, weights: Array) -> Units:
+        """Return the weighted mean and standard deviation of values; a scale of 1 if all are equal."""
+        centre = float(np.average(values, weights=weights))
+        spread = float(np.sqrt(np.average(np.square(values - centre), weights=weights)))
+        # differences that are only rounding are no spread
+        return cls(centre, spread if spread > 1e-12 * abs(centre) else 1.0)
+
+    def inside(self, values: Array) -> Array:
+        """Return values standardised."""
+        return (values - self.centre) / self.scale
+
+    def outside(self, values: Array) -> Array:
+        """Return standardised values in the user's unit."""
+        return self.centre + self.scale * values
+
+    def model_inside(self, model: Expansion) -> Expansion:
+        """Return a model with standardised outputs."""
+        return replace(model, coef=model.coef / self.scale, bias=self.inside(model.bias))
+
+    def model_outside(self, model: Expansion) -> Expansion:
+        """Return a model with outputs in the user's unit."""
+        return replace(model, coef=self.scale * model.coef, bias=self.outside(model.bias))
+
+    def path_outside(self, path: Path) -> Path:
+        """Return a path of models with outputs in the user's unit."""
+        steps = tuple(replace(step, model=self.model_outside(step.model)) for step in path.steps)
+        return replace(path, steps=steps)
+
+
+#: for labels that are classes
+NO_UNITS = Units()

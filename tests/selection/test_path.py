@@ -1,0 +1,166 @@
+"""The choice along a path of models."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slimsvm.kernels import RBF
+from slimsvm.model import Expansion, Status
+from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
+
+
+def step(size, error, settings=""):
+    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, settings)
+
+
+def path(*pairs, settings=""):
+    return Path(tuple(step(size, error, settings) for size, error in pairs), Status.BUDGET)
+
+
+steps = st.dictionaries(st.integers(0, 40), st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5]), min_size=1, max_size=12)
+
+
+def test_a_path_lists_its_models_sizes_and_errors():
+    some = path((1, 0.4), (3, 0.2))
+    assert some.sizes == [1, 3]
+    assert some.errors == [0.4, 0.2]
+    assert [model.size for model in some.models] == [1, 3]
+    assert [one.size for one in some] == [1, 3]
+    assert len(some) == 2
+
+
+def test_a_path_is_indexed_like_a_list():
+    some = path((1, 0.4), (3, 0.2), (5, 0.1))
+    assert some[0] is some.steps[0]
+    assert some[-1].size == 5
+    assert [one.size for one in some[1:]] == [3, 5]
+    with pytest.raises(IndexError):
+        some[3]
+
+
+def test_a_printed_path_is_a_short_table():
+    some = Path((step(1, 0.4, "eta=0.5"), step(12, 0.25)), Status.BUDGET, n_validation=40)
+    assert repr(some).splitlines() == [
+        "Path of 2 models on 40 validation rows; stopped at the budget of support vectors",
+        "  size  error     settings",
+        "     1  0.4       eta=0.5",
+        "    12  0.25",
+    ]
+    assert repr(some.keep(some[1])).splitlines()[-1] == "    12  0.25  <- kept"
+    assert repr(some[0]) == "Step(size=1, error=0.4, settings='eta=0.5')"
+    long = path(*((size, 0.5) for size in range(1, 101)))
+    lines = repr(long).splitlines()
+    assert len(lines) == 15
+    assert lines[8] == "   ...  (88 more)"
+    assert [int(line.split()[0]) for line in lines[9:]] == [95, 96, 97, 98, 99, 100]
+
+
+def test_folds_are_averaged_by_size_and_models_are_those_of_the_first():
+    first, second = path((1, 0.4), (4, 0.2)), path((1, 0.2), (3, 0.1))
+    both = averaged([first, second], np.array([0.5, 0.5]))
+    assert both.sizes == [1, 4]
+    assert both.errors == pytest.approx([0.3, 0.15])
+    assert both.models == first.models
+
+
+def test_a_path_finds_steps_by_size():
+    some = path((2, 0.4), (4, 0.2))
+    assert some.at(4) is some[1]
+    assert [some.up_to(size).size for size in (1, 2, 3, 9)] == [2, 2, 2, 4]
+    with pytest.raises(ValueError, match=r"no model of 3 support vectors on this path; it has sizes \[2, 4\]"):
+        some.at(3)
+
+
+@given(errors=steps, budget=st.integers(0, 45))
+def test_best_is_the_lowest_error_within_the_budget_and_the_largest_of_equals(errors, budget):
+    some = path(*sorted(errors.items()))
+    affordable = {size: error for size, error in errors.items() if size <= budget}
+    if not affordable:
+        with pytest.raises(ValueError, match=f"at most {budget}"):
+            some.best(budget)
+        return
+    lowest = min(affordable.values())
+    chosen = some.best(budget)
+    assert chosen.error == lowest
+    assert chosen.size == max(size for size, error in affordable.items() if error == lowest)
+
+
+def test_best_without_held_out_errors_is_the_largest_within_the_budget():
+    assert path((1, np.nan), (4, np.nan), (9, np.nan)).best(5).size == 4
+
+
+def test_a_budget_below_every_size_is_refused_with_the_sizes_there_are():
+    with pytest.raises(ValueError, match=r"sizes \[4, 8\]"):
+        path((4, 0.1), (8, 0.1)).best(3)
+
+
+@given(errors=steps, allowed=st.sampled_from([-0.1, 0.0, 0.15, 0.2, 1.0]))
+def test_within_is_the_smallest_size_with_at_most_the_error_allowed_that_the_next_two_confirm(errors, allowed):
+    sizes = sorted(errors)
+    good = []
+    for place, size in enumerate(sizes):
+        few = [errors[other] for other in sizes[place : place + 3]]
+        if few[0] <= allowed and sum(few) / len(few) <= allowed + 1e-12:
+            good.append(size)
+    chosen = path(*sorted(errors.items())).within(allowed + 1e-12)
+    assert (chosen.size if chosen else None) == (min(good) if good else None)
+
+
+def test_a_lucky_size_is_not_within():
+    assert path((4, 0.10), (8, 0.30), (16, 0.20), (32, 0.12), (64, 0.11)).within(0.15).size == 32
+
+
+@given(several=st.lists(steps, min_size=1, max_size=4))
+def test_merge_keeps_the_lowest_error_of_every_size(several):
+    merged = merge([path(*sorted(errors.items())) for errors in several], Status.CONVERGED)
+    assert merged.status is Status.CONVERGED
+    assert merged.sizes == sorted({size for errors in several for size in errors})
+    for one in merged:
+        assert one.error == min(errors[one.size] for errors in several if one.size in errors)
+
+
+def test_merge_keeps_the_first_of_equals():
+    merged = merge([path((2, 0.1), settings="first"), path((2, 0.1), settings="second")], Status.BUDGET)
+    assert [one.settings for one in merged] == ["first"]
+
+
+@given(budget=st.integers(1, 10**6))
+def test_sizes_grow_by_at_most_a_quarter_of_a_doubling_or_a_little_more_at_the_end(budget):
+    sizes = sizes_up_to(budget)
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == budget
+    assert sizes[: min(8, budget)] == list(range(1, min(8, budget) + 1))
+    for small, large in pairwise(sizes):
+        most = 0.25 if large < budget else 0.25 + 0.25 / 4
+        assert large <= max(small + 1, np.ceil(small * 2**most) + 1)
+    assert len(sizes) <= 8 + 4 * np.log2(budget) + 1
+
+
+@pytest.mark.parametrize(
+    ("per_doubling", "sizes"),
+    [(1, [1, 2, 4, 8, 16, 20]), (2, [1, 2, 3, 4, 6, 8, 11, 16, 20]), (8, [*range(1, 18), 19, 20])],
+)
+def test_there_are_as_many_sizes_to_a_doubling_as_asked_for(per_doubling, sizes):
+    assert sizes_up_to(20, per_doubling) == sizes
+
+
+def test_a_size_next_to_the_budget_is_left_out():
+    assert sizes_up_to(130, 1) == [1, 2, 4, 8, 16, 32, 64, 130]
+    assert 128 not in sizes_up_to(130)
+
+
+def test_a_few_held_out_rows_do_not_decide_for_a_smaller_model():
+    pairs = (10, 0.10), (20, 0.11), (40, 0.20)
+    for standard_error, chosen in ((0.03, 20), (0.001, 10), (0.0, 10)):
+        some = tuple(replace(step(size, error), standard_error=standard_error) for size, error in pairs)
+        assert Path(some, Status.BUDGET).best(40).size == chosen
+
+
+def test_the_second_path_is_preferred_only_where_it_is_clearly_better():
+    first = Path(tuple(replace(each, standard_error=0.04) for each in (step(1, 0.30), step(2, 0.20))), Status.BUDGET)
+    second = Path((step(1, 0.10), step(2, 0.19), step(4, 0.05)), Status.CONVERGED)
+    assert [(one.size, one.error) for one in prefer(first, second)] == [(1, 0.10), (2, 0.20), (4, 0.05)]

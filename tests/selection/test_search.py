@@ -1,0 +1,416 @@
+"""The choice of a model: scorers, folds, rare classes, bytes and microseconds."""
+
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification, make_moons
+from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer, recall_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
+
+import slimsvm
+from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, smallest_within
+from slimsvm.model import Judgement, Status
+from slimsvm.reducers.slim import Slim
+from slimsvm.selection.budgets import largest_where
+from slimsvm.selection.costs import table_bytes
+from slimsvm.selection.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
+from slimsvm.selection.path import Path, Step
+from slimsvm.selection.search import CLOSE, levels_off
+from slimsvm.ship.c import CExporter
+from slimsvm.ship.source import artefact_of
+
+pytestmark = pytest.mark.usefixtures("quick_slim")
+
+QUICK = "spsvm"
+SEVERAL_STARTS = Slim(steps=10)
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Rows of two classes, 97 of 100 in one of them."""
+    X, y = make_classification(4000, 6, n_informative=5, n_redundant=0, weights=[0.97], flip_y=0.0, random_state=0)
+    return X, np.where(y == 1, "rare", "common")
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(300, noise=0.25, random_state=0)
+
+
+# Folds
+
+
+def test_few_rows_have_folds_whose_validation_rows_differ():
+    strata = np.repeat([0, 1], [60, 240])
+    folds = fold_rows(strata, 0.2, 0)
+    assert len(folds) == MOST_FOLDS
+    np.testing.assert_array_equal(folds[0][0], split_rows(strata, 0.2, 0)[0])
+    seen = np.concatenate([validation for _, validation in folds])
+    assert np.unique(seen).size == seen.size
+    for train, validation in folds:
+        assert sorted([*train, *validation]) == list(range(300))
+        assert np.bincount(strata[validation]).tolist() == [12, 48]
+
+
+def test_many_rows_have_one_split():
+    assert len(fold_rows(np.zeros(5 * ENOUGH_ROWS, dtype=int), 0.2, 0)) == 1
+    assert len(fold_rows(np.zeros(300, dtype=int), 0.7, 0)) == 1
+
+
+def test_a_class_of_one_row_is_in_both_parts_and_the_others_are_split():
+    strata = np.repeat([0, 1, 2], [100, 100, 1])
+    for train, validation in fold_rows(strata, 0.2, 0):
+        assert np.intersect1d(train, validation).tolist() == [200]
+        assert set(strata[validation]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("settings", [{}, {"scoring": "balanced_accuracy"}, {"scoring": "roc_auc_ovr"}], ids=str)
+def test_a_class_of_one_row_can_be_fitted(settings):
+    X, y = load_iris(return_X_y=True)
+    if settings.get("scoring") == "roc_auc_ovr":
+        settings = {"scoring": lambda model, X, y: float(np.mean(model.decision_function(X).argmax(axis=1) == y))}
+    svc = SlimSVC(4, reducer=QUICK, random_state=0, **settings).fit(X[:101], y[:101])
+    assert set(svc.classes_) == {0, 1, 2}
+    assert len(svc.support_vectors_) <= 4
+
+
+def test_budgets_are_used_on_small_data():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:455]
+    for seed, budget in ((0, 6), (1, 10)):
+        svc = SlimSVC(budget, reducer=SEVERAL_STARTS, random_state=seed).fit(X, y[:455])
+        assert len(svc.support_vectors_) == budget
+
+
+def test_a_difference_on_the_same_rows_is_measured_by_the_rows_that_differ():
+    losses, weights = np.zeros(400), np.ones(400)
+    losses[:100] = 1
+    few_more, many_others = losses.copy(), np.roll(losses, 100)
+    few_more[100:110] = 1
+    many_others[300:310] = 1
+    base = Judgement.of(losses, weights)
+    assert Judgement.of(few_more, weights).worse_than(base, 2.0)
+    assert not Judgement.of(many_others, weights).worse_than(base, 2.0)
+
+
+def test_the_mean_over_folds_is_that_of_all_rows():
+    losses = np.random.default_rng(0).random(30)
+    whole = Judgement.of(losses, np.ones(30))
+    parts = [Judgement.of(losses[some], np.ones(some.size)) for some in np.split(np.arange(30), [10])]
+    mean = Judgement.mean(parts, np.array([1 / 3, 2 / 3]))
+    assert mean.error == pytest.approx(whole.error)
+    assert mean.standard_error == pytest.approx(np.linalg.norm(mean.deviations), rel=1e-5)
+    assert mean.standard_error == pytest.approx(whole.standard_error, rel=0.05)
+
+
+# Scoring
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "roc_auc", make_scorer(balanced_accuracy_score)], ids=str)
+def test_errors_on_the_path_are_those_of_the_scorer(scoring, rare):
+    X, y = rare
+    svc = SlimSVC(6, reducer=QUICK, scoring=scoring, random_state=np.random.RandomState(0)).fit(X[:400], y[:400])
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    _, validation = split_rows(np.unique(y[:400], return_inverse=True)[1], 0.2, seed)
+    scorer = get_scorer(scoring)
+    if svc.path_.n_validation == validation.size:  # the first fold has decided
+        for step in svc.path_:
+            score = scorer(svc.at(step.size), X[validation], y[validation])
+            assert step.error == pytest.approx((1.0 if isinstance(scoring, str) else 0.0) - score)
+            assert step.standard_error >= 0
+
+
+def test_a_scorer_that_is_no_mean_of_losses_has_a_standard_error(rare):
+    X, y = rare
+    svc = SlimSVC(4, reducer=QUICK, scoring="roc_auc", random_state=0).fit(X[:400], y[:400])
+    again = SlimSVC(4, reducer=QUICK, scoring="roc_auc", random_state=0).fit(X[:400], y[:400])
+    assert max(step.standard_error for step in svc.path_) > 0
+    assert svc.path_.to_dict() == again.path_.to_dict()
+
+
+def test_a_regressor_is_judged_by_a_scorer_in_its_units():
+    X, y = load_diabetes(return_X_y=True)
+    svr = SlimSVR(tolerance=5.0, scoring="neg_mean_absolute_error", reducer="spsvm", C=100, random_state=0).fit(X, y)
+    assert 20 < svr.path_[-1].error < 80
+    assert svr.model_.size < X.shape[0] // 2
+
+
+def test_novelty_is_judged_by_what_the_full_model_predicts():
+    X, _ = load_iris(return_X_y=True)
+    novelty = SlimOneClassSVM(10, scoring="accuracy", reducer="spsvm", nu=0.2, random_state=0).fit(X)
+    assert all(0 <= step.error <= 1 for step in novelty.path_)
+
+
+def test_an_unknown_scoring_lists_the_names_there_are(moons):
+    with pytest.raises(ValueError, match=r"unknown scoring 'recal'; did you mean 'recall'\? There are accuracy, .*roc_auc"):
+        SlimSVC(5, scoring="recal").fit(*moons)
+    with pytest.raises(ValueError, match="scoring must be the name of a scorer, a callable"):
+        SlimSVC(5, scoring=3).fit(*moons)
+    with pytest.raises(ValueError, match="gave nan"):
+        SlimSVC(5, scoring=lambda *_: np.nan, reducer=QUICK).fit(*moons)
+
+
+# Rare classes
+
+
+def test_a_tolerance_does_not_give_up_a_rare_class(rare):
+    X, y = rare
+    full = SlimSVC(C=10).fit(X[:1000], y[:1000])
+    small = SlimSVC(C=10, tolerance=0.005, reducer="spsvm", random_state=0).fit(X[:1000], y[:1000])
+    before, after = (recall_score(y[1000:], model.predict(X[1000:]), pos_label="rare") for model in (full, small))
+    assert before > 0.5
+    assert after >= before - 0.3
+    assert small.model_.size < full.model_.size
+
+
+def test_a_tolerance_near_the_share_of_a_class_warns(rare):
+    X, y = rare
+    with pytest.warns(UserWarning, match=r"tolerance=0.02 is not well below the rarest class's share of the rows, 0.0"):
+        SlimSVC(tolerance=0.02, reducer="spsvm", random_state=0).fit(X[:400], y[:400])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SlimSVC(tolerance=0.02, scoring="accuracy", reducer="spsvm", random_state=0).fit(X[:400], y[:400])
+
+
+# Sizes between neighbours
+
+
+def test_a_tolerance_tries_sizes_between_powers_of_two(moons):
+    svc = SlimSVC(tolerance=0.01, C=5.0, reducer=Slim(steps=10), random_state=0).fit(*moons)
+    sizes, kept = svc.path_.sizes, svc.path_.kept
+    assert svc.path_[kept].size == svc.model_.size
+    assert kept == 0 or sizes[kept] - sizes[kept - 1] <= max(1, CLOSE * sizes[kept])
+    assert svc.model_.size == 1 or any(size & (size - 1) for size in sizes)
+
+
+# The model that is returned
+
+
+def test_under_a_tolerance_small_models_follow_full_ones_that_have_not_seen_the_validation_rows(moons, monkeypatch):
+    X, y = moons
+    followed = []
+
+    def watched(self, task, sizes, model):
+        followed.append((task.rows.n, model))
+        return type(self).__mro__[1].path(self, task, sizes, model)
+
+    monkeypatch.setattr(Slim, "path", watched)
+    small = SlimSVC(tolerance=0.02, C=10.0, reducer=Slim(target="slant"), random_state=0).fit(X, y)
+    tasks = fold_rows((y == 1).astype(int), 0.2, 0)
+    assert len(followed) >= len(tasks)
+    own = SlimSVC(C=10.0, gamma=small.model_.kernel.gamma).fit(X, y).model_
+    for n, model in followed:
+        assert n < y.size
+        assert not np.allclose(model(X), own(X), atol=0.02)  # another model than that of all rows
+
+
+def test_a_fit_to_all_rows_that_makes_the_model_worse_is_not_kept(moons, monkeypatch):
+    X, y = moons
+
+    def spoiled(self, task, step, model):  # noqa: ARG001
+        return type(step.model)(step.model.kernel, step.model.points, -step.model.coef, -step.model.bias)
+
+    monkeypatch.setattr(Slim, "finished", spoiled)
+    svc = SlimSVC(5, reducer=Slim(steps=5), random_state=0).fit(X, y)
+    assert svc.model_ is svc.path_[svc.path_.kept].model
+
+
+# Estimators of other sizes
+
+
+def test_at_returns_a_fitted_estimator_that_can_be_exported_and_saved(moons, tmp_path):
+    X, y = moons
+    svc = SlimSVC(8, reducer=QUICK, random_state=0).fit(X, y)
+    for step in svc.path_:
+        small = svc.at(step.size)
+        assert len(small.support_vectors_) == step.size
+        assert small.path_[small.path_.kept].size == step.size
+        slimsvm.export(small, tmp_path / f"m{step.size}.json")
+        np.testing.assert_array_equal(slimsvm.runtime(small)(X), small.predict(X))
+        slimsvm.save(small, tmp_path / f"m{step.size}.slim")
+        np.testing.assert_array_equal(slimsvm.load(tmp_path / f"m{step.size}.slim").predict(X), small.predict(X))
+    assert len(svc.support_vectors_) == 8
+    np.testing.assert_array_equal(svc.at(8).predict(X), svc.predict(X))
+    with pytest.raises(ValueError, match=r"no model of 100 support vectors on this path; it has sizes \[1, 2"):
+        svc.at(100)
+    with pytest.raises(ValueError, match=r"there is no path: the only model has \d+ support vectors, not 5"):
+        SlimSVC().fit(X, y).at(5)
+
+
+def test_a_path_is_a_table(moons):
+    X, y = moons
+    svc = SlimSVC(4, reducer=QUICK, random_state=0).fit(X, y)
+    table = svc.path_.to_dict(X=X[:1])
+    assert {len(column) for column in table.values()} == {len(svc.path_)}
+    assert table["bytes"] == [4 * (size * 3 + 1) for size in table["size"]]
+    assert table["kept"].count(True) == 1
+    assert all(time > 0 for time in table["microseconds"])
+    assert isinstance(pickle.loads(pickle.dumps(svc)).path_, Path)
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("precision", ["float32", "int16", "int8"])
+@pytest.mark.parametrize(
+    ("kernel", "features", "classes"), [("rbf", 4, 3), ("rbf", 30, 2), ("linear", 4, 3), ("poly", 30, 2)], ids=str
+)
+def test_bytes_are_those_of_the_exported_tables(kernel, features, classes, precision):
+    X, y = make_classification(
+        200, features, n_informative=4, n_redundant=0, n_classes=classes, n_clusters_per_class=1, random_state=0
+    )
+    svc = SlimSVC(6, kernel=kernel, reducer="spsvm", random_state=0).fit(X, y)
+    expected = CExporter(precision).cost(artefact_of(svc)).flash
+    model = svc.model_
+    assert table_bytes(model.kernel, model.size, features, model.bias.size, precision) == expected
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(clip=True)], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_pipeline_is_within_its_bytes(precision, scaler, moons):
+    X, y = moons
+    model = make_pipeline(scaler, SVC(C=10)).fit(X, y)
+    settings = {"budget_bytes": 150, "budget_precision": precision, "reducer": "spsvm", "random_state": 0}
+    small = compress(model, X, y, **settings)
+    assert CExporter(precision).cost(artefact_of(small)).flash <= 150
+    assert len(small[-1].support_vectors_) >= 5
+
+
+def test_bytes_that_are_too_few_or_contradict_the_budget_are_refused(moons):
+    with pytest.raises(ValueError, match=r"budget_bytes=15 is too few.*takes 16 bytes as float32.*Give 16 or more"):
+        SlimSVC(budget_bytes=15).fit(*moons)
+    assert len(SlimSVC(budget_bytes=16, reducer=QUICK).fit(*moons).support_vectors_) == 1
+    with pytest.raises(
+        ValueError, match=r"budget=20 and budget_bytes=100 contradict each other: budget_bytes=100 allows 8"
+    ):
+        SlimSVC(20, budget_bytes=100).fit(*moons)
+    svc = SlimSVC(5, budget_bytes=100, reducer=QUICK, random_state=0).fit(*moons)
+    assert len(svc.support_vectors_) <= 5
+    with pytest.raises(ValueError, match="has no 'precomputed' kernel"):
+        SlimSVC(budget_bytes=100, kernel="precomputed", reducer=QUICK).fit(moons[0] @ moons[0].T, moons[1])
+    with pytest.raises(ValueError, match="no int8 tables"):
+        SlimSVC(budget_bytes=100, budget_precision="int8", kernel="chi2", reducer=QUICK).fit(np.abs(moons[0]), moons[1])
+
+
+def test_bytes_that_the_full_model_fits_warn_and_keep_it(moons):
+    with pytest.warns(UserWarning, match=r"budget_bytes=1000000 is enough for the \d+ support vectors of the full model"):
+        assert SlimSVC(budget_bytes=1_000_000).fit(*moons).path_ is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"budget_bytes": 1.5}, "budget_bytes must be a whole number"),
+        ({"budget_bytes": 0}, "budget_bytes must be a whole number"),
+        ({"budget_precision": "int4"}, r"unknown budget_precision 'int4'; there are \['float32'"),
+        ({"budget_us": 0}, "budget_us must be a number above 0"),
+        ({"budget_us": "fast"}, "budget_us must be a number above 0"),
+        ({"budget_batch_size": 0}, "budget_batch_size must be a number of rows"),
+        ({"tolerance": -1, "scoring": "r2"}, "tolerance must be a difference of scores"),
+    ],
+    ids=str,
+)
+def test_bad_values_are_refused(settings, words, moons):
+    with pytest.raises(ValueError, match=words):
+        SlimSVC(**settings).fit(*moons)
+
+
+# Time
+
+
+def test_a_time_that_is_impossible_is_refused_with_one_that_is_possible(moons):
+    with pytest.raises(ValueError, match=r"budget_us=0.001 is too little.*Give [\d.e+]+ or more"):
+        SlimSVC(budget_us=0.001).fit(*moons)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Let a call take a microsecond for each support vector and batch row, and 5 for a Pipeline."""
+
+    def time(call):
+        model, (rows,) = call.func.__self__, call.args
+        pipeline = hasattr(model, "steps")
+        size = len((model[-1] if pipeline else model).support_vectors_)
+        return float(size * rows.shape[0] + 5 * pipeline)
+
+    monkeypatch.setattr("slimsvm.selection.search.microseconds", time)
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_time_allowed_bounds_the_size(moons):
+    X, y = moons
+    quick = {"reducer": QUICK, "random_state": 0}
+    assert max(SlimSVC(budget_us=12, **quick).fit(X, y).path_.sizes) == 12
+    assert max(SlimSVC(budget_us=12, budget_batch_size=2, **quick).fit(X, y).path_.sizes) == 6
+    assert max(SlimSVC(budget_us=7, trainer=None, reducer="spsvm", random_state=0).fit(X, y).path_.sizes) == 7
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    assert max(compress(pipeline, X, y, budget_us=12, **quick)[-1].path_.sizes) == 7
+    with pytest.raises(ValueError, match=r"budget=13 and budget_us=12 contradict"):
+        SlimSVC(13, budget_us=12, **quick).fit(X, y)
+
+
+def test_the_largest_size_that_fits_is_found():
+    for most in (1, 2, 3, 7, 8, 100):
+        for bound in (1, 2, 3, 5, 64, 99, 1000):
+            assert largest_where(lambda size, bound=bound: size <= bound, most) == min(bound, most)
+
+
+# Grids
+
+
+def test_a_grid_search_keeps_the_smallest_budget_within_the_tolerance(moons):
+    X, y = moons
+    grid = {"svc__budget": [2, 8, 30], "svc__gamma": [0.5, 2.0]}
+    pipeline = make_pipeline(StandardScaler(), SlimSVC(reducer="spsvm", random_state=0)).set_params()
+    pipeline.steps[-1] = ("svc", pipeline.steps[-1][1])
+    search = GridSearchCV(pipeline, grid, refit=smallest_within(0.03), cv=3).fit(X, y)
+    scores, sizes = search.cv_results_["mean_test_score"], search.cv_results_["param_svc__budget"]
+    good = scores >= scores.max() - 0.03
+    assert search.best_params_["svc__budget"] == min(sizes[good])
+    assert scores[search.best_index_] == max(scores[good & (sizes == search.best_params_["svc__budget"])])
+
+
+def test_a_grid_without_a_budget_or_with_other_scores_is_refused():
+    with pytest.raises(ValueError, match=r"the grid has \['C'\]"):
+        smallest_within(0.1)({"param_C": [1], "mean_test_score": [1]})
+    with pytest.raises(ValueError, match=r"no score 'r2'; it has \['score'\]"):
+        smallest_within(0.1, metric="r2")({"param_budget": [1], "mean_test_score": [1]})
+    assert smallest_within(0.1)({"param_budget": [None, 9, 4], "mean_test_score": [0.9, 0.85, 0.7]}) == 1
+    with pytest.raises(ValueError, match="tolerance"):
+        smallest_within(-1)
+
+
+# Searches that end early
+
+
+def path_of(errors):
+    """A path of sizes 1, 2, 4, ... with these errors."""
+    models = [SimpleNamespace(size=2**place) for place in range(len(errors))]
+    steps = tuple(Step(model, error) for model, error in zip(models, errors, strict=True))
+    return Path(steps, Status.BUDGET)
+
+
+def test_a_search_levels_off_where_four_times_the_points_gain_nothing():
+    assert levels_off(path_of([0.3, 0.2, 0.1, 0.1, 0.1]))
+    assert levels_off(path_of([0.3, 0.2, 0.1, 0.12, 0.15]))
+    assert not levels_off(path_of([0.3, 0.2, 0.1, 0.1, 0.09]))
+    assert not levels_off(path_of([0.3, 0.2, 0.1, 0.09, 0.1]))
+    assert not levels_off(path_of([0.3, 0.3]))  # nothing is a quarter of the last size
+
+
+def test_a_tolerance_that_no_model_meets_ends_where_errors_level_off():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+
+    def score(svc, X, y):  # noqa: ARG001
+        return 1.0 if len(svc.support_vectors_) > 200 else 0.5
+
+    with pytest.warns(UserWarning, match="no model of at most 64 support vectors"):
+        svc = SlimSVC(gamma=10.0, tolerance=0.1, scoring=score, reducer=QUICK, random_state=0).fit(X, y)
+    assert len(svc.support_vectors_) > 200
