@@ -37,11 +37,11 @@ def test_dependencies_are_declared():
         assert imported(tree.body) <= needed, path
 
 
-#: the rooms of the package; each imports those before it, and itself
+#: the rooms of the package, and those of the studio; each imports those before it, and itself
 ROOMS = """
     text checks clock keeping progress scaling calibration pairs goals kernels metric _core rows model limits
-    selection solvers trainers reducers papers importers estimators files ship tuning dask tradeoffs displays reports
-    cli __main__
+    selection solvers trainers reducers papers importers estimators files ship dask
+    studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
 """.split()  # noqa: SIM905
 #: a module of a later room that imports nothing of the package but `text`
 EXCEPTIONS = {("estimators", "files.container")}
@@ -49,9 +49,20 @@ EXCEPTIONS = {("estimators", "files.container")}
 TABLES = {"trainers/__init__.py", "reducers/__init__.py"}
 
 
+def room_of(name):
+    """The room of a module of the package, which is given as a path within it."""
+    parts = name.split(".")
+    return ".".join(parts[: 2 if parts[0] == "studio" else 1])
+
+
+def name_of(path):
+    """The path of a module within the package, with dots."""
+    return ".".join(path.relative_to(ROOT / "src" / "slimsvm").with_suffix("").parts)
+
+
 def own_imports(path):
     """The modules of the package that a module imports, as paths within it; those for type checkers alone are left out."""
-    here = path.relative_to(ROOT / "src" / "slimsvm").with_suffix("").parts
+    here = name_of(path).split(".")
     tree = ast.parse(path.read_text())
     checked = [each for each in ast.walk(tree) if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test)]
     skipped = {id(inner) for each in checked for inner in ast.walk(each)}
@@ -66,15 +77,15 @@ def test_rooms_import_in_one_direction():
     paths = [
         path
         for path in sorted((ROOT / "src" / "slimsvm").rglob("*.py"))
-        if path.parent.name != "slimsvm" or path.stem != "__init__"
+        if path.stem != "__init__" or path.parent.name not in ("slimsvm", "studio")
     ]
     for path in paths:
-        room = path.relative_to(ROOT / "src" / "slimsvm").with_suffix("").parts[0]
+        room = room_of(name_of(path))
         for name in own_imports(path):
             if path.relative_to(ROOT / "src" / "slimsvm").as_posix() in TABLES and name.startswith("papers."):
                 continue
-            if (room, name) not in EXCEPTIONS and name.partition(".")[0] in ROOMS:
-                assert ROOMS.index(name.partition(".")[0]) <= ROOMS.index(room), f"{path} imports {name}"
+            if (room, name) not in EXCEPTIONS and room_of(name) in ROOMS:
+                assert ROOMS.index(room_of(name)) <= ROOMS.index(room), f"{path} imports {name}"
 
 
 #: what methods and solvers import of `rows`: the protocol, and what holds no rows and evaluates no kernel
@@ -89,8 +100,9 @@ def test_methods_know_of_homes_by_their_protocol_only():
 
 def test_every_room_has_its_place():
     package = ROOT / "src" / "slimsvm"
-    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert rooms - {"__init__"} == set(ROOMS)
+    paths = [*package.iterdir(), *(package / "studio").iterdir()]
+    rooms = {name_of(path) for path in paths if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - {"__init__", "studio", "studio.__init__"} == set(ROOMS)
 
 
 def patched_constants(source):

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import train_test_split
 
 from slimsvm import SlimSVC, export
-from slimsvm.cli.commands import run
+from slimsvm.studio.cli.commands import run
 
 README, EXPORTING = ((Path(__file__).parents[1] / name).read_text() for name in ("README.md", "docs/exporting.md"))
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
     from .files.models import load
     from .files.native import save
-    from .reports.report import report
     from .selection.grids import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
-    from .tradeoffs.run import tradeoff
-    from .tuning import tune
+    from .studio.report import report
+    from .studio.tradeoff import tradeoff
+    from .studio.tune import tune
 
 __version__: str
 __all__ = [
@@ -50,12 +50,12 @@ HOMES = {
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",
-    "report": "reports.report",
+    "report": "studio.report",
     "runtime": "ship.runtime",
     "save": "files.native",
     "smallest_within": "selection.grids",
-    "tradeoff": "tradeoffs.run",
-    "tune": "tuning",
+    "tradeoff": "studio.tradeoff",
+    "tune": "studio.tune",
 }
 MODULES = ("displays", "reducers", "trainers")
 

@@ -1,6 +1,6 @@
 """Run the command line with `python -m slimsvm`."""
 
-from .cli import main
+from .studio.cli import main
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and sign
 #: runs commands under a limit on the size of files, and prints their exit codes
 TOO_LARGE = """
 import json, resource, signal, sys
-from slimsvm.cli.commands import run
+from slimsvm.studio.cli.commands import run
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a full disk is an error of write, not a signal
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 print(*[run(command) for command in json.loads(sys.argv[1])])
@@ -59,7 +59,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(python, fitted, tmp_pa
 def test_a_full_standard_output_is_one_line(unbuffered, python, fitted):  # noqa: ARG001
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    code = "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); from slimsvm.cli import main; main()"
+    code = "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); from slimsvm.studio.cli import main; main()"
     status, _, err = python.run(
         "-c", code, "predict", "full.slim", "d.npz", "--split", "train", PYTHONUNBUFFERED=unbuffered
     )

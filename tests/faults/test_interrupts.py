@@ -58,7 +58,7 @@ COMMAND_LINE = (
 import collections, io, json, pathlib
 from contextlib import redirect_stderr, redirect_stdout
 import slimsvm
-from slimsvm.cli.commands import run
+from slimsvm.studio.cli.commands import run
 
 output, kept = pathlib.Path("out"), set(os.listdir())
 
@@ -164,7 +164,7 @@ def test_python_leaves_the_estimator_as_it_was_or_with_the_best_so_far(python, r
 #: loses a KeyboardInterrupt in a callback, as the import system's own callbacks do, and goes on working
 LOST = """
 import signal, sys, time, weakref
-from slimsvm.cli.interrupts import end_at_once_on_interrupt, raise_on_interrupt
+from slimsvm.studio.cli.interrupts import end_at_once_on_interrupt, raise_on_interrupt
 end_at_once_on_interrupt()
 raise_on_interrupt()
 

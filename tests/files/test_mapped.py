@@ -9,11 +9,11 @@ import pytest
 from scipy.sparse import csr_array, issparse
 from sklearn.datasets import dump_svmlight_file
 
-from slimsvm.cli import commands as cli
 from slimsvm.files import datasets
 from slimsvm.files.datasets import open_svmlight, read_data
 from slimsvm.files.mapped import BATCH
 from slimsvm.rows.memory import is_mapped
+from slimsvm.studio.cli import commands as cli
 
 rng = np.random.default_rng(0)
 TABLE = np.column_stack([rng.normal(size=(50, 3)), rng.integers(2, size=50)])

@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress, load, save
 from slimsvm import clock as deadline
-from slimsvm.cli import commands as cli
 from slimsvm.estimators import Interrupted, fit_reporting
 from slimsvm.estimators.methods import names_where
 from slimsvm.goals import OneVsOne, OneVsRest
@@ -23,6 +22,7 @@ from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.tails import Tail
 from slimsvm.selection.folds import CUT_SHORT
+from slimsvm.studio.cli import commands as cli
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

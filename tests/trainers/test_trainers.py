@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from slimsvm import SlimSVC
-from slimsvm.cli import commands as cli
 from slimsvm.estimators import fit_reporting
 from slimsvm.model import Status
+from slimsvm.studio.cli import commands as cli
 from slimsvm.trainers import TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

@@ -17,10 +17,10 @@ from rich.cells import cell_len
 from sklearn.datasets import load_iris
 
 from slimsvm import report, tradeoff
-from slimsvm.cli.tradeoffs import show_tradeoff
-from slimsvm.reports.page import asset
-from slimsvm.tradeoffs import read_tradeoff
-from slimsvm.tradeoffs.result import models_folder
+from slimsvm.studio.cli.tradeoffs import show_tradeoff
+from slimsvm.studio.report.page import asset
+from slimsvm.studio.tradeoff import read_tradeoff
+from slimsvm.studio.tradeoff.result import models_folder
 
 from .mutations import FLOATS, NUMBERS, TEXTS, Rng, mutate_tree, mutate_words, pick, spoiled
 from .reader import Reader, answer

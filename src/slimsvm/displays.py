@@ -1,0 +1,5 @@
+"""Pictures after scikit-learn's conventions; they need matplotlib, an extra: pip install "slimsvm[plots]"."""
+
+from .studio.displays import CalibrationDisplay, ConvergenceDisplay, ParetoDisplay, SupportVectorsDisplay, TradeoffDisplay
+
+__all__ = ["CalibrationDisplay", "ConvergenceDisplay", "ParetoDisplay", "SupportVectorsDisplay", "TradeoffDisplay"]

@@ -1,0 +1,1 @@
+"""The studio: comparing methods, tuning, reports, pictures and the command line, all built on the library."""

@@ -1,0 +1,420 @@
+"""The commands: slimsvm demo | train | compress | predict | info | export.
+
+`tradeoffs` has tradeoff and report, `tuning` has tune. Each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+from . import names
+from .arguments import Option, ParameterError, UsageError, parse
+from .interrupts import INTERRUPTED, raise_on_interrupt
+from .parse import (
+    LARGEST_DEGREE,
+    Balanced,
+    Budget,
+    Calibration,
+    Checkpoint,
+    CheckpointSeconds,
+    Count,
+    DataFile,
+    Device,
+    Force,
+    Gamma,
+    Keep,
+    Kernel,
+    Label,
+    MetricName,
+    ModelFile,
+    Multiclass,
+    Output,
+    Reducer,
+    Seed,
+    Split,
+    Task,
+    TestFile,
+    TimeLimit,
+    Tolerance,
+    Trust,
+    at_least_zero,
+    check_output,
+    check_predictions,
+    export_target,
+    finite,
+    given,
+    make_reducer,
+    make_scaler,
+    one_of,
+    positive,
+    read_model,
+    read_model_and_rows,
+    read_test_rows,
+    read_training_rows,
+    share_of_rows,
+    whole,
+)
+from .predictor import open_predictor
+from .render import (
+    as_ours,
+    fail,
+    message_of,
+    plain,
+    progress,
+    show,
+    show_agreement,
+    show_files,
+    show_model,
+    show_result,
+    show_warning,
+)
+from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
+from .tasks import check_methods, make_estimator, own_settings, quality, task_of
+from .tradeoffs import report, tradeoff
+from .tuning import tune
+
+SUMMARY = "Kernel SVMs that are small enough to ship."
+HINT = "To begin: slimsvm tradeoff digits && slimsvm report. All options of a command: slimsvm train -h."
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = show_warning
+        try:
+            work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
+            if work is not None:
+                work()
+            sys.stdout.flush()  # a full disk is an error of the command, and not one of the end of Python
+        except UsageError as error:
+            return fail(str(error), 2)
+        except KeyboardInterrupt:
+            return fail(INTERRUPTED, 130)
+        except StoppedEarly as stop:
+            return fail(str(stop), 130)
+        except BrokenPipeError:
+            drop_unwritten_output()  # nobody reads on: end in silence
+        except (ValueError, OSError, ImportError, MemoryError, ArithmeticError, RecursionError) as error:
+            drop_unwritten_output()
+            return fail(message_of(error), 1)
+    return 0
+
+
+def drop_unwritten_output() -> None:
+    """Write what is left of the standard output, or drop it: Python would try again at its end, and fail once more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version() -> str:
+    from ... import __version__
+
+    return f"slimsvm {__version__}"
+
+
+def demo(
+    output: Output = Path("digits.slim"),
+    budget: Count = 100,
+    force: Force = False,
+) -> None:
+    """Train on scikit-learn's digits, shrink the model, compare the two and write the small one."""
+    check_output(output, force)
+    from ...files.native import save
+    from .demo import demo_rows
+
+    with progress() as report:
+        head, rows, model = demo_rows(budget, report)
+    with saying_what_was_written(output):
+        save(model, output)
+        show("Handwritten digits: 1,347 training rows, 450 test rows, 10 classes", rows, head)
+        print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
+
+
+def train(
+    data: DataFile,
+    task: Task = "classify",
+    output: Output = Path("model.slim"),
+    budget: Budget = None,
+    tolerance: Tolerance = None,
+    kernel: Kernel = "rbf",
+    gamma: Gamma = "scale",
+    C: Annotated[
+        float | None,
+        Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0"),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        Option(
+            "--epsilon",
+            parser=at_least_zero,
+            help="regress: errors up to this size cost nothing.",
+            show_default="0.1",
+        ),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        Option(
+            "--nu",
+            parser=share_of_rows,
+            help="novelty: the share of rows that may be called novel.",
+            show_default="0.5",
+        ),
+    ] = None,
+    degree: Annotated[int, Option("--degree", parser=whole(0, LARGEST_DEGREE), help="Of the poly kernel.")] = 3,
+    coef0: Annotated[float, Option("--coef0", parser=finite, help="Of the poly and sigmoid kernels.")] = 0.0,
+    scale: Annotated[
+        str,
+        Option(
+            "--scale",
+            parser=one_of(names.SCALERS),
+            help=f"Scale the features; saved with the model. One of {', '.join(names.SCALERS)}.",
+        ),
+    ] = "none",
+    trainer: Annotated[
+        str,
+        Option(
+            "--trainer",
+            parser=one_of((*names.TRAINERS, "none")),
+            help=f"{names.listed((*names.TRAINERS, 'none'))} With none, the reducer finds a small model without a full "
+            "one, if it can.",
+        ),
+    ] = "smo",
+    reducer: Reducer = "slim",
+    metric: MetricName = None,
+    time_limit: TimeLimit = None,
+    checkpoint: Checkpoint = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
+    tol: Annotated[float, Option("--tol", parser=positive, help="Stop at this violation of optimality.")] = 1e-3,
+    max_iter: Annotated[
+        int,
+        Option(
+            "--max-iter",
+            parser=whole(-1),
+            help="Steps of the trainer at most; -1 for no limit.",
+        ),
+    ] = -1,
+    balanced: Balanced = False,
+    calibration: Calibration = None,
+    multiclass: Multiclass = None,
+    cache_mb: Annotated[float, Option("--cache-mb", parser=positive, help="Memory for kernel rows, in MiB.")] = 512,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    label: Label = None,
+    split: Split = "train",
+    test: TestFile = None,
+    keep: Keep = False,
+    force: Force = False,
+) -> None:
+    """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
+    check_output(output, force, data, test)
+    own = own_settings(
+        task,
+        C=C,
+        epsilon=epsilon,
+        nu=nu,
+        class_weight="balanced" if balanced else None,
+        calibration=calibration,
+        multiclass=multiclass,
+    )
+    svm = make_estimator(
+        task,
+        budget=budget,
+        tolerance=tolerance,
+        kernel=kernel,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        trainer=None if trainer == "none" else trainer,
+        reducer=make_reducer(reducer, None, metric),  # the time limit is that of the whole fit
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        cache_mb=cache_mb,
+        random_state=seed,
+        device=device,
+        **own,
+    )
+    check_methods(task, svm)
+    from scipy.sparse import issparse
+    from sklearn.pipeline import make_pipeline
+
+    from ...estimators import fit_reporting
+    from ...files.native import save
+
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
+    scaler = make_scaler(scale, issparse(X))
+    model = svm if scaler is None else make_pipeline(scaler, svm)
+
+    def finish() -> None:  # a checkpoint is deleted when the model is in its file
+        if checkpoint is not None:
+            save(model, output)
+
+    with progress() as report:
+        rows = X if scaler is None else scaler.fit_transform(X)
+        full: list[Any] = []
+        _, interrupted = finished_or_best(
+            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
+        )
+    trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
+    _write_model(model, output, X, y, tests, interrupted, *trained)
+
+
+def compress(
+    model: ModelFile,
+    data: DataFile,
+    output: Output = Path("small.slim"),
+    budget: Budget = None,
+    tolerance: Tolerance = None,
+    reducer: Reducer = "slim",
+    metric: MetricName = None,
+    time_limit: TimeLimit = None,
+    calibration: Calibration = None,
+    multiclass: Multiclass = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    label: Label = None,
+    split: Split = "train",
+    test: TestFile = None,
+    trust: Trust = False,
+    keep: Keep = False,
+    force: Force = False,
+) -> None:
+    """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
+    check_output(output, force, data, test)
+    if budget is None and tolerance is None:
+        raise ParameterError(
+            "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
+            "within half a point of the full one's error",
+            param_hint="--budget",
+        )
+    method = make_reducer(reducer, time_limit, metric)
+    from ...estimators import compress_reporting
+    from ...files.native import check_steps
+
+    big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
+    check_steps(big)
+    tests = read_test_rows(test, task_of(big), label, X.shape[1])
+    own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
+    with progress() as report:
+        small, interrupted = finished_or_best(
+            lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device, **own),
+            keep,
+        )
+    _write_model(small, output, X, y, tests, interrupted, as_ours(big))
+
+
+def _write_model(model: Any, output: Path, X: Any, y: Any, tests: Any, interrupted: bool, full: Any | None = None) -> None:
+    """Write a model, describe it and compare it with the full model, if there is one; after Ctrl-C, only write it."""
+    from ...files.native import save
+
+    with saying_what_was_written(output):
+        save(model, output)
+        if interrupted:
+            raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
+        show_result(output, model, full, X, y, tests)
+
+
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[Path | None, Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
+    scores: Annotated[bool, Option("--scores", help="Decision values instead of labels.")] = False,
+    proba: Annotated[bool, Option("--proba", help="Probabilities of the classes; their order goes to stderr.")] = False,
+    label: Label = None,
+    split: Split = "test",
+    trust: Trust = False,
+    force: Force = False,
+) -> None:
+    """Write the prediction for each row of DATA, one a line; accuracy or R^2 goes to stderr where DATA has labels."""
+    if output is not None:
+        check_output(output, force, model, data)
+    from ...files.container import write_whole
+
+    predictor, X, y = open_predictor(model, data, trust, label, split)
+    check_predictions(predictor, scores=scores, proba=proba)
+    predicted = predictor.predict(X)
+    wanted = predictor.scores if scores else predictor.proba if proba else None
+    if wanted is not None:
+        values = wanted(X).reshape(X.shape[0], -1)
+        lines = [" ".join(map(repr, row)) for row in values.tolist()]
+    else:
+        lines = [str(found) for found in predicted]
+    raise_on_interrupt()
+    if output is not None:
+        write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
+    else:
+        sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
+    if proba:
+        print("classes", *(plain(str(name)) for name in predictor.classes), file=sys.stderr)
+    known = quality(predictor.task, predicted, y)
+    if known is not None:
+        print(*known, file=sys.stderr)
+
+
+def export(
+    model: ModelFile,
+    kind: Annotated[
+        str | None,
+        Option(
+            "--format",
+            "-f",
+            parser=one_of(names.EXPORTS),
+            help=f"{names.listed(names.EXPORTS)} Else by the output's ending.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
+    ] = None,
+    precision: Annotated[str | None, Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")] = None,
+    limit: Annotated[
+        float | None,
+        Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
+    ] = None,
+    rows: Annotated[
+        Path | None, Option("--rows", help="C, integers: rows with or without labels; their range is kept.")
+    ] = None,
+    label: Label = None,
+    flavor: Annotated[str | None, Option("--flavor", help="ONNX: plain, or svm for one SVM operator.")] = None,
+    force: Force = False,
+    trust: Trust = False,
+) -> None:
+    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
+    from ...ship.export import EXPORTERS, make_exporter
+    from ...ship.export import export as export_model
+
+    settings = given(precision=precision, limit=limit, flavor=flavor)
+    target = export_target(output or model, kind, settings)
+    output = output or model.with_suffix(EXPORTERS[target].ending)
+    check_output(output, force, model, rows)
+    if rows is None:
+        loaded = read_model(model, trust)
+    else:
+        loaded, X, _ = read_model_and_rows(model, rows, trust, labels=False, target=label)
+        settings["rows"] = X
+    raise_on_interrupt()
+    try:
+        with saying_what_was_written(output):
+            files = export_model(loaded, output, target, force=force, **settings)
+            show_files(files)
+            if rows is not None:
+                show_agreement(loaded, make_exporter(target, settings))
+    except FileExistsError as error:  # an export of several files, and another one than `output` exists
+        raise ParameterError(message_of(error), param_hint="--output") from error
+
+
+def info(model: ModelFile, trust: Trust = False) -> None:
+    """Tell what is in MODEL and what a prediction costs."""
+    show_model(model, read_model(model, trust))
+
+
+COMMANDS = (demo, train, compress, predict, export, info, tradeoff, report, tune)

@@ -1,0 +1,354 @@
+"""Input of the commands: options that several of them share, and checks of values, paths and files.
+
+Nothing here imports NumPy or scikit-learn until it is needed, so that help and version are printed at once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from ...files.numbers import strict_number
+from . import names
+from .arguments import Argument, Option, ParameterError, Value
+from .tasks import check_classes, labels_of, task_of
+
+PICKLES = (".pkl", ".pickle", ".joblib")
+#: the largest number of steps or of support vectors, which compiled code can hold on every platform
+LARGEST_INT = 2**31 - 1
+#: the largest degree of the poly kernel; most values overflow or vanish long before it
+LARGEST_DEGREE = 1000
+#: the largest seed of scikit-learn's random numbers
+LARGEST_SEED = 2**32 - 1
+
+
+# Values
+
+
+def one_of(names: tuple[str, ...]) -> Value:
+    """Return the parser of one of these names."""
+    return Value("NAME", f"one of {', '.join(names)}", lambda text: text if text in names else None)
+
+
+def number(what: str, allowed: Callable[[float], bool]) -> Value:
+    """Return the parser of a number for which `allowed` is true."""
+
+    def read(text: str) -> float | None:
+        found = strict_number(text)
+        return found if found is not None and allowed(found) else None
+
+    return Value("FLOAT", what, read)
+
+
+def whole(least: int, most: int = LARGEST_INT) -> Value:
+    """Return the parser of a whole number from `least` to `most`."""
+
+    def read(text: str) -> int | None:
+        word, found = text.strip(), strict_number(text.strip())
+        return int(word) if found is not None and word.lstrip("+-").isdecimal() and least <= found <= most else None
+
+    return Value("INTEGER", f"a whole number from {least} to {most}", read)
+
+
+finite = number("a finite number", math.isfinite)
+positive = number("a number above 0", lambda found: 0 < found < math.inf)
+seconds = replace(positive, metavar="SECONDS")
+at_least_zero = number("a number of 0 or more", lambda found: 0 <= found < math.inf)
+share_of_rows = number("a share of the rows above 0 and up to 1, such as 0.05", lambda found: 0 < found <= 1)
+share_of_errors = number("a share of errors from 0 up to 1, such as 0.005", lambda found: 0 <= found < 1)
+budget_of = Value(
+    "NUMBER",
+    "a number of support vectors (1, 2, ...) or a fraction between 0 and 1",
+    lambda text: whole(1).read(text) or number("", lambda found: 0 < found < 1).read(text),
+)
+gamma_of = Value(
+    "NUMBER",
+    "'scale', 'auto' or a number above 0",
+    lambda text: text if text in ("scale", "auto") else positive.read(text),
+)
+
+
+def device_of(text: str) -> str:
+    """Return the name of a device on which rows can be held here."""
+    from ...rows.homes import HOMES, resolve_device
+
+    try:
+        device = resolve_device(text)
+        HOMES[device.partition(":")[0]](device)
+    except (ValueError, ImportError) as error:
+        raise ParameterError(str(error)) from error
+    return text
+
+
+# Options that several commands share
+
+DataFile = Annotated[
+    Path, Argument(metavar="DATA", help="Rows and labels: LIBSVM format, .csv or .npz; - reads from a pipe.")
+]
+ModelFile = Annotated[
+    Path, Argument(metavar="MODEL", help="A .slim or LIBSVM model, or a pickled scikit-learn model with --trust.")
+]
+Trust = Annotated[bool, Option("--trust", help="Load a pickle or joblib file, which can run any code.")]
+Output = Annotated[Path, Option("--output", "-o", help="Where to write the model.")]
+Keep = Annotated[bool, Option("--keep", help="After Ctrl-C, write the best model found so far.")]
+Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
+Task = Annotated[
+    str,
+    Option(
+        "--task",
+        parser=one_of(names.TASKS),
+        help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
+    ),
+]
+Budget = Annotated[
+    Any,
+    Option(
+        "--budget", "-b", parser=budget_of, help="Support vectors at most: a number, or a fraction of the full model's."
+    ),
+]
+Count = Annotated[Any, Option("--budget", "-b", parser=whole(1), help="Support vectors at most.")]
+Tolerance = Annotated[
+    float | None,
+    Option(
+        "--tolerance",
+        "-t",
+        parser=share_of_errors,
+        help="Smallest model within this much of the full one's error (0.005).",
+    ),
+]
+Kernel = Annotated[str, Option("--kernel", "-k", parser=one_of(names.KERNELS), help=names.listed(names.KERNELS))]
+Gamma = Annotated[Any, Option("--gamma", "-g", parser=gamma_of, help="'scale', 'auto' or a number.")]
+Reducer = Annotated[
+    str,
+    Option("--reducer", parser=one_of(names.REDUCERS), help=f"The method that shrinks. {names.listed(names.REDUCERS)}"),
+]
+MetricName = Annotated[
+    str | None,
+    Option(
+        "--metric",
+        parser=one_of(names.METRICS),
+        help=f"What slim learns besides points. {names.listed(names.METRICS)} Learned ones fit closer and take longer.",
+    ),
+]
+TimeLimit = Annotated[
+    float | None, Option("--time-limit", parser=seconds, help="Seconds at most; the best model found by then is kept.")
+]
+Checkpoint = Annotated[
+    Path | None,
+    Option("--checkpoint", help="Save the state of a long fit here; the same command goes on from it by itself."),
+]
+CheckpointSeconds = Annotated[float, Option("--checkpoint-seconds", parser=seconds, help="Seconds between two saves.")]
+Balanced = Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")]
+Device = Annotated[
+    str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
+]
+Seed = Annotated[
+    int,
+    Option(
+        "--seed",
+        parser=whole(0, LARGEST_SEED),
+        help="Chooses the validation rows; the same seed gives the same model.",
+    ),
+]
+Label = Annotated[
+    str | None,
+    Option(
+        "--label",
+        metavar="COLUMN",
+        help="CSV: the column of the labels, by name or number from 0; else the one named label, target, class or y, or "
+        "the last one (none for novelty).",
+    ),
+]
+Calibration = Annotated[
+    str | None,
+    Option(
+        "--calibration",
+        parser=one_of(names.CALIBRATIONS),
+        help=f"Fit probabilities, for predict --proba. {names.listed(names.CALIBRATIONS)}",
+    ),
+]
+Multiclass = Annotated[
+    str | None,
+    Option(
+        "--multiclass",
+        parser=one_of(names.MULTICLASS),
+        help="Three classes or more: an output for each class (ovr), or for each pair, decided by votes (ovo) or by a "
+        "decision DAG (dag).",
+    ),
+]
+Split = Annotated[str, Option("--split", parser=one_of(names.SPLITS), help="npz with X_train and X_test: train or test.")]
+TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the model on.")]
+
+
+# Combinations of options
+
+
+def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
+    """Refuse scores or probabilities of a model that has none."""
+    if scores and proba:
+        raise ParameterError("give --scores or --proba, not both", param_hint="--proba")
+    if scores and predictor.scores is None:
+        raise ParameterError("a regressor has no scores but the values that it predicts", param_hint="--scores")
+    if proba and predictor.proba is None:
+        raise ParameterError(
+            "this model has no probabilities; train or compress a classifier with --calibration sigmoid",
+            param_hint="--proba",
+        )
+
+
+def make_reducer(name: str, time_limit: float | None, metric: str | None = None) -> Any:
+    """Return the reducer of that name with its time limit and its metric, which must be one that learns."""
+    from ...reducers import REDUCERS
+
+    kind = REDUCERS[name]
+    if metric is not None and "metric" not in {field.name for field in fields(kind)}:
+        able = ", ".join(other for other in REDUCERS if "metric" in {field.name for field in fields(REDUCERS[other])})
+        raise ParameterError(f"{name} has no metric to learn; the reducers that have are {able}", param_hint="--metric")
+    settings = given(time_limit=time_limit, metric=metric)
+    return kind(**settings) if settings else name
+
+
+def make_scaler(name: str, sparse: bool) -> Any:
+    """Return the scaler of that name, or None; zeros in sparse rows stay zero."""
+    from ...importers import scalers
+
+    try:
+        return scalers.make_scaler(name, sparse)
+    except ValueError as error:
+        raise ParameterError(str(error), param_hint="--scale") from error
+
+
+def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> str:
+    """Return the target of an export, by its name or the ending of the path, and refuse settings that it does not have."""
+    from ...ship.export import make_exporter, target_of
+
+    try:
+        target = target_of(path, target)
+    except ValueError as error:
+        raise ParameterError(str(error), param_hint="--format") from error
+    try:
+        make_exporter(target, settings)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+    return target
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# Paths and files
+
+
+def check_output(path: Path, force: bool, *inputs: str | Path | None) -> None:
+    """Refuse a path that cannot be written, that is taken, or that is one of the files read, before hours of work."""
+    if path.exists() and not path.is_file():
+        raise ParameterError(f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ParameterError(
+            f"cannot write {path}: there is no folder {path.parent} that can be written to", param_hint="--output"
+        )
+    if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in inputs):
+        raise ParameterError(f"{path} is a file that this command reads; give another name", param_hint="--output")
+    if path.exists() and not force:
+        raise ParameterError(f"{path} exists already; give another name, or --force to replace it", param_hint="--output")
+
+
+def read_model(path: Path, trust: bool) -> Any:
+    """Return the model in a file; pickles only if they are trusted."""
+    if path.suffix.lower() not in PICKLES:
+        from ...files.models import load
+
+        return load(path)
+    if not trust:
+        raise ParameterError(
+            f"{path} is a pickle, which can run any code when loaded; pass --trust if you made it yourself",
+            param_hint="MODEL",
+        )
+    return _unpickled(path)
+
+
+def _unpickled(path: Path) -> Any:
+    import joblib
+
+    with open(path, "rb"):
+        pass  # a file that is missing or cannot be read is an OSError with its name
+    try:
+        return joblib.load(path)
+    except Exception as error:  # a damaged pickle can raise anything
+        raise ValueError(f"cannot load {path}: {type(error).__name__}: {error}") from error
+
+
+def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> tuple[Any, Any, Any]:
+    """Return a model, and rows of its width with labels in its form.
+
+    A LIBSVM model takes rows with more features than it names.
+    """
+    from ...files.datasets import read_data
+    from ...files.models import is_libsvm, read_libsvm
+
+    model = read_model(path, trust)
+    width = getattr(model, "n_features_in_", None)
+    if width is None:
+        raise ValueError(f"{path} holds a {type(model).__name__}, which is not a fitted model")
+    task = task_of(model)
+    options["labels"] = options.get("labels", True) and task != "novelty"
+    if is_libsvm(path):
+        X, y = read_data(data, **options)
+        if X.shape[1] > width:
+            return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
+    X, y = read_data(data, n_features=width, **options)
+    return model, as_scalers_take(model, X), labels_of(task, y)
+
+
+def as_scalers_take(model: Any, X: Any) -> Any:
+    """Return rows in the form that the scalers of a Pipeline take; scalers that shift zeros take dense rows only."""
+    from sklearn.preprocessing import MinMaxScaler
+
+    from ...kernels import dense
+
+    steps = [step for _, step in getattr(model, "steps", [])[:-1]]
+    moved = [getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps]
+    return dense(X) if any(moved) or any(isinstance(step, MinMaxScaler) for step in steps) else X
+
+
+def read_training_rows(path: Path, task: str, label: str | None, split: str) -> tuple[Any, Any]:
+    """Return rows, and labels as the task takes them."""
+    from ...files.datasets import read_data
+
+    X, y = read_data(path, labels=task != "novelty", target=label, split=split)
+    y = labels_of(task, y)
+    if task == "classify":
+        check_classes(y)
+    return X, y
+
+
+def read_test_rows(path: Path | None, task: str, label: str | None, width: int) -> tuple[Any, Any] | None:
+    """Return the rows and labels that a model is measured on, if a file is given."""
+    from ...files.datasets import read_data
+
+    if path is None:
+        return None
+    X, y = read_data(path, labels=task != "novelty", target=label, split="test", n_features=width)
+    return X, labels_of(task, y)
+
+
+# Messages
+
+#: settings of Python functions in messages; the option for the labels' column has another name
+_SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
+_COLUMN = re.compile(r"\btarget=(?=\S)")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with options of the command line: budget=16 becomes --budget 16."""
+    message = message.replace("trainer=None", "trainer=none")
+    message = _SETTING.sub(r"--\1 ", _COLUMN.sub("--label ", message.replace("force=True (--force)", "--force")))
+    return _LONG_NAME.sub(lambda name: f"--{name[1].replace('_', '-')}", message)

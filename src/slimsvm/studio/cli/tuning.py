@@ -1,0 +1,160 @@
+"""The command that chooses the settings: slimsvm tune."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from . import names
+from .arguments import Option, ParameterError
+from .interrupts import raise_on_interrupt
+from .parse import (
+    Balanced,
+    Count,
+    DataFile,
+    Device,
+    Force,
+    Keep,
+    Kernel,
+    Label,
+    Output,
+    Seed,
+    Split,
+    TestFile,
+    check_output,
+    one_of,
+    read_test_rows,
+    read_training_rows,
+    seconds,
+    share_of_errors,
+    whole,
+)
+from .render import measures, plain, show_model
+from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
+from .tasks import make_estimator, own_settings
+
+if TYPE_CHECKING:
+    from ..tune import TuningProgress, TuningResult
+
+
+def tune(
+    data: DataFile,
+    task: Annotated[
+        str,
+        Option("--task", parser=one_of(names.TASKS), help="classify, or regress: labels are numbers."),
+    ] = "classify",
+    output: Output = Path("model.slim"),
+    budget: Count = None,
+    budget_bytes: Annotated[
+        int | None,
+        Option("--budget-bytes", parser=whole(1), help="Bytes of float32 tables at most."),
+    ] = None,
+    max_error: Annotated[
+        float | None,
+        Option("--max-error", parser=share_of_errors, help="The smallest model within this error (0.05)."),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        Option("--time-limit", parser=seconds, help="Seconds in all, the last fit included."),
+    ] = None,
+    trials: Annotated[
+        int,
+        Option("--trials", parser=whole(1), help="Settings to try on a few rows."),
+    ] = 36,
+    kernel: Kernel = "rbf",
+    balanced: Balanced = False,
+    table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
+    study: Annotated[
+        str | None, Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")
+    ] = None,
+    storage: Annotated[str | None, Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    label: Label = None,
+    split: Split = "train",
+    test: TestFile = None,
+    keep: Keep = False,
+    force: Force = False,
+) -> None:
+    """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
+    check_output(output, force, data, test)
+    if table is not None:
+        check_output(table, force, data, test, output)
+    if budget is None and budget_bytes is None and max_error is None:
+        raise ParameterError(
+            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "
+            "--max-error 0.05 for the smallest model within this error",
+            param_hint="--budget",
+        )
+    if task == "novelty":
+        raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
+    own = own_settings(task, class_weight="balanced" if balanced else None)
+    from ..tune import tune as run
+
+    X, y = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1])
+    template = make_estimator(task, kernel=kernel, device=device, **own)
+    raise_on_interrupt()
+    result, interrupted = finished_or_best(
+        lambda: run(
+            X,
+            y,
+            budget=budget,
+            budget_bytes=budget_bytes,
+            max_error=max_error,
+            time_limit=time_limit,
+            n_trials=trials,
+            estimator=template,
+            study=study,
+            storage=storage,
+            callback=_line,
+            random_state=seed,
+        ),
+        keep,
+    )
+    _write(result, output, table, X, y, tests, interrupted)
+
+
+def _line(progress: TuningProgress) -> None:
+    """Print where tuning is, with the time left, on one line of a terminal that the next one replaces."""
+    if sys.stderr.isatty():
+        end = "\n" if progress.last else "\r"
+        print(f"\033[K{plain(str(progress))}", end=end, file=sys.stderr, flush=True)
+
+
+def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: Any, tests: Any, interrupted: bool) -> None:
+    """Write the model and the table of trials, and show what was chosen; after Ctrl-C, only write."""
+    from ...files.container import write_whole
+    from ...files.native import save
+
+    model, chosen = result.best_estimator_, result.best_params_
+    with saying_what_was_written(output):
+        save(model, output)
+        if table is not None:
+            write_whole(table, [_csv(result.results_)])
+        if interrupted:
+            raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
+        settings = [
+            ("settings chosen", ", ".join(f"{name} {_number(value)}" for name, value in chosen.items())),
+            (
+                "validation error of these settings",
+                f"{100 * result.best_error_:.2f} %{' (1 - R^2)' * ('epsilon' in chosen)}",
+            ),
+        ]
+        show_model(output, model, [*settings, *measures(model, X, y, tests)])
+
+
+def _csv(columns: dict[str, list[Any]]) -> bytes:
+    """Return the columns as a CSV file."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

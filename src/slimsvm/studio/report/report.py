@@ -1,0 +1,164 @@
+"""From rows, models and data to the page and the model card."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...files.container import write_together
+from ...kernels import Matrix
+from ...text import short
+from ..tradeoff.arguments import checked_rows
+from ..tradeoff.methods import FULL
+from ..tradeoff.result import Tradeoff, read_tradeoff
+from ..tradeoff.rows import Row, finished, last_study, settings_of
+from ..tradeoff.split import fingerprint, split_rows
+from ..tradeoff.tasks import task_of_row
+from .card import card
+from .content import Study, content, key_of
+from .embed import DOWNLOADS, LIVE, EmbeddedModels
+from .page import render
+
+#: bytes of the page at most
+LARGEST_PAGE = 1_450_000
+#: characters of the data's and the method's names in names of files, which may have 255 of them
+LONGEST_NAME = 60
+
+
+def report(
+    result: Tradeoff | str | os.PathLike[str],
+    X: Matrix,
+    y: Any = None,
+    output: str | os.PathLike[str] = "report.html",
+    *,
+    test: tuple[Matrix, Any] | None = None,
+    method: str | None = None,
+    title: str | None = None,
+    force: bool = False,
+) -> list[Path]:
+    """Write a trade-off as one HTML page that opens from the disk, and a model card in Markdown beside it.
+
+    Parameters
+    ----------
+    result : Tradeoff or path
+        What `slimsvm.tradeoff` returned, or its CSV file. Of several studies in a file, the last is shown.
+    X, y : rows and labels
+        Those that the trade-off was made of; novelty detection has no labels.
+    output : path, default="report.html"
+        The page; the card has the ending .md.
+    test : tuple of rows and labels, default=None
+        The test rows, where the trade-off was given some.
+    method : str, default=None
+        The method that the page opens with; else the first that is not the full model.
+    title : str, default=None
+        The title; else the name of the data.
+    force : bool, default=False
+        Replace files that exist.
+
+    Returns
+    -------
+    list of Path
+        The page and the card.
+
+    Examples
+    --------
+    >>> import tempfile, slimsvm
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = slimsvm.tradeoff(X, y, methods=["nystroem"], budgets=[2, 4], name="iris")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in slimsvm.report(found, X, y, f"{folder}/iris.html")]
+    ['iris.html', 'iris.md']
+    """
+    page = Path(output)
+    paths = [page, page.with_suffix(".md")]
+    check_free(paths, force)
+    if not isinstance(result, Tradeoff):
+        result = read_tradeoff(result)
+    study = make_study(result, X, y, test, method, title)
+    text = render(study.title, with_models(study))
+    write_together(dict(zip(paths, [[text.encode()], [card(study, page.name).encode()]], strict=True)))
+    return paths
+
+
+def check_free(paths: Sequence[Path], force: bool) -> None:
+    """Raise an error for files that exist or cannot be."""
+    if paths[0] == paths[1]:
+        raise ValueError(f"the page cannot be {paths[0]}, which is the name of its model card; name it report.html, say")
+    taken = [str(path) for path in paths if path.exists()]
+    if taken and not force:
+        raise FileExistsError(
+            f"{', '.join(taken)} exists already; give another name, or force=True (--force) to replace it"
+        )
+
+
+def make_study(
+    result: Tradeoff, X: Matrix, y: Any, test: tuple[Matrix, Any] | None, method: str | None, title: str | None
+) -> Study:
+    """Return the last study of a result with its data."""
+    if not result.rows:
+        raise ValueError("the trade-off has no rows; run slimsvm.tradeoff or slimsvm tradeoff first")
+    rows = last_study(result.rows)
+    task = task_of_row(rows[-1])
+    X, y = checked_rows(X, y, task=task)
+    test = None if test is None else checked_rows(*test, width=X.shape[1], task=task)
+    found = fingerprint(X, y, *(test or ()))
+    if found != rows[-1]["fingerprint"]:
+        raise ValueError(
+            f"these are not the data of the trade-off: their fingerprint is {found}, and its rows say "
+            f"{rows[-1]['fingerprint']} ({rows[-1]['data']}). Give the same rows, labels and test rows, or run it again"
+        )
+    split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"], task.has_classes)
+    return Study(rows, result, split, _method(rows, method), title or rows[-1]["data"])
+
+
+def _test_size(row: Row) -> float:
+    """Return the share of the rows that was kept for testing."""
+    found = settings_of(row).get("test_size", 0.25)
+    if not isinstance(found, float) or not 0 < found < 1:
+        raise ValueError(f"the settings of the trade-off have the test_size {short(found)}, which is no share of the rows")
+    return found
+
+
+def _method(rows: Sequence[Row], wanted: str | None) -> str:
+    """Return the method that the page opens with."""
+    there = list(dict.fromkeys(row["method"] for row in finished(rows)))
+    if not there:
+        reasons = "; ".join(dict.fromkeys(row["reason"] for row in rows))
+        raise ValueError(f"no run of this trade-off has figures: {reasons}")
+    if wanted is not None and wanted not in there:
+        raise ValueError(f"the rows have no method {wanted!r}; they have {', '.join(there)}")
+    return wanted or next((name for name in there if name != FULL), FULL)
+
+
+def with_models(study: Study) -> dict[str, Any]:
+    """Return what the page shows, with as many models as there is room for: those next to the chosen one first."""
+    data = content(study) | {"stem": stem_of(study.title)}
+    embedded = EmbeddedModels(LARGEST_PAGE - len(render(study.title, data | {"models": {}}).encode()))
+    points = sorted(study.points, key=lambda point: _distance(study, point))
+    models = {key_of(point): study.model(point) for point in points}
+    for mine in (True, False):
+        for makers in (LIVE, DOWNLOADS):
+            for point in points:
+                model = models[key_of(point)]
+                if model is not None and (point.method == study.method) == mine:
+                    method = re.sub("[^A-Za-z0-9]", "_", point.method)[:LONGEST_NAME]
+                    name = f"{data['stem']}-{method}-{point.budget or 'all'}"
+                    embedded.add(key_of(point), name, model, makers)
+    return data | {"models": embedded.files, "reasons": embedded.reasons}
+
+
+def _distance(study: Study, point: Any) -> float:
+    """Return how far a model is from the chosen one, in doublings of its size."""
+    chosen = study.chosen
+    return abs(np.log2(max(point.size, 1) / max(chosen.size, 1))) if chosen else 0.0
+
+
+def stem_of(title: str) -> str:
+    """Return a name for files."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", Path(title).stem).strip("-")[:LONGEST_NAME] or "model"

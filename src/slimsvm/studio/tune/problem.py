@@ -1,0 +1,144 @@
+"""The problem of tuning, checked: the estimator, rows and labels, and the limits on the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_X_y
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from ...checks import check_unmasked, is_count
+from ...estimators import SlimOneClassSVM, SlimSVC, SlimSVR
+from ...estimators.validation import checked_range, weighted_rows
+from ...kernels import KERNELS, Array, Matrix, make_kernel
+from ...metric import takes_factors, takes_widths
+from ...reducers import Slim
+from .result import Constraint
+from .trials import table_bytes
+
+#: the least number of rows: every fold needs some for training and some for validation
+LEAST_ROWS = 10
+#: the most support vectors if only the error is limited; more: lower errors can be met, in longer trials
+LARGEST = 256
+#: metrics are tried with at most MOST_FEATURES features, since each takes time, and at least LEAST_FOR_METRIC rows, since
+#: a metric learned from fewer fits them too closely
+MOST_FEATURES, LEAST_FOR_METRIC = 1000, 1000
+NO_LABELS = (
+    "tuning compares models by their errors, and novelty detection has no labels to count errors on; choose gamma and nu "
+    "of SlimOneClassSVM by what is known of the rows"
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, labels and weights, the estimator to tune, and the support vectors that it may have."""
+
+    template: Any
+    X: Matrix
+    y: Array
+    weights: Array
+    size: int
+    metrics: tuple[str, ...] = ("fixed",)  # the metrics to try
+
+    @property
+    def real(self) -> bool:
+        """Whether labels are values."""
+        return isinstance(self.template, SlimSVR)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return bool(issparse(self.X))
+
+
+def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint: Constraint) -> Problem:
+    """Return the problem; raise ValueError for an estimator or rows that cannot be tuned."""
+    template = template_for(estimator, y)
+    X, y, weights = checked_rows(template, X, y, sample_weight)
+    outputs = 1 if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False).outputs
+    size = largest_size(constraint, X.shape[1], outputs)
+    return Problem(template, X, y, weights, min(size, y.size // 2), _metrics(template, X, constraint))
+
+
+def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...]:
+    """Return the metrics to try: a reducer's own, or the fixed one and the most that can be learned with the kernel.
+
+    A metric takes bytes, which under a limit are left to support vectors, and time for each feature.
+    """
+    if isinstance(template.reducer, Slim):
+        return (template.reducer.metric,)
+    kernel = make_kernel(template.kernel, gamma=1.0, degree=template.degree, coef0=template.coef0)
+    n, d = X.shape
+    if constraint.nbytes is not None or d > MOST_FEATURES or n < LEAST_FOR_METRIC or not takes_factors(kernel.name):
+        return ("fixed",)
+    return "fixed", "both" if takes_widths(kernel.name) else "scales"
+
+
+def template_for(estimator: Any, y: Any) -> Any:
+    """Return the estimator to tune: the given one, or one for the classes or values of y."""
+    if y is None or isinstance(estimator, SlimOneClassSVM):
+        raise ValueError(NO_LABELS)
+    if estimator is None:
+        return SlimSVR() if type_of_target(y).startswith("continuous") else SlimSVC()
+    if not isinstance(estimator, SlimSVC | SlimSVR):
+        raise ValueError(f"estimator must be a SlimSVC or SlimSVR, whose other settings are kept, not {estimator!r}")
+    if estimator.reducer != "slim" and not isinstance(estimator.reducer, Slim):
+        raise ValueError(f"trials are small models by the reducer 'slim' or a Slim(...), not {estimator.reducer!r}")
+    _check_kernel(estimator)
+    return estimator
+
+
+def _check_kernel(estimator: Any) -> None:
+    """Raise ValueError for a kernel without gradients, which slim cannot use."""
+    kernel = make_kernel(estimator.kernel, gamma=1.0, degree=estimator.degree, coef0=estimator.coef0)
+    if not Slim.takes(kernel):
+        raise ValueError(
+            f"trials move support vectors along the gradient of the kernel, and {estimator.kernel!r} has none; the kernels "
+            f"with gradients are {[name for name, kind in KERNELS.items() if kind.differentiable]}"
+        )
+
+
+def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, Array, Array]:
+    """Return rows, labels and weights of the rows that have weight."""
+    real = isinstance(template, SlimSVR)
+    check_unmasked("X", X)
+    check_unmasked("y", y)
+    X, y = check_X_y(
+        X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=real, ensure_min_samples=LEAST_ROWS
+    )
+    if not real:
+        check_classification_targets(y)
+        if np.unique(y).size < 2:
+            raise ValueError(f"all rows have the label {y[0]!r}; a classifier needs rows of two classes at least")
+    return weighted_rows(checked_range(X, finite=True), y, sample_weight)[:3]
+
+
+def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
+    """Return the limits on the model, at least one of them."""
+    if budget is None and budget_bytes is None and max_error is None:
+        raise ValueError(
+            "say how small or how good: budget=64 for at most 64 support vectors, budget_bytes=8192 for the size of the "
+            "float32 tables, or max_error=0.05 for the smallest model within this error"
+        )
+    for name, value in (("budget", budget), ("budget_bytes", budget_bytes)):
+        if value is not None and not is_count(value):
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return Constraint(budget, budget_bytes, max_error)
+
+
+def largest_size(constraint: Constraint, features: int, outputs: int) -> int:
+    """Return the support vectors that the limits allow, with a scaler before them; raise ValueError if they allow none."""
+    size = constraint.budget or LARGEST
+    if constraint.nbytes is None:
+        return size
+    empty, one = (table_bytes(count, features, outputs, "standard") for count in (0, 1))
+    if constraint.nbytes < one:
+        raise ValueError(
+            f"budget_bytes={constraint.nbytes} is too small for one support vector, which takes {one} bytes with a scaler "
+            f"for {features} features and {outputs} outputs; give at least {one}"
+        )
+    fits = (constraint.nbytes - empty) // (one - empty)
+    return min(fits, size) if constraint.budget is not None else fits

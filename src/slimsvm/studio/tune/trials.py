@@ -1,0 +1,163 @@
+"""One trial: a small model with some settings, fitted to a subsample of each fold and judged on its validation rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ...kernels import Array, Matrix
+from ...limits import Deadline
+from ...model import Expansion, Judgement, Status, Task
+from ...reducers import Slim
+from ...selection.path import Step
+from ...solvers.metric_search import Learning
+from ...solvers.point_search import Schedule
+from .folds import FoldedRows
+from .space import Settings
+
+#: slim's schedule in trials: few steps for the choice of initial points, and no more for small models than for large ones
+SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
+#: the validation_fraction of the estimator in a trial, which has one model and nothing to choose; more: fewer training rows
+VALIDATION = 0.02
+#: passes over the rows by which a metric is learned, for each L-BFGS step of a trial; more: better metrics, longer trials
+PASSES_PER_STEP = 2
+
+
+@dataclass(frozen=True)
+class TrialEffort:
+    """The work of a trial: training rows, L-BFGS steps, folds, and support vectors."""
+
+    rows: int
+    steps: int
+    folds: int
+    size: int
+
+    @property
+    def work(self) -> float:
+        """The cost in arbitrary units, to estimate times."""
+        return float(self.folds * self.rows * (self.steps + SETUP_STEPS))
+
+
+#: L-BFGS steps that take as long as the initial points of a trial and their coefficients
+SETUP_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of a trial. `points` are the models' points, one array for each fold, from which others may start."""
+
+    settings: Settings
+    effort: TrialEffort
+    error: float
+    standard_error: float
+    size: int
+    nbytes: int
+    seconds: float
+    status: Status
+    stage: str
+    points: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class OneSize(Slim):
+    """Slim for a single size, without smaller models and without a refinement on all rows.
+
+    With `start`, points of a model with similar settings, the search continues from there.
+    """
+
+    start: Any = None
+    finishes: ClassVar[bool] = False
+
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Any:
+        """Yield one model."""
+        if self.start is None:
+            yield from super().models(task, sizes[-1:], model, deadline)
+        else:
+            yield self._from_start(task), "continued"
+
+    def _from_start(self, task: Task) -> Expansion:
+        outputs = task.targets.shape[1]
+        coef, bias = np.zeros((self.start.shape[0], outputs)), np.zeros(outputs)
+        begin = Expansion(task.rows.kernel, self.start, coef, bias)
+        return self.finished(task, Step(begin, 0.0, "target=label"), None)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs trials on the same rows."""
+
+    template: Any
+    rows: FoldedRows
+    scalers: dict[str, Any]  # fitted to all rows, by name; None for no scaling
+    seed: int
+
+    def run(
+        self, settings: Settings, effort: TrialEffort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
+    ) -> Trial:
+        """Return the trial of some settings within this many seconds; `start` has points for each fold, or nothing."""
+        began, losses, weights, points, ends = perf_counter(), [], [], [], []
+        deadline = Deadline(seconds)
+        model = None
+        for number, fold in enumerate(self.rows.folds[: effort.folds]):
+            first = start[number] if number < len(start) else None
+            estimator = self._fitted(settings, effort, fold.train[: effort.rows], first, deadline)
+            predicted = estimator.predict(self._scaled(settings, fold.validation))
+            losses.append(self.rows.losses(predicted, fold.validation))
+            weights.append(self.rows.weights[fold.validation])
+            model = estimator.model_
+            points.append(model.points)
+            ends.append(estimator.path_.status)
+        assert model is not None
+        found = Judgement.of(np.concatenate(losses), np.concatenate(weights))
+        return Trial(
+            settings,
+            effort,
+            found.error,
+            found.standard_error,
+            model.size,
+            bytes_of(model, settings),
+            perf_counter() - began,
+            Status.worst(ends),
+            stage,
+            tuple(points),
+        )
+
+    def _fitted(self, settings: Settings, effort: TrialEffort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
+        """Return the estimator with these settings, fitted to some rows."""
+        rows = np.sort(rows)
+        learning = Learning(passes=PASSES_PER_STEP * effort.steps, steps=effort.steps)
+        reducer = OneSize(
+            steps=effort.steps,
+            schedule=SCHEDULE,
+            time_limit=deadline.left,
+            start=start if settings.metric == "fixed" else None,  # points without their metric are no start
+            metric=settings.metric,
+            learning=learning,
+        )
+        estimator = settings.estimator(self.template, effort.size, reducer, self.seed)
+        estimator.set_params(validation_fraction=VALIDATION)
+        if not self.rows.real:
+            estimator.set_params(calibration=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a trial's status says so
+            return estimator.fit(self._scaled(settings, rows), self.rows.y[rows], self.rows.weights[rows])
+
+    def _scaled(self, settings: Settings, rows: Array) -> Matrix:
+        X, scaler = self.rows.X[rows], self.scalers[settings.scaling]
+        return X if scaler is None else scaler.transform(X)
+
+
+def bytes_of(model: Expansion, settings: Settings) -> int:
+    """Return the bytes of a model as float32 tables, with two numbers for each scaled feature."""
+    return model.nbytes + table_bytes(0, model.points.shape[1], 0, settings.scaling)
+
+
+def table_bytes(size: int, features: int, outputs: int, scaling: str) -> int:
+    """Return the bytes of points, coefficients, bias and scaling as float32 tables."""
+    return 4 * (size * (features + outputs) + outputs + (0 if scaling == "none" else 2 * features))

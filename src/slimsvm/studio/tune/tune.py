@@ -1,0 +1,155 @@
+"""tune: kernel width, C, scaling and metric of a small model, found by cross-validation within a time limit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ...checks import check_at_least
+from ...estimators.validation import seed_of, without_repeats
+from ...limits import check_time_limit
+from ...progress import silent
+from .folds import make_rows
+from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, smallest
+from .last_fit import fit_best
+from .problem import Problem, constraint_of, make_problem
+from .progress import LAST_FIT, TuningProgress, print_tuning
+from .result import TuningResult
+from .space import different_scalers, make_space
+from .study import open_store, open_study, seed_in
+from .trials import Trial, TrialEffort, Trials
+
+#: settings of the first stage
+N_TRIALS = 36
+
+
+def tune(
+    X: Any,
+    y: Any,
+    *,
+    budget: int | None = None,
+    budget_bytes: int | None = None,
+    max_error: float | None = None,
+    time_limit: float | None = None,
+    n_trials: int = N_TRIALS,
+    estimator: Any = None,
+    sample_weight: Any = None,
+    study: Any = None,
+    storage: Any = None,
+    verbose: bool = False,
+    callback: Callable[[TuningProgress], None] | None = None,
+    random_state: Any = None,
+) -> TuningResult:
+    """Choose kernel width, C, scaling and metric of a small model, and fit it to all rows.
+
+    Small models with many settings are fitted to a few rows; the best third is fitted to twice as many rows, and so on
+    (successive halving). Neighbours of the best settings are added in between. The last few are compared with all rows, and
+    the best is fitted again. All settings are judged on the same validation rows: three folds for up to 8,000 rows, a third
+    of the rows for more.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The rows, not scaled.
+    y : array-like of shape (n_samples,)
+        Their labels, or their values for a regression.
+    budget : int, default=None
+        The most support vectors.
+    budget_bytes : int, default=None
+        The most bytes of points, coefficients, bias and scaling as float32 tables.
+    max_error : float, default=None
+        Return the smallest model whose validation error is within this: the share of wrong labels, or 1 - R^2 for a
+        regression. Without `budget` and `budget_bytes`, models have at most 256 support vectors. Without `max_error`, the
+        model of the lowest error within the other limits is returned.
+    time_limit : float, default=None
+        The most seconds, the last fit included. Without one, the result depends only on the data and `random_state`.
+    n_trials : int, default=36
+        The number of settings in the first stage.
+    estimator : SlimSVC or SlimSVR, default=None
+        Its other settings (kernel, class_weight, device and so on) are kept, and so is the metric of a Slim(...) as its
+        reducer. None is a SlimSVC for labels and a SlimSVR for
+        values that are not whole numbers; give SlimSVR() for a regression of whole numbers.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, in training and in the error. A row of weight 0 counts as absent.
+    study : str or optuna.Study, default=None
+        Keeps the trials, which a later call with the same data continues. Needs slimsvm[tune].
+    storage : str or optuna storage, default=None
+        Where the study of that name is, such as "sqlite:///tune.db".
+    verbose : bool, default=False
+        Print a line for each trial, with the time left.
+    callback : callable, default=None
+        Called with a `TuningProgress` after each trial.
+    random_state : int, RandomState instance or None, default=None
+        Chooses folds and settings.
+
+    Returns
+    -------
+    TuningResult
+        With `best_estimator_`, `best_params_`, `best_error_` and `results_`.
+
+    Raises
+    ------
+    TimeoutError
+        If the time limit is too short for one trial and a last fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from slimsvm import tune
+    >>> X, y = load_wine(return_X_y=True)
+    >>> result = tune(X, y, budget=6, n_trials=4, random_state=0)
+    >>> result.best_params_["scaling"] in ("none", "standard", "minmax", "robust")
+    True
+    >>> bool(result.best_estimator_.score(X, y) > 0.9)
+    True
+    """
+    check_time_limit(time_limit)
+    check_at_least("n_trials", n_trials, 1)
+    clock = Clock(time_limit)
+    constraint = constraint_of(budget, budget_bytes, max_error)
+    if issparse(X):  # scalers would count repeated entries one by one
+        X = without_repeats(csr_array(X))
+    problem = make_problem(estimator, X, y, sample_weight, constraint)
+    kept = open_study(study, storage)
+    seed = seed_in(kept) if random_state is None else None
+    seed = seed_of(random_state) if seed is None else seed
+    store = open_store(kept, problem, seed)
+    tell = callback or (print_tuning if verbose else silent)
+    search = _search(problem, seed, clock, tell, store)
+    best = _best_trial(search, store, n_trials, max_error)
+    if not constraint.met(best):
+        warnings.warn(
+            f"no model of at most {problem.size} support vectors has a validation error of {max_error:g}; the best has "
+            f"{best.error:.4g} and is returned. Raise max_error, budget or time_limit",
+            UserWarning,
+            stacklevel=2,
+        )
+    tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, clock.seconds_for(search.last_fit)))
+    return fit_best(problem, X, y, sample_weight, best, search, constraint)
+
+
+def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None], store: Any) -> Halving:
+    """Return the search through all settings for these rows."""
+    rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
+    kernel = problem.template.kernel
+    scalers = different_scalers(kernel, problem.X, sparse=problem.sparse)
+    tubes = problem.y if problem.real else None
+    space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed), problem.metrics)
+    last_fit = LAST_FIT_TRIALS * TrialEffort(rows.n, STEPS[-1], 1, problem.size).work
+    trials = Trials(problem.template, rows, scalers, seed)
+    return Halving(trials, space, clock, problem.size, last_fit, tell, store)
+
+
+def _best_trial(search: Halving, store: Any, n_trials: int, max_error: float | None) -> Trial:
+    """Return the trial with the chosen settings; the store gets the finalists, also after Ctrl-C."""
+    finalists: list[Trial] = []
+    try:
+        planned = efforts(search.trials.rows, search.size)
+        finalists = search.search(search.space.settings(n_trials, search.trials.seed), planned)
+        return finalists[0] if max_error is None else smallest(search, finalists, max_error)
+    finally:
+        store.close(trial.settings for trial in finalists)
