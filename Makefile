@@ -72,6 +72,7 @@ clean:
 # What builds packages without isolation: this one by meson, micromlgen (a rival in `make bench`) by setuptools.
 .venv/bin/meson:
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet meson-python Cython ninja setuptools wheel
 
 # An editable install: Python changes are seen at once, the compiled part is rebuilt on import.
@@ -79,19 +80,25 @@ clean:
 	$(BIN)/pip install --quiet --no-build-isolation --editable .
 	touch $@
 
+# The dependency group of that name in pyproject.toml, with the extras it stands on.
+EXTRAS_dev := [dask,onnx,parquet,plots,tune]
+EXTRAS_docs := [plots]
+EXTRAS_bench := [onnx,plots]
 .venv/installed-%: .venv/installed
-	$(BIN)/pip install --quiet --no-build-isolation --editable ".[$*]"
+	$(BIN)/pip install --quiet --no-build-isolation --editable ".$(EXTRAS_$*)" --group $*
 	touch $@
 
 .venv-oldest/installed: .venv/installed pyproject.toml
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(BIN)/python -m tools.floors > $(@D)/floors.txt
-	$(@D)/bin/pip install --quiet --constraint $(@D)/floors.txt . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
+	$(@D)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/pip install --quiet --constraint $(@D)/floors.txt . --group test
 	touch $@
 
 .venv-newest/installed: pyproject.toml
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --upgrade --upgrade-strategy eager . array-api-compat array-api-strict hypothesis pandas pytest pytest-xdist
+	$(@D)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/pip install --quiet --upgrade --upgrade-strategy eager . --group test
 	touch $@

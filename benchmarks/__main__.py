@@ -9,7 +9,7 @@ import subprocess
 import sys
 from itertools import takewhile
 
-BENCHMARKS = ("memory", "exact", "budget", "online", "speed", "ship", "machines")
+BENCHMARKS = ("memory", "exact", "budget", "online", "ship", "machines")
 
 if __name__ == "__main__":
     names = list(takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))

@@ -4,7 +4,6 @@ The exponent is the slope of log seconds against log rows. A second part sets Sl
 full model, against SVC.fit. `python -m benchmarks scaling --workers` measures fits on Dask clusters of one, two and four
 worker processes with one thread each: seconds, bytes between the processes in a round, and the memory of the workers;
 `--rows 100000,200000` chooses the numbers of rows.
-`benchmarks.cost_model` fits a model to its lines.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ def cluster_fit(client: Any, rows: int, traffic: Traffic) -> dict[str, Any]:
 
 
 def workers(numbers_of_rows: Sequence[int] = CLUSTER_ROWS) -> None:
-    """Measure the same fits with one, two and four worker processes; `benchmarks.cost_model` reads the lines."""
+    """Measure the same fits with one, two and four worker processes."""
     from distributed import Client, LocalCluster
 
     from slimsvm.dask.partitions import Partitions

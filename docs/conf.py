@@ -14,12 +14,22 @@ author = copyright = "The slimsvm developers"  # noqa: A001
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "plain_docstrings",
     "mathml",
 ]
+# Links into other packages' pages need these packages' lists of names, so only a build that may go online makes them.
+if os.environ.get("SLIMSVM_DOCS_ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
 exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 suppress_warnings = ["myst.header"]  # notes on reliability may begin at any level

@@ -22,8 +22,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-#: what the tests need besides the wheel; tests of other packages are skipped
-TEST_TOOLS = ("array-api-compat", "array-api-strict", "hypothesis", "pandas", "pytest", "pytest-xdist")
 
 
 def run(*command: str | os.PathLike[str], **environment: str) -> None:
@@ -118,7 +116,8 @@ def run_tests(python: str, wheel: Path) -> None:
     """Run the tests with the wheel and without a compiler: PATH has the environment's own commands only."""
     with tempfile.TemporaryDirectory() as folder:
         inside = environment(python, Path(folder), wheel)
-        run(inside, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *TEST_TOOLS)
+        run(inside, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
+        run(inside, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--group", "test")
         run(inside, "-m", *test_command(), PATH=str(inside.parent), OMP_NUM_THREADS="1", PYTHONPATH="")
 
 
