@@ -30,7 +30,7 @@ def imported(nodes):
 
 def test_dependencies_are_declared():
     needed, optional = declared(PROJECT["dependencies"]), PROJECT["optional-dependencies"].values()
-    extras = {"distributed"}.union(*map(declared, optional))  # which dask[distributed] brings
+    extras = {"distributed", "pandas"}.union(*map(declared, optional))  # which dask[distributed, dataframe] bring
     for path in sorted((ROOT / "src" / "slimsvm").rglob("*.py")):
         tree = ast.parse(path.read_text())
         assert imported(ast.walk(tree)) <= needed | extras, path
