@@ -101,8 +101,6 @@ class Shrinking:
         """Return the checked rows, or points in place of rows, with labels, weights and goal."""
         seed, reducer = seed_of(small.random_state), make_reducer(small)
         check_goal(reducer, REDUCERS, source.goal)
-        if small.tolerance is not None or Budgets.of(small).given:
-            check_kernel(reducer, source.model.kernel)
         if X is None:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
@@ -110,6 +108,8 @@ class Shrinking:
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
         source.model.kernel.check_rows(X)
+        if small.tolerance is not None or Budgets.of(small).given:
+            check_kernel(reducer, source.model.kernel)
         labels = _labels(source, X, y)
         X, labels, weights, kept = weighted_rows(X, labels, self.sample_weight)
         goal = _coding(source.goal, reducer, self.multiclass)
