@@ -97,6 +97,7 @@ NO_ROWS = {
     "undefined": "TypeError: a row is an array of numbers, a Map, or",
     "7": "TypeError: a row is an array of numbers, a Map, or",
     "new Map([['1', 2]])": "RangeError: there is no feature 1 of 7",
+    "new Map([[1.5, 2]])": "RangeError: there is no feature 1.5 of 7",
     "new Map([[1, 'x']])": "TypeError: feature 1 is a string, not a number",
     "{ indices: [1, 7], values: [1, 1] }": "RangeError: there is no feature 7 of 7",
     "{ indices: [1, 1], values: [1, 1] }": "RangeError: a row lists a feature twice",
