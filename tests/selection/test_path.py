@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
+from slimsvm.made import Made
 from slimsvm.model import Expansion, Status
 from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):
-    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, settings)
+    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, Made(settings))
 
 
 def path(*pairs, settings=""):
