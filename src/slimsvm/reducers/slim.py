@@ -245,7 +245,8 @@ class Slim(Reducer):
         limited = deadline.left is not None
         if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
             return (yield from self._learned_models(task, sizes, model, deadline, kind))
-        for largest, made in self._models_of(task, sizes, model, deadline, "fixed"):
+        for largest, settings in self._models_of(task, sizes, model, deadline, "fixed"):
+            made = Made.of(settings)
             yield largest, made
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
