@@ -29,7 +29,7 @@ from ..rows.threads import blocks
 from ..text import short
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 2
+FORMAT = 3
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
