@@ -299,8 +299,6 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     steps.append((pairs[-1][0], _load_machine(pairs[-1][1], reader)))
     words, rest = vectorizers.checked([step for _, step in steps])
     counts = {step.n_features_in_ for step in rest if step not in NOTHING}
-    if any(type(step).__name__ in vectorizers.KINDS for step in rest):
-        raise ValueError("it has a vectorizer, or its weights, that is not at the head of a Pipeline")
     if len(counts | ({len(words.vocabulary)} if words else set())) > 1:
         raise ValueError("it has a Pipeline whose steps disagree about the number of features")
     return _load_params(entry, reader, Pipeline, steps)

@@ -44,6 +44,8 @@ def restored(kind: Any, params: Entry, fitted: Entry) -> Any:
         raise ValueError(f"it has a {kind.__name__} of numbers {short(number)} without a vocabulary")
     step = build(kind, params | {"dtype": np.dtype(number).type})
     step.vocabulary_ = {word: place for place, word in enumerate(words.tolist())}
+    if len(step.vocabulary_) < words.size:
+        raise ValueError(f"it has a {kind.__name__} that lists a word twice")
     step.fixed_vocabulary_ = params.get("vocabulary") is not None
     if kind is TfidfVectorizer:
         step._tfidf = TfidfTransformer(**{name: getattr(step, name) for name in WEIGHTS})
@@ -54,6 +56,9 @@ def restored(kind: Any, params: Entry, fitted: Entry) -> Any:
 def checked(steps: list[Any]) -> tuple[Words | None, list[Any]]:
     """Return what the vectorizer at the head of restored steps does, and the other steps; ValueError for what is none."""
     try:
-        return words_before(steps)
+        words, rest = words_before(steps)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"it has a vectorizer with strange settings: {error}") from error
+    if any(type(step).__name__ in KINDS for step in rest):
+        raise ValueError("it has a vectorizer, or its weights, that is not at the head of a Pipeline")
+    return words, rest

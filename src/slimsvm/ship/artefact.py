@@ -125,9 +125,10 @@ class Artefact:
         """Raise ValueError if rows are texts, for a target that has no vocabulary."""
         if self.words is not None:
             raise ValueError(
-                f"{target} takes numbers, and this Pipeline begins with a vectorizer of texts. Write JavaScript (.mjs), save "
-                "it as .slim for slimsvm.runtime, or keep the vectorizer in your program and export the steps after it, "
-                "pipeline[1:], which take its rows; skl2onnx converts whole Pipelines (slimsvm.ship.converter.register)"
+                f"{target} takes numbers, and this Pipeline begins with a vectorizer of texts. Write JavaScript (.mjs), "
+                "save it as .slim for slimsvm.runtime, or keep the vectorizer in your program and export the steps after "
+                "it, pipeline[1:], which take its rows; skl2onnx converts whole Pipelines "
+                "(slimsvm.ship.converter.register)"
             )
 
     def with_metric(self, metric: Metric | None) -> Artefact:
