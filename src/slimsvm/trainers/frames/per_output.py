@@ -35,12 +35,9 @@ class Binary:
     weights: Array  # (n,), above 0
     rng: np.random.Generator
     start: Array | None  # signed coefficients of an earlier run to start from
-    report: Callable[[float], None]  # takes the share done
     goal: Goal = field(default_factory=lambda: OneVsRest(2))
-    deadline: Deadline = field(default_factory=Deadline)
-    keeper: Keeper = field(default_factory=Keeper)
+    run: Run = ALONE
     saved: Saved | None = None  # the state to continue from
-    record: Callable[..., None] = not_recorded  # takes measures: record(gap=...)
     draws: int = 0  # the rows that `start` was learned from, repeated ones too; 0: unknown
 
 
@@ -104,8 +101,8 @@ class BinaryTrainer(Trainer):
 
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
-            keeper = task.keeper.within(f"output {column}")
-            state = keeper.saved()
+            run = replace(_run(task).within(f"output {column}"), deadline=task.deadline.share(1 / max(q - outputs.begun, 1)))
+            state = run.keeper.saved()
             saved = None if state is None else Saved(state)
             if saved is not None and "dual" in saved.state:
                 outputs.store(column, Solution.restored(saved, rows.size))
