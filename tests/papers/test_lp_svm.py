@@ -18,6 +18,7 @@ from slimsvm.model import Status, Task
 from slimsvm.papers import lp_svm
 from slimsvm.papers.lp_svm import LP, LpProblem, Newton, apart, balanced, corner, interior_point, lp_objective
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.trainers.smo import SMO
 
 EXACT = 1e-6
@@ -325,7 +326,7 @@ def test_nothing_is_printed_and_progress_goes_up_to_all(make_blobs, make_task, c
     for direct in (0, 1000):
         task, seen = make_task(RBF(0.3), X, y), []
         LP(direct=direct, batch=10).fit(
-            Task(task.rows, task.targets, task.weights, report=lambda _, done, seen=seen: seen.append(done))
+            Task(task.rows, task.targets, task.weights, run=Run(lambda _, done, seen=seen: seen.append(done)))
         )
         assert seen[-1] == 1.0
         assert all(0 <= done <= 1 for done in seen)

@@ -16,7 +16,7 @@ from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
 from ..rows.threads import blocks
-from ..run import ALONE, Run
+from ..run import BY_ITSELF, Run
 from .free_rows import USUAL_RULE, NewtonRule
 from .smo import Rounds, SmoState
 
@@ -50,7 +50,7 @@ class OneClassState(SmoState):
         settings: Rounds,
         *,
         newton: NewtonRule | None = USUAL_RULE,
-        run: Run = ALONE,
+        run: Run = BY_ITSELF,
     ) -> None:
         rounds = OneClassRounds(settings.tol, min(settings.working_set or WORKING_SET, WORKING_SET))
         super().__init__(rows, np.ones(rows.n), weights, rounds, linear=np.zeros(rows.n), newton=newton, run=run)

@@ -22,7 +22,7 @@ from ..model import Status
 from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
-from ..run import ALONE, Run
+from ..run import BY_ITSELF, Run
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
 
@@ -132,7 +132,7 @@ class SmoState:
         linear: Array | None = None,
         shift: Array | None = None,
         newton: NewtonRule | None = USUAL_RULE,
-        run: Run = ALONE,
+        run: Run = BY_ITSELF,
     ) -> None:
         self.rows, self.y, self.cap, self.settings = rows, y, cap, settings
         self.newton, self.run = newton, run

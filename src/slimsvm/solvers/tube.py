@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Dual, Rows
-from ..run import ALONE, Run
+from ..run import BY_ITSELF, Run
 from .free_rows import USUAL_RULE, NewtonRule
 from .smo import Rounds, SmoState
 
@@ -80,7 +80,7 @@ class Tube:
         settings: Rounds,
         *,
         newton: NewtonRule | None = USUAL_RULE,
-        run: Run = ALONE,
+        run: Run = BY_ITSELF,
     ) -> None:
         self.targets = targets
         signs, cap = np.repeat([1.0, -1.0], rows.n), np.tile(np.broadcast_to(np.float64(C), rows.n), 2)

@@ -60,11 +60,11 @@ class SMO(BinaryTrainer):
         classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
 
         def solve(first: int) -> None:
-            if pairs.task.deadline.over:
+            if pairs.task.run.deadline.over:
                 return
             for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
                 pairs.store_class(first, found, self.tol)
-                pairs.task.record(phase="train", gap=float(found.gap.max()))
+                pairs.task.run.record(gap=float(found.gap.max()))
 
         rows.share_out(solve, targets.n_classes - 1)
 
