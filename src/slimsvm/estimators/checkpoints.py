@@ -187,8 +187,8 @@ def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str,
         return
     checked_path(estimator.checkpoint)
     for what, method, table in methods:
-        if not getattr(method, "resumes", False):
-            able = sorted(name for name, kind in table.items() if getattr(kind, "resumes", False))
+        if not method.resumes:
+            able = sorted(name for name, kind in table.items() if kind.resumes)
             raise ValueError(
                 f"the {what} {type(method).__name__} cannot continue from a checkpoint; those that can are {able}. Give "
                 "one of them, or checkpoint=None"

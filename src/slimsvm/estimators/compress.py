@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..goals import CLASSIFIERS
 from ..kernels import Matrix
 from ..progress import silent
+from ..run import Run
 from .base import Report
 from .interrupted import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
@@ -151,7 +152,7 @@ def compress_reporting(
         raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= more if calibration is None else {**more, "calibration": calibration}
-    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(report=report)))
+    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(Run(report))))
     if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)
     return small

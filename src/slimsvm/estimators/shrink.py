@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..clock import Deadline
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
+from ..run import Run
 from ..selection.budgets import Budgets
 from ..selection.costs import NO_SCALER, ScalerTables
 from ..selection.search import Baseline, Selection, itself
-from .base import KernelMachine, Report
+from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
 from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
@@ -43,9 +43,9 @@ NEAR = 32.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The progress report, and the transformers before the model, which count in budgets of bytes and time."""
+    """The run, and the transformers before the model, which count in budgets of bytes and time."""
 
-    report: Report
+    run: Run
     deployed: Callable[[Any], Any] = itself  # from the model to a Pipeline that predicts raw rows
     raw: Any = None  # rows before the transformers; None without any
     scaler: ScalerTables = NO_SCALER  # the C tables of the transformers
@@ -54,7 +54,7 @@ class Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
         raw = X if self.raw is None else self.raw
         tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(self.scaler)
-        return Surroundings(self.report, lambda last: self.deployed(ending_in(pipeline, last)), raw, tables)
+        return Surroundings(self.run, lambda last: self.deployed(ending_in(pipeline, last)), raw, tables)
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Shrinking:
             small.feature_names_in_ = model.feature_names_in_
         if source.goal.n_classes:
             small.classes_ = source.classes
-        whole = Deadline(small.time_limit)
         selection = self._selection(small, source, X, y)
-        selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(small, selection))))
+        whole = selection.run.limited(small.time_limit)
+        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and source.goal.n_classes:
             baseline = Baseline(replace(selection, goal=source.goal).judged(source.model))
@@ -91,7 +91,7 @@ class Shrinking:
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            after = replace(selection, goal=small.goal_, deadline=whole)
+            after = replace(selection, goal=small.goal_, run=whole)
             keep_calibration(small, after, None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
@@ -130,7 +130,7 @@ class Shrinking:
             goal=goal,
             reducer=reducer,
             ids=kept,
-            report=self.around.report,
+            run=self.around.run,
             deployed=self.around.deployed,
             raw=self.around.raw,
             scaler=self.around.scaler,
