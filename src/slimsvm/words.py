@@ -54,12 +54,14 @@ class Words:
                 raise ValueError(f"cannot ship a vectorizer with {name}={short(getattr(counter, name))}. {WAY_OUT}")
         runs, stop_words = tuple(counter.ngram_range), counter.stop_words
         if isinstance(stop_words, str) and stop_words == "english":
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as stop_words  # noqa: N811
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+            stop_words = ENGLISH_STOP_WORDS
         words = cls(
             tuple(vocabulary),
             counter.token_pattern,
             bool(counter.lowercase),
-            runs,  # type: ignore[arg-type]
+            runs,
             frozenset(() if stop_words is None else stop_words),
             bool(counter.binary),
         )
