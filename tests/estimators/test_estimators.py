@@ -30,8 +30,9 @@ from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
 from slimsvm.reducers.slim import Slim
+from slimsvm.selection.allowance import MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, fold_rows
-from slimsvm.selection.search import MOST_RECALL_LOST, Selection
+from slimsvm.selection.search import Selection
 from slimsvm.solvers.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
