@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +23,7 @@ from ..reducers import REDUCERS
 from ..selection.budgets import Budgets
 from ..selection.costs import NO_SCALER, ScalerTables
 from ..selection.search import Selection, itself
+from ..warning import warn_user
 from .base import KernelMachine, Report
 from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
@@ -80,7 +80,7 @@ class Shrinking:
         small = unfitted(source, **self.settings)
         check_settings(small)
         for words in source.lost:
-            warnings.warn(words, UserWarning, stacklevel=5)
+            warn_user(words)
         small.n_features_in_ = source.n_features
         if hasattr(model, "feature_names_in_"):
             small.feature_names_in_ = model.feature_names_in_

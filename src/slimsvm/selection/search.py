@@ -6,7 +6,6 @@ validation rows decide which model is kept. With few rows, this is done on sever
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +26,7 @@ from ..pairs import PairTargets
 from ..progress import not_recorded, silent
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
+from ..warning import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
 from .budgets import Budgets, Costs, size_limit
 from .costs import NO_SCALER, ScalerTables, microseconds
@@ -333,14 +333,13 @@ class Selection:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
         path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
         if path.status is Status.TIME_LIMIT:
-            warnings.warn(
+            warn_user(
                 f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
                 f"support vectors; {limit} were asked for",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         if path.status is Status.CLAMPED:
-            warnings.warn(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning, stacklevel=2)
+            warn_user(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning)
         return path
 
     def _smallest(
@@ -368,12 +367,10 @@ class Selection:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
         kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
-        warnings.warn(
+        warn_user(
             f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less a "
             f"standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by {allowance.judged}. "
             "Raise tolerance or budget, or try another reducer",
-            UserWarning,
-            stacklevel=2,
         )
 
     def _refined(self, folds: FoldPaths, path: Path, allowance: Allowance) -> Path:
@@ -426,12 +423,10 @@ class Selection:
         shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
         share = float(shares[shares > 0].min())
         if share <= 4 * tolerance and share < 0.5 / self.goal.n_classes:
-            warnings.warn(
+            warn_user(
                 f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
                 f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
                 "scoring='balanced_accuracy'",
-                UserWarning,
-                stacklevel=2,
             )
 
     # Time.
