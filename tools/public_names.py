@@ -25,7 +25,7 @@ DOCUMENTED = {
     "slimsvm.files.trusted": ("TRUSTED_TYPES",),
     "slimsvm.ship.converter": ("register",),
 }
-TABLES = {"trainer": TRAINERS, "reducer": REDUCERS, "kernel": KERNELS, "exporter": EXPORTERS}
+TABLES: dict[str, dict[str, Any]] = {"trainer": TRAINERS, "reducer": REDUCERS, "kernel": KERNELS, "exporter": EXPORTERS}
 
 
 def public_names() -> Iterator[str]:

@@ -23,7 +23,7 @@ print("test accuracy", round(model.score(X_test, y_test), 3))
 # Write the module
 # ----------------
 
-(module,) = slimsvm.export(model, Path(mkdtemp(), "digits.mjs"))
+module, _ = slimsvm.export(model, Path(mkdtemp(), "digits.mjs"))
 print(module.name, module.stat().st_size, "bytes")
 
 # %%

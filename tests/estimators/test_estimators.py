@@ -936,3 +936,9 @@ def test_a_validation_fraction_may_be_a_number_of_numpy(moons):
     fraction = np.float32(0.25)
     same = [SlimSVC(5, validation_fraction=each, random_state=0).fit(*moons) for each in (fraction, float(fraction))]
     np.testing.assert_array_equal(same[0].support_vectors_, same[1].support_vectors_)
+
+
+def test_a_method_of_the_other_kind_is_refused():
+    for settings, words in (({"trainer": Slim()}, "unknown trainer Slim"), ({"reducer": SMO()}, "unknown reducer SMO")):
+        with pytest.raises(ValueError, match=words):
+            SlimSVC(4, **settings).fit(*load_iris(return_X_y=True))

@@ -13,7 +13,7 @@ from slimsvm.reducers import REDUCERS
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
 EXACT = 1e-7
-REAL_VALUED = [name for name, kind in REDUCERS.items() if getattr(kind, "real_valued", False)]
+REAL_VALUED = [name for name, kind in REDUCERS.items() if kind.real_valued]
 
 
 @pytest.fixture(scope="module")

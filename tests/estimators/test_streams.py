@@ -14,8 +14,9 @@ from slimsvm.files.native import load, save
 from slimsvm.model import Status
 from slimsvm.solvers.online import Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
+from slimsvm.trainers.frames.online import OnlineTrainer
 
-ONLINE = [name for name, kind in TRAINERS.items() if hasattr(kind, "learn")]
+ONLINE = [name for name, kind in TRAINERS.items() if issubclass(kind, OnlineTrainer)]
 OFFLINE = sorted(TRAINERS.keys() - set(ONLINE))
 
 #: checks that a learner cannot pass, and why

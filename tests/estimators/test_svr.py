@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("quick_slim")
 EXACT = 1e-6
 #: how far predictions of two solutions to that tolerance may be apart, as a share of the spread of y
 CLOSE = 1e-3
-REAL_VALUED = [name for name, kind in REDUCERS.items() if getattr(kind, "real_valued", False)]
+REAL_VALUED = [name for name, kind in REDUCERS.items() if kind.real_valued]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
+from slimsvm.made import Made
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.papers.optimally_sparse import BIASES, AggressiveSlant, Slant, SlantRun, margin_targets
 from slimsvm.rows.host import HostRows
@@ -366,7 +367,7 @@ def test_when_time_is_over_only_the_largest_model_is_refitted_still(kind, after,
     task, full = problem
     clock, made = Clock(), []
     for model, words in kind(eta=0.1, eps=0.05).models(task, [2, 4, 8], full, clock):
-        made.append((model.size, words.endswith("refit")))
+        made.append((model.size, Made.of(words).refit))
         clock.over = len(made) >= after
     assert made == [(2, False), (4, False), (8, False), *((size, True) for size in sizes)]
 

@@ -128,7 +128,7 @@ def test_other_decays_are_multiples_with_names_of_their_own():
     schedule = Schedule(decay_factor=4.0, decay_powers=1)
     label, slant = Objective("label", None, None), Objective("slant", None, None)
     assert [each.multiple for each in label.with_other_decays(schedule)] == [1.0, 0.25, 4.0]
-    assert [each.name for each in known_objectives([label, slant], schedule)] == [
+    assert [str(each.made) for each in known_objectives([label, slant], schedule)] == [
         "target=label",
         "target=label, decay x 0.25",
         "target=label, decay x 4",

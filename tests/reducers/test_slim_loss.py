@@ -13,7 +13,7 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.reducers.slim import MOST_VISITS, Slim, loss_of
+from slimsvm.reducers.slim import MOST_VISITS, Slim
 from slimsvm.solvers.metric_search import Learning
 
 SHORT = Learning(passes=30, steps=60, way_batches=100, way_steps=5)
@@ -93,14 +93,14 @@ def test_goals_without_one_output_a_class_are_refused(many_classes):
 def test_auto_is_cross_entropy_for_at_most_half_as_many_points_as_classes(points, loss, many_classes):
     X, y = many_classes
     small = SlimSVC(points, trainer=None, reducer=Slim(learning=SHORT), random_state=0).fit(X, y)
-    assert loss_of(small.path_[-1]) == loss
+    assert small.path_[-1].made.loss == loss
 
 
 def test_auto_is_squared_where_classes_share_no_outputs_and_for_a_followed_model(many_classes):
     X, y = many_classes
     pairs = SlimSVC(4, trainer=None, multiclass="ovo", random_state=0).fit(X, y)
     followed = SlimSVC(4, multiclass="ovr", reducer=Slim(target="slant"), random_state=0).fit(X, y)
-    assert {loss_of(step) for small in (pairs, followed) for step in small.path_} == {"squared"}
+    assert {step.made.loss for small in (pairs, followed) for step in small.path_} == {"squared"}
 
 
 def test_auto_takes_fewer_passes_over_many_rows_unless_a_time_is_given(make_task):

@@ -19,7 +19,7 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
 from slimsvm.reducers.metric_path import MetricRun
-from slimsvm.reducers.slim import METRICS, Slim, learned_kind
+from slimsvm.reducers.slim import METRICS, Slim
 from slimsvm.solvers.learned_metric import KINDS
 from slimsvm.solvers.metric_search import Learning, MetricSearch
 from slimsvm.solvers.point_search import Objective, Schedule
@@ -44,7 +44,7 @@ def test_every_kind_makes_a_path(metric, noisy_moons):
     X, y = noisy_moons
     small = SlimSVC(6, trainer=None, gamma=0.5, reducer=quick(metric), random_state=0).fit(X, y)
     assert small.path_.sizes == [1, 2, 4, 6]
-    assert {learned_kind(step) for step in small.path_} == {metric}
+    assert {step.made.metric for step in small.path_} == {metric}
     scales, widths = KINDS[metric]
     assert bool(np.ptp(small.model_.factors)) == scales
     assert bool(np.ptp(small.model_.widths)) == widths
@@ -167,7 +167,7 @@ def test_auto_stays_fixed_where_rows_drift():
     settings = {"trainer": None, "gamma": 1.0, "C": 10.0, "random_state": 0}
     learning = replace(QUICK, passes=100, steps=50)
     auto = SlimSVC(24, reducer=Slim(metric="auto", learning=learning, steps=10), **settings).fit(X, y)
-    assert all(learned_kind(step) is None for step in auto.path_)
+    assert all(not step.made.joint for step in auto.path_)
     fixed = SlimSVC(24, reducer=Slim(steps=10), **settings).fit(X, y)
     np.testing.assert_array_equal(auto.decision_function(X), fixed.decision_function(X))
 
@@ -180,7 +180,7 @@ def test_auto_with_a_time_limit_makes_models_of_one_metric(seconds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         small = SlimSVC(24, gamma=1.0, C=10.0, trainer=None, reducer=auto, random_state=0).fit(X, y)
-    assert len({learned_kind(step) for step in small.path_}) == 1
+    assert len({step.made.metric for step in small.path_}) == 1
     assert small.score(X, y) > 0.5
 
 

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
+from slimsvm.made import Made
 from slimsvm.model import Expansion, Judgement, Status
 from slimsvm.selection.allowance import Allowance
 from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):
-    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, settings)
+    return Step(Expansion(RBF(1.0), np.zeros((size, 2)), np.zeros((size, 1)), np.zeros(1)), error, Made(settings))
 
 
 def path(*pairs, settings=""):
@@ -23,6 +24,24 @@ def path(*pairs, settings=""):
 
 
 steps = st.dictionaries(st.integers(0, 40), st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5]), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Made(), ""),
+        (Made("eta=0.5", refit=True), "eta=0.5, refit"),
+        (Made(target="slant"), "target=slant"),
+        (Made(target="label", decay=0.25), "target=label, decay x 0.25"),
+        (Made(target="label", metric="both", stopped=True), "target=label, metric=both, stopped early"),
+        (Made(target="label", loss="cross_entropy"), "target=label, metric=fixed, loss=cross_entropy"),
+    ],
+    ids=str,
+)
+def test_the_text_of_a_step_is_made_from_what_made_it(made, text):
+    some = Step(step(3, 0.5).model, 0.5, made)
+    assert some.settings == text
+    assert some.made is made
 
 
 def test_a_path_lists_its_models_sizes_and_errors():

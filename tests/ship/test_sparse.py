@@ -208,7 +208,7 @@ def test_c_refuses_sparse_rows_that_are_not_in_order_or_beyond_the_features(layo
     np.testing.assert_allclose(found.scores[right], expected, atol=1e-5)
 
 
-def test_javascript_takes_maps_and_any_order_and_refuses_what_is_no_row(tmp_path):
+def test_javascript_takes_maps_and_any_order(tmp_path):
     if reason := missing("node"):
         pytest.skip(reason)
     model = sparse_model()
@@ -216,18 +216,6 @@ def test_javascript_takes_maps_and_any_order_and_refuses_what_is_no_row(tmp_path
     rows = [{"pairs": [[5, 0.3], [1, 2.0]]}, {"indices": [5, 1], "values": [0.3, 2.0]}, {"indices": [], "values": []}]
     whole = np.array([[0, 2.0, 0, 0, 0, 0.3, 0]] * 2 + [[0.0] * 7])
     np.testing.assert_allclose(run_js_on(path, rows).scores, model.decision_function(whole), atol=1e-6)
-    wrong = {
-        "twice": {"indices": [1, 1], "values": [1, 2]},
-        "feature 7 of 7": {"indices": [7], "values": [1]},
-        "feature 1.5": {"pairs": [[1.5, 1]]},
-        "2 indices and 1 values": {"indices": [1, 2], "values": [1]},
-        "has 7 features, not 3": [1, 2, 3],
-        "has 7 features, not undefined": {"1": 2.0},
-    }
-    for words, row in wrong.items():
-        with pytest.raises(subprocess.CalledProcessError) as failed:
-            run_js_on(path, [row])
-        assert words in failed.value.stderr
 
 
 # Tables.

@@ -108,7 +108,7 @@ def test_a_watched_descent_stops_where_the_validation_loss_rises():
     early, late = (holdout.judge_shortfall(search.model).error for search in (watched, blind))
     assert early < 0.8 * late
     assert watched.stopped_early
-    assert watched.name == "target=label, metric=both, stopped early"
+    assert str(watched.made) == "target=label, metric=both, stopped early"
     assert not blind.stopped_early
 
 
@@ -285,7 +285,7 @@ def test_another_objective_goes_on_from_the_same_model():
     search = search_on(X, y)
     search.learn(2, last=False)
     other = with_objective(search, Objective("slant", None, search.model))
-    assert other.name == "target=slant, metric=both"
+    assert str(other.made) == "target=slant, metric=both"
     np.testing.assert_array_equal(other.model.points, search.model.points)
     assert with_objective(search, search.objective) is search
 

@@ -313,7 +313,7 @@ def _selection(
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
-    methods = [("trainer", trainer, TRAINERS)] if trainer is not None else []
+    methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
     methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
     own = finite_cost(estimator.C)

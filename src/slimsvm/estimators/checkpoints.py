@@ -29,7 +29,7 @@ from ..text import short
 from ..warning import warn_user
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 2
+FORMAT = 3
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
@@ -185,8 +185,8 @@ def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str,
         return
     checked_path(estimator.checkpoint)
     for what, method, table in methods:
-        if not getattr(method, "resumes", False):
-            able = sorted(name for name, kind in table.items() if getattr(kind, "resumes", False))
+        if not method.resumes:
+            able = sorted(name for name, kind in table.items() if kind.resumes)
             raise ValueError(
                 f"the {what} {type(method).__name__} cannot continue from a checkpoint; those that can are {able}. Give "
                 "one of them, or checkpoint=None"

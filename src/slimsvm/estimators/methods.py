@@ -12,9 +12,11 @@ import numpy as np
 from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal
 from ..kernels import Array, Kernel
-from ..reducers import REDUCERS
+from ..reducers import REDUCERS, Reducer
 from ..selection.budgets import Budgets
 from ..trainers import TRAINERS
+from ..trainers.base import Trainer
+from ..trainers.frames.online import OnlineTrainer
 
 #: the C of a hard margin, C=inf: no coefficient of separable rows reaches it, and rows that cannot be separated still have
 #: an optimum. With a larger one, the gap has fewer digits
@@ -30,18 +32,18 @@ def finite_cost(C: float) -> float:
 
 def make_trainer(estimator: Any) -> Any:
     """Return the estimator's trainer; None for trainer=None."""
-    return None if estimator.trainer is None else _method(estimator.trainer, TRAINERS, "trainer", estimator)
+    return None if estimator.trainer is None else _method(estimator.trainer, TRAINERS, Trainer, estimator)
 
 
 def make_reducer(estimator: Any) -> Any:
     """Return the estimator's reducer."""
-    return _method(estimator.reducer, REDUCERS, "reducer", estimator)
+    return _method(estimator.reducer, REDUCERS, Reducer, estimator)
 
 
-def _method(given: Any, table: dict[str, Any], what: str, estimator: Any) -> Any:
+def _method(given: Any, table: dict[str, Any], kind: type, estimator: Any) -> Any:
     """Return the method of that name, or the given instance, with the settings that it takes from the estimator."""
-    known = given in table if isinstance(given, str) else dataclasses.is_dataclass(given) and not isinstance(given, type)
-    if not known:
+    what = kind.__name__.lower()
+    if not (given in table if isinstance(given, str) else isinstance(given, kind)):
         raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
     method = table[given]() if isinstance(given, str) else given
     fields = {field.name: field.default for field in dataclasses.fields(method)}
@@ -66,7 +68,7 @@ def _budget(budget: Any, given: Any) -> int:
         raise ValueError(f"trainer {name!r} keeps to a budget during training: {error}") from None
 
 
-def keeps_budget(trainer: Any, budget: Any) -> bool:
+def keeps_budget(trainer: Trainer | None, budget: Any) -> bool:
     """Return whether the trainer keeps to the estimator's budget by itself."""
     return budget is not None and getattr(trainer, "budget", None) == budget
 
@@ -101,8 +103,8 @@ def check_kernel(reducer: Any, kernel: Kernel) -> None:
 
 def check_goal(method: Any, table: dict[str, Any], goal: Goal) -> None:
     """Raise ValueError if targets are real values and the method is for classes only."""
-    if goal.real and not getattr(method, "real_valued", False):
-        able = sorted(name for name, kind in table.items() if getattr(kind, "real_valued", False))
+    if goal.real and not method.real_valued:
+        able = sorted(name for name, kind in table.items() if kind.real_valued)
         raise ValueError(f"{type(method).__name__} is a method for classes; for {goal.name} there are {able}")
 
 
@@ -142,8 +144,8 @@ def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -
 def learns_streams(estimator: Any) -> bool:
     """Return True if the estimator's trainer learns from streams, else raise AttributeError."""
     trainer = estimator.trainer
-    kind = TRAINERS.get(trainer) if isinstance(trainer, str) else type(trainer)
-    if hasattr(kind, "learn"):
+    kind = TRAINERS.get(trainer, Trainer) if isinstance(trainer, str) else type(trainer)
+    if issubclass(kind, OnlineTrainer):
         return True
-    able = sorted(name for name, other in TRAINERS.items() if hasattr(other, "learn"))
+    able = sorted(name for name, other in TRAINERS.items() if issubclass(other, OnlineTrainer))
     raise AttributeError(f"trainer {trainer!r} needs all rows at once; those that learn from streams are {able}")

@@ -11,6 +11,8 @@ from ..kernels import Array, Precomputed
 from ..model import Fit
 from ..selection.search import Selection
 from ..trainers import TRAINERS
+from ..trainers.base import Trainer
+from ..trainers.frames.online import OnlineTrainer
 from .checkpoints import fingerprint
 from .streams import Stream
 
@@ -50,11 +52,11 @@ def problem_of(trainer: Any, selection: Selection) -> str:
     return f"{type(trainer).__name__} {settings} {selection.kernel!r} {rows}"
 
 
-def check_warm_start(estimator: Any, trainer: Any) -> None:
+def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
     """Raise ValueError if `warm_start` is set and training cannot start from an earlier fit."""
-    if not estimator.warm_start or getattr(trainer, "starts_warm", False):
+    if not estimator.warm_start or (trainer is not None and trainer.starts_warm):
         return
-    able = sorted(name for name, kind in TRAINERS.items() if getattr(kind, "starts_warm", False))
+    able = sorted(name for name, kind in TRAINERS.items() if kind.starts_warm)
     cannot = "trainer=None trains no full model" if trainer is None else f"{type(trainer).__name__} cannot"
     raise ValueError(
         f"warm_start=True starts training from the last fit, but {cannot}; the trainers that can are {able}. Give one of "
@@ -66,7 +68,7 @@ def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any,
     """Return more arguments for the trainer's `fit`, which let it start from the last one; none for the first fit."""
     if not estimator.warm_start:
         return ()
-    if hasattr(trainer, "learn"):
+    if isinstance(trainer, OnlineTrainer):
         stream = getattr(estimator, "stream_", None)
         return () if stream is None else (_state(stream, estimator, selection),)
     start: Start | None = getattr(estimator, "_start", None)

@@ -7,6 +7,7 @@ from ..estimators import MACHINES
 from ..estimators.streams import Stream
 from ..goals import GOALS
 from ..kernels import KERNELS
+from ..made import Made
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
@@ -25,6 +26,7 @@ _STREAMS: list[type] = [Stream, State, DescentState, ForgetronState]
 _TYPES = [
     *MACHINES,
     Expansion,
+    Made,
     PairCoefficients,
     Status,
     Path,

@@ -24,6 +24,7 @@ import numpy as np
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..limits import Deadline
+from ..made import Made
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels, Models, Reducer
 from ..rows.responses import Responses
@@ -38,8 +39,6 @@ EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
 #: the only step size that is tried if coefficients are refitted, since it then hardly matters
 REFIT_ETAS = (4.0**-1,)
 BIASES = ("kept", "learned")
-#: the end of the settings of a refitted model
-REFIT = ", refit"
 
 
 def margin_targets(task: Task, demands: Demands) -> Array:
@@ -202,8 +201,8 @@ class Slant(Reducer):
 
     def collected(self, steps: Sequence[Step], status: Status, n_validation: int) -> Path:
         """Return refitted models, and the paper's where they have a clearly lower validation error or are the only ones."""
-        refitted = [step for step in steps if step.settings.endswith(REFIT)]
-        paper = [step for step in steps if not step.settings.endswith(REFIT)]
+        refitted = [step for step in steps if step.made.refit]
+        paper = [step for step in steps if not step.made.refit]
         return prefer(*(merge([Path(tuple(some), status)], status, n_validation) for some in (refitted, paper)))
 
     def _grid(self, scale: float) -> Iterator[Slant]:
@@ -225,9 +224,9 @@ def _refitted(run: SlantRun, deadline: Deadline) -> Models:
     part = task.part(rows)
     refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
     for small in refit.nested([largest] if deadline.over else run.found):
-        yield small, run.words + REFIT
+        yield small, Made(run.words, refit=True)
         if deadline.over and small.size < largest.size:
-            yield refit(largest), run.words + REFIT
+            yield refit(largest), Made(run.words, refit=True)
             return
 
 

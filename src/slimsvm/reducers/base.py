@@ -22,15 +22,16 @@ from typing import ClassVar, TypeVar
 
 from ..kernels import Kernel, Precomputed
 from ..limits import Deadline, check_time_limit
+from ..made import Made
 from ..model import Expansion, Status, Task
 from ..rows.threads import one_blas_thread
 from ..selection.path import Path, Step, merge
 
 Item = TypeVar("Item")
-#: small models, each with the settings that made it, in words
-Models = Iterator[tuple[Expansion, str]]
+#: small models, each with the settings that made it, as fields or in words
+Models = Iterator[tuple[Expansion, Made | str]]
 #: the same from a generator that returns a Status at its end
-EndedModels = Generator[tuple[Expansion, str], None, Status]
+EndedModels = Generator[tuple[Expansion, Made | str], None, Status]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ class Reducer:
         """Raise ValueError if these settings exclude a kernel that the method takes."""
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
-        """Yield small models of `model`, each with the settings that made it, in words.
+        """Yield small models of `model`, each with the settings that made it, as fields or in words.
 
         `sizes` is sorted and without duplicates. The models may come in any order. A model may be smaller than a wanted
         size, but none may be larger than the largest. Of several models of one size the path keeps the best. Long
@@ -121,9 +122,9 @@ class Reducer:
         found: list[Step] = []
         deadline = task.deadline.within(self.time_limit)
 
-        def collect(made: tuple[Expansion, str]) -> None:
-            small, settings = made
-            found.append(Step.judged(small, settings, task.judge(small)))
+        def collect(item: tuple[Expansion, Made | str]) -> None:
+            small, settings = item
+            found.append(Step.judged(small, Made.of(settings), task.judge(small)))
             task.record(phase="shrink", size=small.size, error=found[-1].error)
             if not self.reports:
                 task.report("shrink", min(small.size / sizes[-1], 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array
 from ..limits import Deadline
+from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
 from ..solvers.metric_search import with_objective
@@ -51,7 +53,7 @@ class MetricRun:
         large = sizes[-1] > schedule.several_starts_up_to
         self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
         self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
-        self.made: list[tuple[Expansion, str]] = []
+        self.made: list[tuple[Expansion, Made]] = []
         self.tried = 0  # sizes that were made or skipped
         self.inside = Saved(None)  # the state of the descent of the last size
         saved = self.keeper.saved()
@@ -79,7 +81,7 @@ class MetricRun:
         """How the path ended."""
         return Status.CLAMPED if self.search.clamped else ended(self.search.model.size, self.sizes, self.deadline)
 
-    def grow(self) -> tuple[Expansion, str]:
+    def grow(self) -> tuple[Expansion, Made]:
         """Return the model of the next size; some sizes are skipped if time is short."""
         most = LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY
         late = self.tried > 0 and self.deadline.used > most
@@ -97,7 +99,7 @@ class MetricRun:
                 self._begin_last()
             self.search.keeper = self._keeper_of_last() if last else self.search.keeper
             self.search.learn(size, last=last, share=size / self.sizes[-1])
-        self.made.append((self.search.model, self.search.name))
+        self.made.append((self.search.model, self.search.made))
         if not self.deadline.over:  # a run with more time repeats a search that was cut short
             self.keeper.keep(self._state())
         return self.made[-1]
@@ -131,8 +133,12 @@ class MetricRun:
         return PartKeeper(self.keeper, lambda inside: before | {"inside": inside})
 
     def _state(self) -> dict[str, Any]:
+        made = [
+            _written(model) | {"objective": str(Made(target=made.target, decay=made.decay)), "stopped": made.stopped}
+            for model, made in self.made
+        ]
         return {
-            "made": [_written(model) | {"name": name} for model, name in self.made],
+            "made": made,
             "tried": self.tried,
             "compare_at": self.compare_at,
             "fixed": self.fixed.state(),
@@ -147,7 +153,10 @@ class MetricRun:
         self.fixed.restore(fixed)
         self.search.restore(search)
         kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]
-        self.made = [(_read(each, kernel, d, q), each.value("name", str)) for each in saved.parts("made")]
+        for each in saved.parts("made"):
+            objective, stopped = objective_of(known, each), each.value("stopped", bool)
+            settings = replace(self.search.made, target=objective.target, decay=objective.multiple, stopped=stopped)
+            self.made.append((_read(each, kernel, d, q), settings))
         self.tried = saved.count("tried", len(self.made), len(self.sizes))
         self.compare_at = saved.count("compare_at")
         self.inside = Saved(saved.state.get("inside"))

@@ -15,12 +15,13 @@ from ..goals.row_loss import LOSSES
 from ..keeping import Keeper, PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
 from ..limits import Deadline
+from ..made import Made
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..selection.path import Step
 from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
-from ..solvers.metric_search import STOPPED_EARLY, Learning, MetricSearch
+from ..solvers.metric_search import Learning, MetricSearch
 from ..solvers.point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
@@ -240,16 +241,17 @@ class Slim(Reducer):
 
         With a time limit the blocks decide first, and the better kind of models gets the rest of the time.
         """
-        kind, largest, name = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, ""
+        kind, largest, made = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, Made()
         limited = deadline.left is not None
         if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
             return (yield from self._learned_models(task, sizes, model, deadline, kind))
-        for largest, name in self._models_of(task, sizes, model, deadline, "fixed"):
-            yield largest, name
+        for largest, settings in self._models_of(task, sizes, model, deadline, "fixed"):
+            made = Made.of(settings)
+            yield largest, made
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
             return ended(size, sizes, deadline)
-        decided = replace(self, target=target_of(name))
+        decided = replace(self, target=made.target)
         if decided._is_worth_learning(task, size, model, deadline, kind):
             return (yield from decided._learned_models(task, sizes, model, deadline, kind))
         return ended(size, sizes, deadline)
@@ -271,11 +273,10 @@ class Slim(Reducer):
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
         """Return a model of the path after some more steps with all rows; one that was stopped early stays as it is."""
-        kind = learned_kind(step)
-        if step.settings.endswith(STOPPED_EARLY):
+        if step.made.stopped:
             return step.model
-        if kind is not None:
-            learned = self._learning_from(task, step, model, kind)
+        if step.made.joint:
+            learned = self._learning_from(task, step, model)
             learned.keeper = task.keeper.within(f"finish {step.size}")
             begun = learned.keeper.saved()
             if begun is None:
@@ -295,9 +296,8 @@ class Slim(Reducer):
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
-        kind = learned_kind(step)
-        if kind is not None:
-            learned = self._learning_from(task, step, model, kind)
+        if step.made.joint:
+            learned = self._learning_from(task, step, model)
             learned.learn(size, last=False)
             return learned.model
         search = self._searching_from(task, step, size, model)
@@ -307,23 +307,23 @@ class Slim(Reducer):
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
-        return target_of(step.settings) != "label"
+        return step.made.target != "label"
 
     def _objective_of(self, task: Task, step: Step, model: Expansion | None) -> Objective:
         known = known_objectives(self._objectives(task, model), self.schedule)
-        return next(each for each in known if each.name == objective_name(step))
+        return next(each for each in known if (each.target, each.multiple) == (step.made.target, step.made.decay))
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
         deadline = task.deadline.within(self.time_limit)
         return self._search(task, size, self._objective_of(task, step, model), deadline, _features(step.model, task))
 
-    def _learning_from(self, task: Task, step: Step, model: Expansion | None, kind: str) -> MetricSearch:
+    def _learning_from(self, task: Task, step: Step, model: Expansion | None) -> MetricSearch:
         """Return a search that continues from a step of the path with a learned metric."""
         deadline = task.deadline.within(self.time_limit)
-        learnt_by_entropy = loss_of(step) == CrossEntropy.name
-        method = self._by_cross_entropy(task.rows.n, deadline) if learnt_by_entropy else replace(self, loss=Demands.name)
-        search = method._metric_search(task, self._objective_of(task, step, model), deadline, kind)
+        by_entropy = step.made.loss == CrossEntropy.name
+        method = self._by_cross_entropy(task.rows.n, deadline) if by_entropy else replace(self, loss=Demands.name)
+        search = method._metric_search(task, self._objective_of(task, step, model), deadline, step.made.metric)
         search.adopt(step.model)
         return search
 
@@ -365,26 +365,6 @@ class Slim(Reducer):
         return [Objective(target, self.decay, model if target == "slant" else None) for target in wanted]
 
 
-def target_of(settings: str) -> str:
-    """Return the target in the settings of a step."""
-    return settings.removeprefix("target=").partition(",")[0]
-
-
-def objective_name(step: Step) -> str:
-    """Return the objective of a step, in words."""
-    return step.settings.partition(", metric=")[0]
-
-
-def learned_kind(step: Step) -> str | None:
-    """Return the kind of a step's learned metric; None with the fixed one."""
-    return step.settings.partition(", metric=")[2].partition(",")[0] or None
-
-
-def loss_of(step: Step) -> str:
-    """Return the loss of a step with a learned metric or by cross-entropy."""
-    return step.settings.partition(", loss=")[2].partition(",")[0] or Demands.name
-
-
 def _features(model: Expansion, task: Task) -> Array | None:
     """Return the features of a small model's points, if they have only some of the features of sparse rows."""
     if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
@@ -401,7 +381,7 @@ class _PathRun:
         self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
         self.search = slim._search(task, sizes[-1], objectives[0], deadline)
         self.keeper = task.keeper.within(f"path to {sizes[-1]}")
-        self.made: list[tuple[Expansion, str]] = []
+        self.made: list[tuple[Expansion, Made]] = []
         self.inside = Saved(None)  # the state of a round on all rows
         self.known = known_objectives(objectives, slim.schedule)
         compares = len(objectives) > 1 and task.n_validation > 0
@@ -423,7 +403,7 @@ class _PathRun:
         smaller = count > 0 and self.made[-1][0].size < self.sizes[count - 1]  # no point could be added
         return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
 
-    def grow(self) -> tuple[Expansion, str]:
+    def grow(self) -> tuple[Expansion, Made]:
         """Return the model of the next size; other decays are tried at one size, other targets at another."""
         size, task, slim = self.sizes[len(self.made)], self.task, self.slim
         compare, last = size >= self.compare_at, size == self.sizes[-1]
@@ -448,7 +428,7 @@ class _PathRun:
             self.search.refine(self.search.model, last_steps)
         # the keeper of `_keep_rounds` refers to this run: without another one, a cycle would keep both in memory
         self.search.keeper = Keeper()
-        self.made.append((self.search.model, self.search.objective.name))
+        self.made.append((self.search.model, self.search.objective.made))
         if not self.deadline.over:  # a run with more time repeats a search that was cut short
             self.keeper.keep(self._state())
         return self.made[-1]
@@ -459,8 +439,8 @@ class _PathRun:
 
     def _state(self) -> dict[str, Any]:
         made = [
-            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": name}
-            for m, name in self.made
+            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": str(made)}
+            for m, made in self.made
         ]
         return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
 
@@ -476,6 +456,6 @@ class _PathRun:
             if not coef.shape[0] == points.shape[0] <= size:
                 raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
             model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
-            self.made.append((model, objective_of(self.known, each).name))
+            self.made.append((model, objective_of(self.known, each).made))
         self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
         self.inside = Saved(saved.state.get("inside"))

@@ -108,7 +108,7 @@ class FoldPaths:
         def added(number: int, path: Path) -> Path:
             task, lower = self.tasks[number], path.up_to(size)
             model = reducer.between(task, lower, size, self._full_of(number))
-            step = Step.judged(model, lower.settings, task.judge(model))
+            step = Step.judged(model, lower.made, task.judge(model))
             return merge([path, Path((step,), path.status)], path.status, path.n_validation)
 
         self.paths = [added(number, path) for number, path in enumerate(self.paths)]

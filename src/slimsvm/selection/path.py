@@ -10,34 +10,42 @@ from typing import Any, overload
 import numpy as np
 
 from ..kernels import Array, Matrix
+from ..made import Made
 from ..model import CLEARLY, Expansion, Judgement, Status
 from .allowance import Allowance
 from .costs import microseconds, model_bytes
 
 #: steps that a printed path shows at its beginning and at its end
 SHOWN = 6
+#: what made a model, if nobody says it
+UNKNOWN = Made()
 
 
 @dataclass(frozen=True, repr=False)
 class Step:
-    """One model on the path, its validation error and the settings that made it."""
+    """One model on the path, its validation error and what made it."""
 
     model: Expansion
     error: float
-    settings: str = ""
+    made: Made = UNKNOWN
     standard_error: float = 0.0  # of the error
     deviations: Array | None = field(default=None, compare=False)  # see Judgement
     class_errors: Array | None = field(default=None, compare=False)  # the share of misclassified rows of each class
 
     @classmethod
-    def judged(cls, model: Expansion, settings: str, found: Judgement) -> Step:
+    def judged(cls, model: Expansion, made: Made, found: Judgement) -> Step:
         """Return the step of a model with its judgement."""
-        return cls(model, found.error, settings, found.standard_error, found.deviations, found.class_errors)
+        return cls(model, found.error, made, found.standard_error, found.deviations, found.class_errors)
 
     @property
     def judgement(self) -> Judgement:
         """The validation error with its standard error and class errors."""
         return Judgement(self.error, self.standard_error, self.deviations, self.class_errors)
+
+    @property
+    def settings(self) -> str:
+        """What made the model, in words."""
+        return str(self.made)
 
     @property
     def size(self) -> int:
@@ -207,7 +215,7 @@ def averaged(folds: Sequence[Path], shares: Array) -> Path:
     if len(folds) == 1:
         return folds[0]
     steps = [
-        Step.judged(step.model, step.settings, Judgement.mean([fold.up_to(step.size).judgement for fold in folds], shares))
+        Step.judged(step.model, step.made, Judgement.mean([fold.up_to(step.size).judgement for fold in folds], shares))
         for step in folds[0]
     ]
     return Path(tuple(steps), folds[0].status, sum(fold.n_validation for fold in folds))

@@ -191,7 +191,7 @@ class Selection:
 
     def training(self, trainer: Any, error: float) -> Task:
         """Return the task on all rows for a trainer, without the zeros of pairs of classes if it takes `PairTargets`."""
-        pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and getattr(trainer, "takes_pairs", False)
+        pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and trainer.takes_pairs
         targets = PairTargets(self.labels, self.goal.n_classes) if pairs else None
         return self.within("training").task(np.arange(self.labels.size), error=error, targets=targets)
 

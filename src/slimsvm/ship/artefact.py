@@ -45,6 +45,7 @@ class Artefact:
     scaling: Scaling | None = None
     calibration: Calibration | None = None  # from scores to probabilities; the class of the largest is predicted
     widths: Array | None = None  # (m,); None means ones
+    names: tuple[str, ...] = ()  # of the features, if the model knows them
 
     @property
     def size(self) -> int:
@@ -105,6 +106,7 @@ class Artefact:
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
+        _check_names(self.names, self.features)
         for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
@@ -140,6 +142,11 @@ class Artefact:
         folds = (_fold_shift, _fold_scale, _fold_centre) if fold_scales else (_fold_shift,)
         steps = *folds, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
+
+
+def _check_names(names: tuple[str, ...], features: int) -> None:
+    if len(names) not in (0, features) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"it has {len(names)} names for {features} features, or some that are no text")
 
 
 def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:

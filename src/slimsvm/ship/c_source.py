@@ -390,7 +390,7 @@ class CSource:
 #define {upper}_H
 
 {self.header_includes()}#define {upper}_FEATURES {self.a.features}{scores}
-{self.class_list() if self.a.classes.size else ""}
+{self.feature_list() if self.a.names else ""}{self.class_list() if self.a.classes.size else ""}
 #ifdef __cplusplus
 extern "C" {{
 #endif
@@ -407,6 +407,14 @@ extern "C" {{
     def header_includes(self) -> str:
         """The lines in front of the header's constants."""
         return ""
+
+    def feature_list(self) -> str:
+        """The names of the features."""
+        names = ", ".join(map(c_string, self.a.names))
+        return f"""
+/* The names of the features of a row, in order, for an array of your own. */
+#define {self.prefix.upper()}_FEATURE_NAMES {{ {names} }}
+"""
 
     def class_list(self) -> str:
         """The classes by number, and by label."""

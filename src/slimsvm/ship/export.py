@@ -28,6 +28,8 @@ EXPORTERS: dict[str, Any] = {
 }
 #: other endings of targets
 ALSO = {".js": "js"}
+#: TypeScript looks for the types of a .mjs file and of a .js file in different places
+TYPES = {(".js", ".d.mts"): ".d.ts"}
 
 
 def export(
@@ -47,6 +49,7 @@ def export(
             f"cannot export to {path.name!r}: this export writes {sorted(rendered)}, and its main file must not end in "
             f"{path.suffix!r}; name it {path.with_suffix(exporter.ending).name!r}"
         )
+    rendered = {TYPES.get((path.suffix, ending), ending): data for ending, data in rendered.items()}
     files = {path if ending == exporter.ending else path.with_suffix(ending): [data] for ending, data in rendered.items()}
     taken = [str(file) for file in files if file.exists()]
     if taken and not force:

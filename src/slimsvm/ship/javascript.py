@@ -12,7 +12,8 @@ from ..goals import Decision
 from ..kernels.spec import spec_of
 from . import javascript_sparse
 from .artefact import Artefact
-from .javascript_pieces import OUTPUT, constants, double_tables, power
+from .javascript_pieces import ALL, HEAD, OUTPUT, ROWS, constants, double_tables, power
+from .javascript_types import declarations
 from .literals import as_float32, label_literals, listing, table
 from .sparse import SparsePoints
 
@@ -92,19 +93,23 @@ FUNCTIONS: dict[Decision, Functions] = {
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
 
+    `featureNames` are the names of the columns that the model was trained on, if it knows them. Types for TypeScript are
+    in a file beside it.
+
     Regression and novelty detection have no classes, and a regressor has no scores.
     """
 
     ending: ClassVar[str] = ".mjs"
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
-        """Return the module."""
+        """Return the module and the types of what it exports."""
         spec_of(artefact.kernel, "the JavaScript export")
         a = artefact.compact()
         decision = _decision(a) if a.calibration is None else _probable_decision(a)
-        own = javascript_sparse.pieces(a) if isinstance(a.points, SparsePoints) else [_tables(a), _kernel(a), _outputs(a)]
+        sparse = isinstance(a.points, SparsePoints)
+        own = javascript_sparse.pieces(a) if sparse else [_tables(a), ROWS, ALL, _kernel(a), _outputs(a)]
         pieces = [_head(a, stem), *own, decision]
-        return {self.ending: "\n".join(pieces).encode()}
+        return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
 
 def _head(a: Artefact, stem: str) -> str:
@@ -120,8 +125,9 @@ def _head(a: Artefact, stem: str) -> str:
     ]
     lines += [] if functions.scores_are is None else [f"//   scores(row)   {functions.scores_are}"]
     lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
-    lines += javascript_sparse.HEAD if isinstance(a.points, SparsePoints) else []
-    lines += ["", f"export const features = {a.features};"]
+    lines += [*HEAD, "", f"export const features = {a.features};"]
+    if a.names:
+        lines += ["export const featureNames = [", f"    {listing(map(json.dumps, a.names))}", "];"]
     if a.classes.size:
         lines += ["export const classes = [", f"    {listing(label_literals(a.classes, json.dumps))}", "];"]
     return "\n".join([*lines, ""])
@@ -152,11 +158,11 @@ def _kernel(a: Artefact) -> str:
 
 def _outputs(a: Artefact) -> str:
     """Return the function of all outputs; for a DAG, those of the kernel values and of one output."""
-    prepare = ""
+    prepare = "  row = numbers(row);\n"
     if a.scaling is not None:
         scaled = "(x - centre[i]) * scale[i]"
         clipped = f"Math.min(Math.max({scaled}, low[i]), high[i])" if a.scaling.clips else scaled
-        prepare = f"  row = Float64Array.from(row, (x, i) => {clipped});\n"
+        prepare = f"  row = Float64Array.from(numbers(row), (x, i) => {clipped});\n"
     if a.decision is Decision.DAG:
         return f"""\
 function evaluate(row) {{

@@ -1,4 +1,4 @@
-"""Pieces of a JavaScript module that models with dense and with sparse points share."""
+"""Pieces of a JavaScript module that models with dense and with sparse points share: how it reads a row, and constants."""
 
 from __future__ import annotations
 
@@ -8,6 +8,47 @@ from ..kernels.spec import POWER
 from .artefact import Artefact
 from .literals import listing
 
+#: the lines of the module's comment about rows
+HEAD = [
+    "//",
+    "// A row is an array of all features, or has its nonzeros only: a Map from feature numbers (from 0) to values, or",
+    "// { indices: [...], values: [...] } in any order, each feature once. Anything else throws an error.",
+]
+ROWS = """\
+const isList = (x) => typeof x === "object" && x !== null && Number.isInteger(x.length);
+
+/** The numbers of the features that a row lists, null for all of them, and their values. */
+function entries(row) {
+  if (row instanceof Map) row = { indices: [...row.keys()], values: [...row.values()] };
+  const [indices, values] = isList(row) ? [null, row] : [row?.indices, row?.values];
+  if (!isList(values) || (indices !== null && !isList(indices))) {
+    throw new TypeError("a row is an array of numbers, a Map, or an object with the arrays indices and values");
+  }
+  const count = indices === null ? features : indices.length;
+  if (values.length !== count) throw new RangeError(`a row of ${count} features has ${values.length} values`);
+  let sorted = true;
+  for (let n = 0; n < count; n++) {
+    const i = indices === null ? n : indices[n], x = values[n];
+    if (!Number.isInteger(i) || i < 0 || i >= features) throw new RangeError(`there is no feature ${i} of ${features}`);
+    if (typeof x !== "number") throw new TypeError(`feature ${i} is a ${typeof x}, not a number`);
+    if (!Number.isFinite(x)) throw new RangeError(`feature ${i} is ${x}, not a finite number`);
+    sorted &&= n === 0 || i > (indices === null ? n - 1 : indices[n - 1]);
+  }
+  if (!sorted && new Set(Array.from(indices)).size < count) throw new RangeError("a row lists a feature twice");
+  return [indices, values];
+}
+"""
+#: for points with all their features
+ALL = """\
+/** All numbers of a row; features that it does not list are 0. */
+function numbers(row) {
+  const [indices, values] = entries(row);
+  if (indices === null) return values;
+  const all = new Float64Array(features);
+  for (let n = 0; n < indices.length; n++) all[indices[n]] = values[n];
+  return all;
+}
+"""
 #: one output, by the kernel values of all points
 OUTPUT = """\
 function output(values, k) {

@@ -12,36 +12,10 @@ import numpy as np
 
 from ..goals import Decision
 from .artefact import Array, Artefact
-from .javascript_pieces import OUTPUT, constants, double_tables, power
+from .javascript_pieces import OUTPUT, ROWS, constants, double_tables, power
 from .literals import as_float32
 from .sparse import SparsePoints, own_sums, smallest
 
-#: the lines of the module's comment about rows
-HEAD = [
-    "//",
-    "// A row is an array of all features, or has its nonzeros only: a Map from feature numbers (from 0) to values, or",
-    "// { indices: [...], values: [...] } in any order, each feature once.",
-]
-ROWS = """\
-/** The numbers and the values of the features that a row lists. */
-function entries(row) {
-  if (row instanceof Map) row = { indices: [...row.keys()], values: [...row.values()] };
-  if (row.indices === undefined) {
-    if (row.length !== features) throw new RangeError(`a row has ${features} features, not ${row.length}`);
-    return [null, row];
-  }
-  const { indices, values } = row;
-  if (indices.length !== values?.length) throw new RangeError(`${indices.length} indices and ${values?.length} values`);
-  let sorted = true;
-  for (let n = 0; n < indices.length; n++) {
-    const i = indices[n];
-    if (!Number.isInteger(i) || i < 0 || i >= features) throw new RangeError(`feature ${i} of ${features}`);
-    sorted &&= n === 0 || i > indices[n - 1];
-  }
-  if (!sorted && new Set(indices).size < indices.length) throw new RangeError("a row lists a feature twice");
-  return [indices, values];
-}
-"""
 COLUMN = """\
 /** The column of a feature, -1 if all points are 0 there. */
 function columnOf(feature) {

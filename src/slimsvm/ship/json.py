@@ -2,17 +2,18 @@
 
     {"format": "slimsvm", "version": 2, "kernel": {"name", "gamma", ...}, "goal": {"name", ...}, "classes": [...],
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...],
-     "calibration": null or {"name", ...}, "widths": null or [...]}
+     "calibration": null or {"name", ...}, "widths": null or [...], "names": [...]}
 
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
-without them is of version 2 and has no such entry. With the goal "ovr" the class with the largest output is predicted.
-With "ovo" each output belongs to a pair of classes, and the pairs vote. With "dag" the output of the first and the last
-remaining class removes one of them, until one remains. Two classes have one output, above 0 for the second class. With
-"regression" the only output is the predicted value; with "novelty" it is below 0 for novel rows; neither has classes. A
-calibration makes probabilities of scores (`slimsvm.calibration`), and the class of the largest is predicted.
+without them is of version 2 and has no such entry. Names are those of the features; a model that knows none has no such
+entry. With the goal "ovr" the class with the largest output is predicted. With "ovo" each output belongs to a pair of
+classes, and the pairs vote. With "dag" the output of the first and the last remaining class removes one of them, until one
+remains. Two classes have one output, above 0 for the second class. With "regression" the only output is the predicted
+value; with "novelty" it is below 0 for novel rows; neither has classes. A calibration makes probabilities of scores
+(`slimsvm.calibration`), and the class of the largest is predicted.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class JSONExporter:
             "calibration": None if a.calibration is None else _calibration_entry(a.calibration),
         }
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
+        document |= {"names": a.names} if a.names else {}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
 
@@ -123,7 +125,8 @@ def _artefact(document: Any) -> Artefact:
     scaling = _scaling(document.get("scaling"))
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
-    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths)
+    names = tuple(_entry(document, "names", list)) if document.get("names") is not None else ()
+    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names)
     artefact.check()
     return artefact.settled()
 

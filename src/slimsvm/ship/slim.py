@@ -71,7 +71,8 @@ def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
 
 
 def _artefact(model: Entry, reader: Reader) -> Artefact:
-    *scalers, machine = [step for _, step in model["steps"]] if model["type"] == "Pipeline" else [model]
+    steps = [step for _, step in model["steps"]] if model["type"] == "Pipeline" else [model]
+    *scalers, machine = steps
     parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
     function, features = parts["model_"], parts["n_features_in_"]
     goal = parts["goal_"] if "goal_" in parts else parts["coding_"]
@@ -83,8 +84,15 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     points = function.points if isinstance(function.points, SparsePoints) else _numbers(function.points)
     coef, bias = _numbers(function.coef), _numbers(function.bias)
     classes, scaling = parts.get("classes_", NO_CLASSES), _scaling(scalers, reader, features)
-    artefact = Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, parts.get("calibration_"))
+    calibration, names = parts.get("calibration_"), _names(steps, reader)
+    artefact = Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, names=names)
     return artefact.with_metric(function.metric).settled()
+
+
+def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:
+    """Return the names of the columns of raw rows, those that the first step knows."""
+    fitted = next(step for step in steps if step not in NOTHING)["fitted"]
+    return tuple(reader.unpack(fitted["feature_names_in_"])) if "feature_names_in_" in fitted else ()
 
 
 #: fitted attributes that predictions need; `coding_` in files of version 0.1

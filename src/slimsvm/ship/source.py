@@ -34,8 +34,9 @@ def artefact_of(model: Any) -> Artefact:
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)
-    artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration).with_metric(metric)
-    artefact = artefact.settled()
+    names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, names=names)
+    artefact = artefact.with_metric(metric).settled()
     try:
         artefact.check()
     except ValueError as error:

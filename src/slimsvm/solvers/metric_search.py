@@ -18,6 +18,7 @@ from ..goals.row_loss import RowLoss
 from ..keeping import Saved, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
+from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
 from .adam import AdamSettings, Moments, take_steps
@@ -43,8 +44,6 @@ WAY_PASSES = 100
 FEWEST_STEPS = 20
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
-#: what the settings of a model say whose descent went on to where its validation loss was higher
-STOPPED_EARLY = "stopped early"
 #: the state before a descent
 NOTHING = Saved(None)
 
@@ -153,10 +152,9 @@ class MetricSearch(PointSearch):
         self.parameters = Parameters(self.points, self.found.theta, np.zeros(task.rows.d), np.zeros(0))
 
     @property
-    def name(self) -> str:
-        """The settings as text."""
-        loss = "" if self.loss_name == Demands.name else f", loss={self.loss_name}"
-        return f"{self.objective.name}, metric={self.kind}{loss}" + (f", {STOPPED_EARLY}" if self.stopped_early else "")
+    def made(self) -> Made:
+        """The settings of the present model."""
+        return replace(self.objective.made, metric=self.kind, loss=self.loss_name, stopped=self.stopped_early)
 
     @property
     def model(self) -> Expansion:
@@ -171,7 +169,7 @@ class MetricSearch(PointSearch):
     def state(self) -> dict[str, Any]:
         """Return the state that the next size depends on, for a keeper."""
         return {
-            "objective": self.objective.name,
+            "objective": str(self.objective.made),
             "model": self.parameters.state(),
             "clamped": self.clamped,
             "stopped_early": self.stopped_early,
@@ -448,4 +446,4 @@ def spread(X: Matrix) -> Array:
 
 def with_objective(search: MetricSearch, objective: Objective) -> MetricSearch:
     """Return this search, or one under another objective that continues from the model of this one."""
-    return search if objective.name == search.objective.name else search.copied(objective)
+    return search if objective.made == search.objective.made else search.copied(objective)

@@ -14,6 +14,7 @@ from ..checks import check_at_least_zero
 from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
 from ..limits import Deadline
+from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
@@ -177,9 +178,9 @@ class Objective:
     multiple: float = 1.0  # of the decay that the schedule gives
 
     @property
-    def name(self) -> str:
-        """The settings as text."""
-        return f"target={self.target}" + ("" if self.multiple == 1 else f", decay x {self.multiple:g}")
+    def made(self) -> Made:
+        """The settings of models under this objective."""
+        return Made(target=self.target, decay=self.multiple)
 
     def tries_decays(self, schedule: Schedule) -> bool:
         """Return whether other decays are tried: with labels, unless the decay is given."""
@@ -215,7 +216,7 @@ def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
     """Return the objective that a state names."""
     name = saved.value("objective", str)
     for objective in objectives:
-        if objective.name == name:
+        if str(objective.made) == name:
             return objective
     raise StateError(f"the unknown objective {short(name)}")
 
@@ -258,7 +259,7 @@ class PointSearch:
     def state(self) -> dict[str, Any]:
         """Return the state that the next size depends on, for a keeper."""
         return {
-            "objective": self.objective.name,
+            "objective": str(self.objective.made),
             "points": self.points.copy(),
             "found": self.found.state(),
             "subsample": self.subsample,
@@ -422,7 +423,7 @@ class PointSearch:
 
     def under(self, objective: Objective) -> PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
-        if objective.name == self.objective.name:
+        if objective.made == self.objective.made:
             return self
         return PointSearch(self.task, objective, self.unit, self.schedule, self.deadline, self.features)
 

@@ -36,8 +36,13 @@ def slim_file(model: Any, stem: str) -> Files:
         return {".slim": path.read_bytes()}
 
 
+def module(model: Any, stem: str) -> Files:
+    """Return the JavaScript module, without its types."""
+    return {".mjs": exported(JavaScriptExporter(), model, stem)[".mjs"]}
+
+
 #: what the page runs
-LIVE = (partial(exported, JavaScriptExporter()),)
+LIVE = (module,)
 #: what the page offers for download
 DOWNLOADS = (partial(exported, CExporter()), partial(exported, JSONExporter()), slim_file)
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...kernels import Array, Matrix
 from ...limits import Deadline
+from ...made import Made
 from ...model import Expansion, Judgement, Status, Task
 from ...reducers import Slim
 from ...selection.path import Step
@@ -85,7 +86,7 @@ class OneSize(Slim):
         outputs = task.targets.shape[1]
         coef, bias = np.zeros((self.start.shape[0], outputs)), np.zeros(outputs)
         begin = Expansion(task.rows.kernel, self.start, coef, bias)
-        return self.finished(task, Step(begin, 0.0, "target=label"), None)
+        return self.finished(task, Step(begin, 0.0, Made(target="label")), None)
 
 
 @dataclass(frozen=True)

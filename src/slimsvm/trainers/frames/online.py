@@ -16,10 +16,11 @@ from ...kernels import Array
 from ...model import Fit, Status, Task
 from ...progress import no_progress
 from ...solvers.online import Learner, State
+from ..base import Trainer
 
 
 @dataclass(frozen=True)
-class OnlineTrainer:
+class OnlineTrainer(Trainer):
     """Base of trainers that learn row by row on the host with at most `budget` points; each one names its `learner`.
 
     `fit` makes `passes` over the rows, each in a new random order unless `shuffle` is off. Streams use `begin` and `learn`;
@@ -30,7 +31,6 @@ class OnlineTrainer:
 
     weighted: ClassVar[bool] = False
     shared: ClassVar[bool] = True
-    #: whether a run can start from an earlier one (warm_start)
     starts_warm: ClassVar[bool] = True
     learner: ClassVar[type[Learner]]
 

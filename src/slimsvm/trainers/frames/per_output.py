@@ -19,6 +19,7 @@ from ...progress import not_recorded
 from ...rows.protocol import Rows
 from ...solvers.class_pairs import OneAgainst
 from ...text import short
+from ..base import Trainer
 
 #: several outputs are solved at once, one in each thread, if their problems have at most this many working sets of rows:
 #: smaller problems leave most threads idle
@@ -76,21 +77,10 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.found = found
 
 
-class BinaryTrainer:
+class BinaryTrainer(Trainer):
     """Base of trainers that solve one output at a time: frozen dataclasses that implement `solve`."""
 
-    #: whether rows may have weights of their own
-    weighted: ClassVar[bool] = True
-    #: whether targets may be real values (regression, novelty), not only classes
-    real_valued: ClassVar[bool] = False
-    #: whether the method makes the outputs share their points; one-vs-rest is then better, since it has fewer outputs
-    shared: ClassVar[bool] = False
-    #: whether the targets of pairs of classes may be `PairTargets`
     takes_pairs: ClassVar[bool] = True
-    #: whether a run can start from the coefficients of an earlier one (warm_start)
-    starts_warm: ClassVar[bool] = False
-    #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
-    resumes: ClassVar[bool] = False
 
     def solve(self, problem: Binary) -> Solution:
         """Train one output."""

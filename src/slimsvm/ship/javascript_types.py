@@ -1,0 +1,38 @@
+"""What an exported JavaScript module exports, declared for TypeScript."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from ..goals import Decision
+from .artefact import Artefact
+from .literals import label_literals, listing
+
+ROW = """\
+/** All features, or nonzeros only: from feature numbers, counted from 0, to values. */
+export type Row =
+  | ArrayLike<number>
+  | ReadonlyMap<number, number>
+  | { readonly indices: ArrayLike<number>; readonly values: ArrayLike<number> };
+"""
+
+
+def declarations(a: Artefact, stem: str) -> str:
+    """Return the declarations of a module."""
+    predicted = "Label" if a.classes.size else "number" if a.decision is Decision.VALUE else "1 | -1"
+    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", ROW]
+    lines += [f"export declare const features: {a.features};"]
+    if a.names:
+        lines += [f"export declare const featureNames: {_tuple(map(json.dumps, a.names))};"]
+    if a.classes.size:
+        lines += [f"export declare const classes: {_tuple(label_literals(a.classes, json.dumps))};"]
+        lines += ["export type Label = (typeof classes)[number];"]
+    lines += [f"export declare function predict(row: Row): {predicted};"]
+    lines += [] if a.decision is Decision.VALUE else ["export declare function scores(row: Row): number[];"]
+    lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
+    return "\n".join([*lines, ""])
+
+
+def _tuple(words: Iterable[str]) -> str:
+    return f"readonly [\n    {listing(words)}\n]"
