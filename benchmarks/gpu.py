@@ -26,6 +26,7 @@ from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.threads import thread_count
+from slimsvm.run import Run
 from slimsvm.solvers.smo import SmoState
 from slimsvm.trainers import SMO
 from slimsvm.trainers.frames.per_output import Binary, Solution
@@ -77,8 +78,11 @@ class WatchedSMO(SMO):
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output under the watch."""
-        run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
-        run.solve(np.inf, partial(self.watch.look, run) if self.watch else problem.report)
+        run = SmoState(problem.rows, problem.y, self.C * problem.weights, self, run=problem.run)
+        watch = self.watch
+        if watch is not None:
+            run.run = Run(lambda _, done: watch.look(run, done))
+        run.solve(np.inf)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
 

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .clock import Deadline
 from .goals import Goal
 from .goals.classes import OneVsRest
 from .goals.demands import Demands
 from .goals.row_loss import RowLoss
-from .keeping import Keeper
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
-from .progress import not_recorded, silent
 from .rows.prediction import kernel_product, pair_outputs, prediction_rows
 from .rows.protocol import Meter, Rows
+from .run import BY_ITSELF, Run
 
 
 class Status(Enum):
@@ -261,11 +259,8 @@ class Task:
     weights: Array  # (n,), above 0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     holdout: Holdout | None = None
-    report: Callable[[str, float], None] = silent
     goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
-    deadline: Deadline = field(default_factory=Deadline)  # when the work on this task must end
-    keeper: Keeper = field(default_factory=Keeper)  # saves the states of long runs
-    record: Callable[..., None] = not_recorded  # takes measures: record(phase=..., gap=...)
+    run: Run = BY_ITSELF  # whom the work on this task tells how far it is, when it must end, and where its states are saved
 
     @property
     def demands(self) -> Demands:

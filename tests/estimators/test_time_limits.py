@@ -97,7 +97,7 @@ def test_training_has_its_share_of_the_time(settings, seconds, monkeypatch):
     heard, fit = [], SMO.fit
 
     def hearing(self, task, *more):
-        heard.append(task.deadline.left)
+        heard.append(task.run.deadline.left)
         return fit(self, task, *more)
 
     monkeypatch.setattr(SMO, "fit", hearing)

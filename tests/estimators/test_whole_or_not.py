@@ -12,8 +12,8 @@ from sklearn.svm import SVC
 
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.estimators import compress_within, fit_reporting
-from slimsvm.estimators.shrink import Surroundings
 from slimsvm.model import Expansion, Status
+from slimsvm.run import Run
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -178,7 +178,7 @@ def test_compress_hands_the_best_so_far_over_with_the_exception(moons):
     X, y = moons
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
     with pytest.raises(KeyboardInterrupt) as caught:
-        compress_within(Surroundings(stop_shrinking(4)), pipeline, X, y, 12, None, "spsvm", 0)
+        compress_within(Run(stop_shrinking(4)), pipeline, X, y, 12, None, "spsvm", 0)
     small = caught.value.best
     assert [name for name, _ in small.steps] == ["standardscaler", "svc"]
     assert 0 < small[-1].model_.size < 12

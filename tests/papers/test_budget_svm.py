@@ -16,6 +16,7 @@ from slimsvm.model import Status, Task
 from slimsvm.papers.budget_svm import NORMS, Mahalanobis, One, OneInf, OneTwo, Two, TwoInf
 from slimsvm.papers.budget_svm_steps import LimitedState, MultiplierSearch
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.trainers import SMO, AnyNorm, BudgetL1, BudgetL2
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -432,7 +433,7 @@ def test_max_iter_limits_the_pair_steps_of_each_output(max_iter, steps, make_nor
 def test_progress_is_reported_from_nothing_to_all(trainer, rows):
     X, y = rows
     seen = []
-    report = Task(HostRows(KERNEL, X), y[:, None], np.ones(N), report=lambda phase, done: seen.append(done))  # noqa: ARG005
+    report = Task(HostRows(KERNEL, X), y[:, None], np.ones(N), run=Run(lambda phase, done: seen.append(done)))  # noqa: ARG005
     trainer.fit(report)
     assert seen[-1] == 1.0
     assert all(0 <= share <= 1 for share in seen)

@@ -18,6 +18,7 @@ from slimsvm.model import Status, Task
 from slimsvm.papers import lp_svm
 from slimsvm.papers.lp_svm import LP, LpProblem, Newton, apart, balanced, corner, interior_point, lp_objective
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.trainers.smo import SMO
 
 EXACT = 1e-6
@@ -84,7 +85,7 @@ def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     effort = Limits().start()
     lp.add(np.arange(20) if generated else np.arange(150))
     if generated:
-        assert lp_svm.generate(lp, LP(batch=10), 1e-8, effort, lambda _: None) is Status.CONVERGED
+        assert lp_svm.generate(lp, LP(batch=10), 1e-8, effort) is Status.CONVERGED
     assert corner(lp, 1e-7, effort) is Status.CONVERGED
     u, c, price, z = lp.u, lp.coef, K @ (y * lp.u), y * (K @ lp.coef + lp.bias)
     near = 1e-4 if generated else 1e-7
@@ -325,7 +326,7 @@ def test_nothing_is_printed_and_progress_goes_up_to_all(make_blobs, make_task, c
     for direct in (0, 1000):
         task, seen = make_task(RBF(0.3), X, y), []
         LP(direct=direct, batch=10).fit(
-            Task(task.rows, task.targets, task.weights, report=lambda _, done, seen=seen: seen.append(done))
+            Task(task.rows, task.targets, task.weights, run=Run(lambda _, done, seen=seen: seen.append(done)))
         )
         assert seen[-1] == 1.0
         assert all(0 <= done <= 1 for done in seen)

@@ -17,6 +17,7 @@ from slimsvm.model import Status, Task
 from slimsvm.papers import one_row_at_a_time
 from slimsvm.papers.one_row_at_a_time import SDCA, Pegasos, Perceptron, block_size
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 
 KERNEL = RBF(0.3)
 
@@ -435,7 +436,7 @@ def test_a_time_limit_ends_the_run_with_what_there_is(kind, make_blobs, make_tas
 def test_progress_is_reported_from_nothing_to_all(kind, make_blobs, make_task):
     X, y = make_blobs(300)
     task, shares = make_task(KERNEL, X, y), []
-    kind().fit(Task(task.rows, task.targets, task.weights, report=lambda phase, done: shares.append(done)))  # noqa: ARG005
+    kind().fit(Task(task.rows, task.targets, task.weights, run=Run(lambda phase, done: shares.append(done))))  # noqa: ARG005
     assert shares[0] == 0.0
     assert shares[-1] == 1.0
     assert shares == sorted(shares)

@@ -17,6 +17,7 @@ from slimsvm.made import Made
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.papers.optimally_sparse import BIASES, AggressiveSlant, Slant, SlantRun, margin_targets
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.solvers.refit import REFIT_VALUES
 from slimsvm.trainers import SMO
 
@@ -347,7 +348,7 @@ def test_steps_go_the_way_of_the_labels_where_a_kernel_is_negative(kind, make_bl
 def test_progress_is_reported_from_little_to_all(problem):
     task, full = problem
     seen = []
-    reporting = Task(task.rows, task.targets, task.weights, report=lambda phase, done: seen.append((phase, done)))
+    reporting = Task(task.rows, task.targets, task.weights, run=Run(lambda phase, done: seen.append((phase, done))))
     AggressiveSlant().path(reporting, [2, 4, 8], full)
     assert {phase for phase, _ in seen} == {"shrink"}
     assert all(0 <= share <= 1 for _, share in seen)
@@ -554,7 +555,9 @@ def wide_problem(scale=3.0):
     """Rows whose margins go beyond 1, and whose largest k(x, x) is 4."""
     X = np.diag([1.0, -2.0])
     shares = []
-    task = Task(HostRows(Linear(), X), np.array([[1.0], [-1.0]]), np.ones(2), report=lambda _, share: shares.append(share))
+    task = Task(
+        HostRows(Linear(), X), np.array([[1.0], [-1.0]]), np.ones(2), run=Run(lambda _, share: shares.append(share))
+    )
     return task, Expansion(Linear(), X, scale * np.array([[1.0], [-1.0]]), np.zeros(1)), shares
 
 

@@ -13,6 +13,7 @@ from slimsvm.kernels import RBF
 from slimsvm.model import Status, Task
 from slimsvm.papers import ramp_loss as module
 from slimsvm.papers.ramp_loss import Ramp, into_box, share_of_each_class
+from slimsvm.run import Run
 from slimsvm.trainers.smo import SMO
 
 EXACT = 1e-6
@@ -228,7 +229,7 @@ def test_a_run_that_lowers_nothing_comes_to_an_end(noisy, make_task, monkeypatch
 def test_progress_goes_up_to_all(noisy, make_task):
     X, y = noisy()
     task, seen = make_task(RBF(0.3), X, y), []
-    Ramp().fit(Task(task.rows, task.targets, task.weights, report=lambda _, done: seen.append(done)))
+    Ramp().fit(Task(task.rows, task.targets, task.weights, run=Run(lambda _, done: seen.append(done))))
     assert seen[0] == 0.0
     assert seen[-1] == 1.0
     assert all(0 <= done <= 1 for done in seen)

@@ -14,6 +14,7 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Holdout, Status, Task
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def test_sizes_are_handed_over_in_order_and_once(task):
 
 def test_progress_is_told_in_shares_of_the_largest_size(task):
     heard = []
-    told = Task(task.rows, task.targets, task.weights, report=lambda phase, done: heard.append((phase, done)))
+    told = Task(task.rows, task.targets, task.weights, run=Run(lambda phase, done: heard.append((phase, done))))
     Scripted((1, 2, 4)).path(told, [1, 2, 4])
     assert heard == [("shrink", 0.25), ("shrink", 0.5), ("shrink", 1.0)]
 

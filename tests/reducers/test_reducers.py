@@ -21,6 +21,7 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.tails import Tail
+from slimsvm.run import Run
 from slimsvm.selection.folds import CUT_SHORT
 from slimsvm.studio.cli import commands as cli
 from slimsvm.trainers import SMO
@@ -256,7 +257,7 @@ def test_ctrl_c_returns_the_best_so_far(name):
         if judged:
             raise KeyboardInterrupt
 
-    task = dataclasses.replace(decoding(task, decode), report=report)
+    task = dataclasses.replace(decoding(task, decode), run=Run(report))
     path = REDUCERS[name]().path(task, [1, 2, 4, 8, 16], full_model("two classes"))
     assert path.status is Status.INTERRUPTED
     assert_sound(path, 1, 16)

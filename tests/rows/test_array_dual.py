@@ -19,6 +19,7 @@ from slimsvm.rows.backends import has_torch_device, open_torch
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
 from slimsvm.rows.protocol import Dual
+from slimsvm.run import Run
 from slimsvm.solvers.smo import SmoState
 from slimsvm.trainers import SMO
 
@@ -110,10 +111,6 @@ def run_of(rows, y, cap, **settings):
     return SmoState(rows, y, cap, SMO(working_set=SIZE, **settings))
 
 
-def silent(_share):
-    pass
-
-
 class Kept:
     """A keeper of all states."""
 
@@ -135,7 +132,7 @@ def test_the_optimum_is_that_of_the_host(gpu, kernel, tol, precision):
     there = run_of(ArrayRows(gpu, kernel, X, error=1e-4, precision=precision), y, cap, tol=tol)
     assert there.rows.keeps_vectors
     for run in (here, there):
-        run.solve(np.inf, silent)
+        run.solve(np.inf)
         assert run.status is Status.CONVERGED
         assert run.violation() <= run.tol
     assert there.objective() == pytest.approx(here.objective(), rel=1e-5)
@@ -146,13 +143,13 @@ def test_the_optimum_is_that_of_the_host(gpu, kernel, tol, precision):
 def test_a_run_goes_on_from_any_of_its_states_to_the_same_end(gpu):
     X, y, cap = made()
     whole, keeper = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), Kept()
-    whole.keeper = keeper
-    whole.solve(np.inf, silent)
+    whole.run = Run(keeper=keeper)
+    whole.solve(np.inf)
     assert len(keeper.states) > 5
     for number in (0, 1, 3, len(keeper.states) - 1):
         again = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap)
         again.restore(Saved(deepcopy(keeper.states[number])))
-        again.solve(np.inf, silent)
+        again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
         np.testing.assert_array_equal(again.responses.values, whole.responses.values)
         assert (again.steps, again.status) == (whole.steps, whole.status)
@@ -162,10 +159,10 @@ def test_limits_end_a_run_with_responses_of_its_coefficients(gpu):
     X, y, cap = made()
     K = RBF(0.3)(X, X)
     stopped = [run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap) for _ in range(2)]
-    stopped[0].solve(50, silent)
+    stopped[0].solve(50)
     assert (stopped[0].status, stopped[0].steps) == (Status.MAX_ITER, 50)
-    stopped[1].deadline = Deadline(1e-9)
-    stopped[1].solve(np.inf, silent)
+    stopped[1].run = Run(deadline=Deadline(1e-9))
+    stopped[1].solve(np.inf)
     assert stopped[1].status is Status.TIME_LIMIT
     for run in stopped:
         np.testing.assert_allclose(run.responses.values[:, 0], K @ run.signed, atol=1e-9)
@@ -175,11 +172,12 @@ def test_a_report_on_the_way_sees_the_bias_of_the_coefficients(gpu):
     X, y, cap = made()
     run, seen = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), []
 
-    def report(_share):
+    def report(_phase, _share):
         seen.append(run.vectors is not None)
         np.testing.assert_allclose(run.v, y - RBF(0.3)(X, X) @ run.signed, atol=1e-9)
 
-    run.solve(np.inf, report)
+    run.run = Run(report)
+    run.solve(np.inf)
     assert sum(seen) > 3
 
 
@@ -187,13 +185,14 @@ def test_an_interrupt_leaves_responses_of_the_coefficients(gpu):
     X, y, cap = made()
     run, reports = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), []
 
-    def report(share):
+    def report(_phase, share):
         reports.append(share)
         if len(reports) == 4:
             raise KeyboardInterrupt
 
+    run.run = Run(report)
     with pytest.raises(KeyboardInterrupt):
-        run.solve(np.inf, report)
+        run.solve(np.inf)
     assert run.steps
     np.testing.assert_allclose(run.responses.values[:, 0], RBF(0.3)(X, X) @ run.signed, atol=1e-9)
 
@@ -208,7 +207,7 @@ def test_without_memory_for_the_vectors_the_host_keeps_them(gpu, monkeypatch):
     monkeypatch.setattr(rows, "form", full)
     assert rows.dual_vectors(dual_of(np.eye(N), y, np.zeros(N), cap), np.arange(SIZE)) is None
     run = run_of(rows, y, cap)
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.status is Status.CONVERGED
 
 
@@ -247,7 +246,7 @@ def test_newtons_method_is_used_on_the_host(gpu):
     cap, runs = np.full(N, 1e4), []
     for rows in (HostRows(RBF(0.3), X, error=0.0), ArrayRows(gpu, RBF(0.3), X, precision=EXACT)):
         runs.append(Counted(rows, y, cap, SMO(working_set=SIZE)))
-        runs[-1].solve(np.inf, silent)
+        runs[-1].solve(np.inf)
         assert runs[-1].status is Status.CONVERGED
         assert runs[-1].used
     assert runs[1].objective() == pytest.approx(runs[0].objective(), rel=1e-6)

@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 from slimsvm._core import core
 from slimsvm.kernels import RBF, Poly
 from slimsvm.model import Status
-from slimsvm.progress import no_progress
 from slimsvm.rows.array import ArrayRows
 from slimsvm.rows.array import on_device as rows_on_device
 from slimsvm.rows.backends import open_strict
@@ -71,7 +70,7 @@ def test_the_same_optimum_as_by_a_block(given, y):
 
     states = [kind(HostRows(RBF(0.02), given), y, np.full(N, 2.0), SMO(tol=1e-3)) for kind in (SmoState, ByBlock)]
     for state in states:
-        state.solve(np.inf, no_progress)
+        state.solve(np.inf)
         assert state.status is Status.CONVERGED
     assert states[0].on_demand is not None
     assert states[1].on_demand is None
@@ -83,10 +82,10 @@ def test_the_same_optimum_as_by_a_block(given, y):
 def test_few_steps_at_a_time_go_on_where_the_last_ended(given, y):
     rows, settings = HostRows(RBF(0.02), given), SMO()
     at_once, in_parts = (SmoState(rows, y, np.full(N, 2.0), settings) for _ in range(2))
-    at_once.solve(60, no_progress)
+    at_once.solve(60)
     for limit in (20, 40, 60):
         in_parts.status = Status.CONVERGED
-        in_parts.solve(limit, no_progress)
+        in_parts.solve(limit)
     assert in_parts.steps == at_once.steps == 60
     assert at_once.status is Status.MAX_ITER
     assert_allclose(in_parts.objective(), at_once.objective(), rtol=1e-3)

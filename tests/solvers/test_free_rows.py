@@ -117,7 +117,7 @@ def test_a_run_converges_to_the_same_optimum(tried, seed):
     rows = HostRows(RBF(0.3), X, None, 64.0, 0.0)
     run = SmoState(rows, y, cap, SMO(tol=1e-4, working_set=200))
     run.newton = EAGER
-    run.solve(np.inf, lambda _: None)
+    run.solve(np.inf)
     assert True in tried
     assert run.status is Status.CONVERGED
     assert run.violation() <= 1e-4
@@ -178,7 +178,7 @@ def test_a_failed_attempt_waits_twice_as_long(tried, monkeypatch):
     X, y, cap = made(600, C=1e3)
     run = SmoState(HostRows(RBF(0.3), X, None, 64.0, 0.0), y, cap, SMO(tol=1e-4, working_set=100))
     run.shrinks, run.newton = False, EAGER
-    run.solve(np.inf, lambda _: None)
+    run.solve(np.inf)
     assert run.status is Status.CONVERGED
     assert tried
     assert not any(tried)

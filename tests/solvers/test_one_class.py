@@ -5,7 +5,6 @@ import pytest
 from sklearn.svm import OneClassSVM
 
 from slimsvm.kernels import RBF
-from slimsvm.progress import no_progress
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers.one_class import WORKING_SET, OneClassRounds, OneClassState
 
@@ -21,7 +20,7 @@ def test_it_finds_the_optimum_of_scikit_learn(n, nu):
     X = np.random.default_rng(n).normal(size=(n, 3))
     run = state(X, nu)
     run.begin_from(np.zeros(n))
-    run.solve(np.inf, no_progress)
+    run.solve(np.inf)
     theirs = OneClassSVM(gamma=0.3, nu=nu, tol=1e-6).fit(X)
     ours = HostRows(RBF(0.3), X, error=0.0).product(X, run.signed[:, None])[:, 0] + run.bias()
     np.testing.assert_allclose(ours, theirs.decision_function(X), atol=1e-5)

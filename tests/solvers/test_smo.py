@@ -10,6 +10,7 @@ from slimsvm._core import core
 from slimsvm.keeping import Keeper, Saved, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
+from slimsvm.run import Run
 from slimsvm.solvers import smo
 from slimsvm.solvers.smo import SmoState
 
@@ -57,10 +58,6 @@ def state(n=40, seed=0, settings=None, dtype=np.float64, kind=SmoState, **more):
     return kind(rows, y, cap, settings or Settings(), **more)
 
 
-def silent(share):
-    pass
-
-
 class Recorded(SmoState):
     """A run that notes how its pair steps are called and takes none."""
 
@@ -95,7 +92,7 @@ def test_a_run_starts_at_coefficients_of_0(make):
 @pytest.mark.parametrize("working_set", [8, 40])
 def test_a_shifted_problem_ends_at_its_own_optimum(working_set):
     run = shifted(settings=Settings(1e-6, working_set))
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     c, K = run.signed, run.rows.K
     assert run.status is Status.CONVERGED
     assert abs(c.sum()) < 1e-9
@@ -149,7 +146,7 @@ def test_the_bias_without_any_row_that_can_move_is_0():
 def test_a_start_that_fits_is_taken_as_it_is(make):
     run = make()
     other = make(settings=Settings(1e-6, 40))
-    other.solve(np.inf, silent)
+    other.solve(np.inf)
     run.begin_from(other.signed)
     np.testing.assert_allclose(run.signed, other.signed, rtol=0, atol=1e-12)
     np.testing.assert_allclose(run.responses.values.ravel(), run.rows.K @ run.signed, atol=1e-12)
@@ -195,7 +192,7 @@ def test_a_start_moves_with_the_box():
 
 def test_a_gap_of_the_tolerance_is_accepted():
     run = state(settings=Settings(tol=2.0))  # all coefficients 0: v = y, so the gap is 2
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert (run.steps, run.gap, run.status) == (0, 2.0, Status.CONVERGED)
 
 
@@ -204,7 +201,7 @@ def test_a_run_without_progress_stalls_after_some_rounds():
     run.shrinks = False
     run.begin_from(0.1 * run.y)
     assert run.objective() > 0.1
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.status is Status.STALLED
     assert len(run.calls) == smo.PATIENCE
 
@@ -214,7 +211,7 @@ def test_a_run_without_progress_stalls_after_some_rounds():
 def test_a_limit_of_steps_is_kept(limit, shrinks):
     run = state(200, settings=Settings(1e-9, 4))
     run.shrinks = shrinks
-    run.solve(limit, silent)
+    run.solve(limit)
     assert run.steps == limit
     assert run.status is Status.MAX_ITER
 
@@ -228,14 +225,14 @@ def test_the_number_of_steps_is_that_of_all_rounds():
             Counted.taken += steps
             return steps, gap
 
-        def part(self, rows):
-            whole = super().part(rows)
-            part = Counted(whole.rows, whole.y, whole.cap, whole.settings, linear=whole.linear, shift=whole.shift)
+        def part(self, rows, run):
+            whole = super().part(rows, run)
+            part = Counted(whole.rows, whole.y, whole.cap, whole.settings, linear=whole.linear, shift=whole.shift, run=run)
             part.shrinks = False
             return part
 
     run = state(120, settings=Settings(1e-4, 8), kind=Counted)
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.steps == Counted.taken > 0
     np.testing.assert_allclose(run.responses.values.ravel(), run.rows.K @ run.signed, atol=1e-9)
 
@@ -369,7 +366,7 @@ def test_a_small_problem_is_solved_to_the_limit_of_rounding_once_its_goal_is_met
 def test_a_part_of_a_problem_is_solved_more_precisely_and_without_the_steps_taken(monkeypatch):
     run = state(40)
     parts = []
-    monkeypatch.setattr(SmoState, "solve", lambda part, limit, report: parts.append((part, limit)))  # noqa: ARG005
+    monkeypatch.setattr(SmoState, "solve", lambda part, limit: parts.append((part, limit)))
     run.steps = 4
     run.solve_active(np.arange(10), 100)
     part, limit = parts[0]
@@ -391,15 +388,15 @@ class Taking(Recorded):
 def test_a_run_without_a_limit_ends_after_so_many_steps_of_its_own(in_all, a_row, taken, most):
     run = state(40, kind=Taking)
     run.shrinks, run.steps, run.most_steps = False, taken, (in_all, a_row)
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert (run.steps, run.status) == (most, Status.MAX_ITER)
 
 
 def test_a_limit_of_the_callers_own_may_be_larger_than_the_default():
     short, long = state(), state()
     short.most_steps = long.most_steps = (5, 0)
-    short.solve(np.inf, silent)
-    long.solve(10**6, silent)
+    short.solve(np.inf)
+    long.solve(10**6)
     assert (short.steps, short.status) == (5, Status.MAX_ITER)
     assert long.steps > 5
     assert long.status is Status.CONVERGED
@@ -407,18 +404,18 @@ def test_a_limit_of_the_callers_own_may_be_larger_than_the_default():
 
 def test_a_saved_state_asks_for_no_more_steps_than_the_run():
     keeper, run = Kept(), many_at_bounds()
-    run.keeper = keeper
-    run.solve(np.inf, silent)
+    run.run = Run(keeper=keeper)
+    run.solve(np.inf)
     again = many_at_bounds()
     again.restore(Saved(deepcopy(keeper.states[1]) | {"limit": 1e30}))
-    again.solve(again.steps + 1, silent)
+    again.solve(again.steps + 1)
     assert again.status is Status.MAX_ITER
 
 
 def test_a_run_that_stays_at_an_objective_of_0_stalls():
     run = state(kind=Recorded)
     run.shrinks = False
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.status is Status.STALLED
     assert len(run.calls) == smo.PATIENCE
 
@@ -434,7 +431,7 @@ def test_rounds_with_a_higher_objective_start_the_count_anew():
             return 0, np.inf
 
     run = state(8, kind=Slow)
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.objective() > 0
     assert len(run.calls) == 3 + smo.PATIENCE
 
@@ -518,7 +515,7 @@ def test_a_round_of_all_rows_adds_its_change_to_the_responses():
 
 def test_a_run_takes_rounds_of_all_rows_where_kernel_rows_come_on_demand():
     run = whole(14, 7)
-    run.solve(3, silent)
+    run.solve(3)
     assert (run.steps, len(run.on_demand.calls), run.status) == (3, 1, Status.MAX_ITER)
 
 
@@ -540,7 +537,7 @@ def test_rounds_of_active_rows_and_of_working_sets_take_turns():
             self.steps += 1
 
     run = state(40, kind=Turns)
-    run.solve(4, silent)
+    run.solve(4)
     assert run.turns == ["active rows", "working set"] * 2
 
 
@@ -572,15 +569,15 @@ def many_at_bounds(n=120, seed=0):
 
 def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
     whole, keeper = many_at_bounds(), Kept()
-    whole.keeper = keeper
-    whole.solve(np.inf, silent)
+    whole.run = Run(keeper=keeper)
+    whole.solve(np.inf)
     inside = [number for number, kept in enumerate(keeper.states) if "inner" in kept]
     assert inside, "no problem of active rows"
     for number in [0, 1, inside[0], inside[-1], len(keeper.states) - 1]:
         again = many_at_bounds()
         again.restore(Saved(deepcopy(keeper.states[number])))
         assert again.rows.spent == keeper.states[number]["spent"]
-        again.solve(np.inf, silent)
+        again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
         np.testing.assert_array_equal(again.responses.values, whole.responses.values)
         assert (again.steps, again.status) == (whole.steps, whole.status)
@@ -589,8 +586,8 @@ def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
 @pytest.mark.parametrize("value", [-1e-9, 0.5 + 1e-9])
 def test_a_state_outside_of_the_box_is_refused(value):
     run, keeper = many_at_bounds(), Kept()
-    run.keeper = keeper
-    run.solve(np.inf, silent)
+    run.run = Run(keeper=keeper)
+    run.solve(np.inf)
     last = keeper.states[-1]
     assert {0.0, 0.5} <= set(last["alpha"])  # at the bounds is within them
     many_at_bounds().restore(Saved(deepcopy(last)))
@@ -601,8 +598,8 @@ def test_a_state_outside_of_the_box_is_refused(value):
 
 def test_a_deadline_ends_a_run_with_a_state_that_is_kept_at_once():
     run, keeper = many_at_bounds(), Kept()
-    run.keeper, run.deadline = keeper, Deadline(1e-9)
-    run.solve(np.inf, silent)
+    run.run = Run(keeper=keeper, deadline=Deadline(1e-9))
+    run.solve(np.inf)
     assert run.status is Status.TIME_LIMIT
     assert keeper.at_once == [True]
 
@@ -610,7 +607,7 @@ def test_a_deadline_ends_a_run_with_a_state_that_is_kept_at_once():
 @pytest.mark.parametrize("seconds", [None, 1e-9])
 def test_a_deadline_among_active_rows_is_that_of_the_run(seconds):
     run = many_at_bounds()
-    run.deadline = Deadline(seconds)
+    run.run = Run(deadline=Deadline(seconds))
     run.gap = 99.0
     run.solve_active(np.arange(60), np.inf)
     ended = (Status.TIME_LIMIT, run.violation()) if seconds else (Status.CONVERGED, 99.0)
@@ -620,7 +617,7 @@ def test_a_deadline_among_active_rows_is_that_of_the_run(seconds):
 def test_one_piece_of_memory_serves_all_blocks():
     run = many_at_bounds()
     run.shrinks = False
-    run.solve(np.inf, silent)
+    run.solve(np.inf)
     assert run.rows.buffers == [64]
 
 

@@ -18,6 +18,7 @@ from slimsvm.kernels import RBF, Laplacian, Linear, Poly, Precomputed, Sigmoid
 from slimsvm.model import Status, Task
 from slimsvm.papers.forgetron_rbp import DAMAGE, largest_phi
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.solvers.maintenance import MAINTENANCE, inverse_factor
 from slimsvm.solvers.online import BLOCKS, Contest, Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
@@ -642,7 +643,7 @@ def test_kernel_evaluations_are_counted(name):
 def test_progress_is_reported_from_nothing_to_all():
     X, labels = blobs(500, 2)
     told = []
-    task = dataclasses.replace(task_of(RBF(0.4), X, labels), report=lambda phase, done: told.append((phase, done)))
+    task = dataclasses.replace(task_of(RBF(0.4), X, labels), run=Run(lambda phase, done: told.append((phase, done))))
     RBP(5, passes=3).fit(task)
     shares = [share for _, share in told]
     assert {phase for phase, _ in told} == {"train"}

@@ -15,6 +15,7 @@ from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.model import Status, Task
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.trainers import smo as smo_module
 from slimsvm.trainers.smo import SMO
 
@@ -373,7 +374,7 @@ def test_progress_is_reported_from_nothing_to_all(make_blobs, make_task):
     X, y = make_blobs(300)
     seen = []
     task = make_task(RBF(0.3), X, np.column_stack([y, -y]))
-    reporting = Task(task.rows, task.targets, task.weights, report=lambda phase, done: seen.append((phase, done)))
+    reporting = Task(task.rows, task.targets, task.weights, run=Run(lambda phase, done: seen.append((phase, done))))
     SMO(working_set=32).fit(reporting)
     assert {phase for phase, _ in seen} == {"train"}
     shares = [share for _, share in seen]

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..clock import Deadline
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
@@ -21,6 +20,7 @@ from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
+from ..run import Run
 from ..selection.budgets import Budgets
 from ..selection.search import CUT_SHORT, Baseline, Selection
 from ..trainers import TRAINERS
@@ -168,8 +168,8 @@ def fit_reporting(
     checkpoint is deleted, and may save the model.
     """
     with _attempt(estimator, X, y, sample_weight, report, finish) as (fitted, selection, trainer):
-        whole = Deadline(fitted.time_limit)
-        selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(fitted, selection))))
+        whole = selection.run.limited(fitted.time_limit)
+        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
@@ -190,7 +190,7 @@ def fit_reporting(
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, replace(selection, deadline=whole), trainer, error)
+        keep_calibration(fitted, replace(selection, run=whole), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.kernel, fit.state)
@@ -210,13 +210,13 @@ def _attempt(
         check_settings(estimator)
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-        selection = replace(_selection(fitted, X, y, sample_weight, trainer, reducer, heard), record=history.record)
+        selection = _selection(fitted, X, y, sample_weight, trainer, reducer, Run(heard, history.record))
         checkpoint = _checkpoint(fitted, selection)
         if checkpoint is None:
             yield fitted, selection, _within_spread(trainer, selection.goal)
         else:
             with checkpoint.kept():
-                own = replace(selection, seed=checkpoint.seed, keeper=checkpoint.keeper)
+                own = replace(selection, seed=checkpoint.seed, run=replace(selection.run, keeper=checkpoint.keeper))
                 yield fitted, own, _within_spread(trainer, selection.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
@@ -258,7 +258,7 @@ def _begin_training(
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
     if _shrinks(estimator, trainer):
-        selection = replace(selection, deadline=selection.deadline.share(0.5))
+        selection = replace(selection, run=selection.run.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
@@ -299,9 +299,7 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     return None if rows is None else selection.ids[rows]
 
 
-def _selection(
-    estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, report: Report
-) -> Selection:
+def _selection(estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, run: Run) -> Selection:
     """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
     given, X, y, weights, kept = estimator._data(X, y, sample_weight)
     gamma = estimator._width(X, None if sample_weight is None else weights)
@@ -320,4 +318,4 @@ def _selection(
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
-    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, report=report, **settings)
+    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, run=run, **settings)

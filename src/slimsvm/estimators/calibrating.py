@@ -79,8 +79,7 @@ def calibration_of(
 
 def _part(selection: Selection, number: int, count: int) -> Selection:
     """Return the selection for one of several models: with its share of the time, and states under its own name."""
-    share = selection.deadline.share(1 / (count - number))
-    return replace(selection.within(f"calibration {number}"), deadline=share)
+    return replace(selection, run=selection.run.share(1 / (count - number)).within(f"calibration {number}"))
 
 
 def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
@@ -97,7 +96,7 @@ def _like_model(
 ) -> Expansion:
     """Return a model of some of the rows, made like the final one: a full model, or one of that size."""
     if trainer is not None:
-        training = selection if size is None else replace(selection, deadline=selection.deadline.share(0.5))
+        training = selection if size is None else replace(selection, run=selection.run.share(0.5))
         full = trainer.fit(training.task(train, error=error)).model
     if size is None or (full is not None and full.size <= size):
         assert full is not None

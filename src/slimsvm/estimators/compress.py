@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..goals import CLASSIFIERS
 from ..kernels import Array, Matrix
 from ..progress import History, Printed, silent
+from ..run import Run
 from .interrupted import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
 
@@ -138,12 +139,11 @@ def compress(
     settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size, "X_val": X_val, "y_val": y_val}
     history = History()
     report = Printed("compress", history) if verbose else silent
-    around = Surroundings(report=report, history=history)
-    return compress_within(around, model, X, y, budget, tolerance, reducer, random_state, **settings)
+    return compress_within(Run(report, history.record), model, X, y, budget, tolerance, reducer, random_state, **settings)
 
 
 def compress_within(
-    around: Surroundings,
+    run: Run,
     model: Any,
     X: Matrix | None,
     y: Any,
@@ -159,7 +159,7 @@ def compress_within(
     calibration: str | None = None,
     **more: Any,
 ) -> Any:
-    """Do the work of `compress`, which reports its progress to what is around it."""
+    """Do the work of `compress` within a run."""
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("y and sample_weight belong to rows, but X is None; give X too, or only the model")
     if (X_val is None) != (y_val is None) or (X_val is not None and X is None):
@@ -169,7 +169,7 @@ def compress_within(
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= more if calibration is None else {**more, "calibration": calibration}
     held_out = None if X_val is None else (X_val, y_val)
-    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, around, held_out))
+    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(run), held_out))
     if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)
     return small

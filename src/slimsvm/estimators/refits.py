@@ -67,15 +67,15 @@ def _like(model: Any, source: Imported) -> Any:
 
 def _refitted(like: Any, source: Imported, selection: Selection, weights: Array | None) -> list[Expansion]:
     """Return the models that are fitted to the training rows of each fold."""
-    folds, models = selection.fold_rows(), list[Expansion]()
+    folds, models, judging = selection.fold_rows(), list[Expansion](), selection.run.during("judge")
     y = source.classes[selection.labels] if source.goal.n_classes else selection.labels
     weighted = weights is not None and has_fit_parameter(like, "sample_weight")
     given = {"sample_weight": np.asarray(weights)[selection.ids]} if weighted else {}
     for number, (train, _) in enumerate(folds):
-        selection.report("judge", number / len(folds))
+        judging.report(number / len(folds))
         if isinstance(like, KernelMachine):  # half of the time is for the small models
-            like.set_params(time_limit=selection.deadline.share(0.5 / (len(folds) - number)).left)
+            like.set_params(time_limit=selection.run.deadline.share(0.5 / (len(folds) - number)).left)
         of_fold = {name: values[train] for name, values in given.items()}
         models.append(imported(like.fit(selection.X[train], y[train], **of_fold)).model.written_out())
-    selection.report("judge", 1.0)
+    judging.report(1.0)
     return models

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,18 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.pipeline import Pipeline
 
-from ..clock import Deadline
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
-from ..progress import History
 from ..reducers import REDUCERS
+from ..run import Run
 from ..selection.budgets import Budgets
 from ..selection.costs import NO_SCALER, ScalerTables
 from ..selection.search import Selection, itself
 from ..warning import warn_user
-from .base import KernelMachine, Report
+from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
 from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
@@ -47,13 +46,12 @@ NEAR = 32.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The progress report, and the transformers before the model, which count in budgets of bytes and time."""
+    """The run, and the transformers before the model, which count in budgets of bytes and time."""
 
-    report: Report
+    run: Run
     deployed: Callable[[Any], Any] = itself  # from the model to a Pipeline that predicts raw rows
     raw: Any = None  # rows before the transformers; None without any
     scaler: ScalerTables = NO_SCALER  # the C tables of the transformers
-    history: History = field(default_factory=History)
 
     def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
@@ -86,9 +84,9 @@ class Shrinking:
             small.feature_names_in_ = model.feature_names_in_
         if source.goal.n_classes:
             small.classes_ = source.classes
-        whole = Deadline(small.time_limit)
         selection = self._selection(small, source, X, y)
-        selection = replace(selection, deadline=whole.share(1 / (1 + calibration_models(small, selection))))
+        whole = selection.run.limited(small.time_limit)
+        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
@@ -97,10 +95,9 @@ class Shrinking:
         own = small.model_.size == source.model.size or not source.goal.n_classes
         small.goal_ = source.goal if own else selection.goal
         if source.goal.n_classes:
-            after = replace(selection, goal=small.goal_, deadline=whole)
+            after = replace(selection, goal=small.goal_, run=whole)
             keep_calibration(small, after, None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
-        small.history_ = self.around.history.entries
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
 
@@ -138,8 +135,7 @@ class Shrinking:
             goal=goal,
             reducer=reducer,
             ids=kept,
-            report=self.around.report,
-            record=self.around.history.record,
+            run=self.around.run,
             deployed=self.around.deployed,
             raw=self.around.raw,
             scaler=self.around.scaler,

@@ -444,18 +444,18 @@ class Monitor:
         self.next_check = FEWEST_BATCHES * run.batch  # in rows drawn
         most = max(MOST_ROUNDS, MOST_DRAWS_A_ROW * problem.rows.n // run.batch)
         limits = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit)
-        self.effort = limits.start(problem.deadline)
+        self.effort = limits.start(problem.run.deadline)
         self.progress = GapProgress(GAIN * settings.tol)
         self.objectives: list[float] = []  # the lowest up to each check
         self.errors: list[float] = []
 
     def ending(self) -> Status | None:
         """Return how the run ends here, or None; the state is offered to the keeper before anything is decided."""
-        self.problem.keeper.offer(self.state)
+        self.problem.run.keeper.offer(self.state)
         self.effort.spent = self.run.t
         if (reached := self.effort.reached()) is not None:
             if reached is Status.TIME_LIMIT:
-                self.problem.keeper.keep(self.state(), now=True)
+                self.problem.run.keeper.keep(self.state(), now=True)
             return reached
         if self.run.drawn < self.next_check:
             return None
@@ -483,7 +483,7 @@ class Monitor:
         if self.validation.size:
             self.errors.append(self.validation_error(iterate))
         self.progress.update(self.gain())
-        self.problem.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
+        self.problem.run.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
 
     def state(self) -> dict[str, Any]:
         """Return the state of the run and of the checks so far, for a keeper."""
@@ -519,7 +519,7 @@ class Monitor:
     def report(self) -> None:
         """Report the share done, by the nearest ending."""
         self.effort.spent = self.run.t
-        self.problem.report(min(max(self.effort.share, self.progress.share), 1.0))
+        self.problem.run.report(min(max(self.effort.share, self.progress.share), 1.0))
 
     def solution(self, status: Status) -> Solution:
         """Return the predictor w / level, and the bias with which both basins have this level."""

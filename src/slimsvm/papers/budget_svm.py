@@ -195,20 +195,20 @@ class AnyNorm(BinaryTrainer):
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, and prune it if `prune` is set."""
-        run = LimitedState(problem.rows, problem.y, self.norm.feasible_set(self.C, problem.rows.ids), self)
-        run.deadline, run.record = problem.deadline.within(self.time_limit), problem.record
+        feasible, limited = self.norm.feasible_set(self.C, problem.rows.ids), problem.run.limited(self.time_limit)
+        state = LimitedState(problem.rows, problem.y, feasible, self, limited)
         if problem.start is not None:
-            run.begin_from(problem.start)
-            run.scale_into_set()
+            state.begin_from(problem.start)
+            state.scale_into_set()
         limit = Limits(self.max_iter).iterations
-        if np.isinf(run.feasible.ellipsoid.radius):
-            run.solve(limit, problem.report)
+        if np.isinf(state.feasible.ellipsoid.radius):
+            state.solve(limit)
         elif self.steps == "exact":
-            solve_in_ellipsoid(run, limit, problem.report)
+            solve_in_ellipsoid(state, limit)
         else:
-            paper_steps(run, limit, problem.report)
-        dual = run.signed if self.prune is None else pruned(run.signed, self.prune)
-        return Solution(dual, run.bias(), run.steps, run.gap, run.status)
+            paper_steps(state, limit)
+        dual = state.signed if self.prune is None else pruned(state.signed, self.prune)
+        return Solution(dual, state.bias(), state.steps, state.gap, state.status)
 
 
 def pruned(dual: Array, count: int) -> Array:

@@ -18,6 +18,7 @@ from .._core import core
 from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
+from ..run import BY_ITSELF, Run
 from ..solvers.smo import Rounds, SmoState
 
 #: a sum of alphas is at its limit if the relative distance is at most this; a larger value ends steps too early
@@ -55,8 +56,8 @@ class LimitedState(SmoState):
 
     by_rows = False
 
-    def __init__(self, rows: Rows, y: Array, feasible: FeasibleSet, settings: Rounds) -> None:
-        super().__init__(rows, y, feasible.cap, settings)
+    def __init__(self, rows: Rows, y: Array, feasible: FeasibleSet, settings: Rounds, run: Run = BY_ITSELF) -> None:
+        super().__init__(rows, y, feasible.cap, settings, run=run)
         self.feasible, self.mu = feasible, 0.0
         self.shrinks = feasible.ellipsoid.P.ndim < 2  # a full P couples the active rows to all others
 
@@ -111,12 +112,12 @@ class LimitedState(SmoState):
         self.alpha /= excess
         self.responses.values /= excess
 
-    def part(self, rows: Array) -> LimitedState:
+    def part(self, rows: Array, run: Run) -> LimitedState:
         """Return the problem of some of the rows; their sum is limited to what the other rows leave."""
         left = self.feasible.total - (self.alpha.sum() - self.alpha[rows].sum())
         ellipsoid = replace(self.feasible.ellipsoid, P=self.feasible.ellipsoid.part(rows))
         feasible = FeasibleSet(self.cap[rows], left, ellipsoid)
-        part = LimitedState(self.rows.subset(rows), self.y[rows], feasible, self.settings)
+        part = LimitedState(self.rows.subset(rows), self.y[rows], feasible, self.settings, run)
         part.mu = self.mu
         return part
 
@@ -155,39 +156,40 @@ def _middle(grow: Array, shrink: Array) -> float:
 MOST_SOLVES, LARGEST_STEP = 50, 3.0
 
 
-def solve_in_ellipsoid(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
+def solve_in_ellipsoid(state: LimitedState, limit: float) -> None:
     """Find a multiplier mu >= 0 for which a(mu) lies within the ellipsoid and mu (r^2 - a'Pa) <= tol/2 sum a.
 
     The left side is the ellipsoid's part of the duality gap. It is 0 at the optimum: either mu is 0, or a is on the
     surface. As in trust-region methods (More & Sorensen 1983) the length is a smooth function of mu that falls about like
     1 / (mu + curvature). So a secant search needs few solves, each of which starts from the last solution.
     """
-    radius, run.tol = run.feasible.ellipsoid.radius, run.settings.tol / 2
+    whole, radius, state.tol = state.run, state.feasible.ellipsoid.radius, state.settings.tol / 2
     # an upper bound: at the optimum mu a'Pa <= sum a, and the sum is limited
-    search = MultiplierSearch(min(run.feasible.total / radius, run.feasible.ellipsoid.reach) / radius)
-    run.mu = first_multiplier(run, search.top)
+    search = MultiplierSearch(min(state.feasible.total / radius, state.feasible.ellipsoid.reach) / radius)
+    state.mu = first_multiplier(state, search.top)
     for number in range(MOST_SOLVES):
-        steps = run.steps
-        run.solve(limit, partial(_halfway, report, number))
-        length, depth = run.length(), allowed_depth(run)
-        if run.status is not Status.CONVERGED or not length or radius - depth <= length <= radius:
+        steps = state.steps
+        state.run = whole.part(partial(_halfway, number))
+        state.solve(limit)
+        length, depth = state.length(), allowed_depth(state)
+        if state.status is not Status.CONVERGED or not length or radius - depth <= length <= radius:
             break
-        if run.steps == steps or search.narrow:
-            run.tol /= 10  # at this tolerance, a change of mu has no visible effect
+        if state.steps == steps or search.narrow:
+            state.tol /= 10  # at this tolerance, a change of mu has no visible effect
             search = MultiplierSearch(search.top)
-        run.mu = search.next(run.mu, length, radius, depth, curvature(run))
+        state.mu = search.next(state.mu, length, radius, depth, curvature(state))
     else:
-        run.status = Status.STALLED
+        state.status = Status.STALLED
     if length > radius:  # the search ended early
-        run.scale_into_set()
-        run.gap = run.violation()
-    report(1.0)
+        state.scale_into_set()
+        state.gap = state.violation()
+    whole.report(1.0)
 
 
-def allowed_depth(run: LimitedState) -> float:
+def allowed_depth(state: LimitedState) -> float:
     """Return how far inside the ellipsoid a may lie: the depth with mu (r^2 - (r - depth)^2) = tol/2 sum a."""
-    radius, slack = run.feasible.ellipsoid.radius, 0.5 * run.settings.tol * float(run.alpha.sum())
-    return radius if run.mu * radius**2 <= slack else radius - float(np.sqrt(radius**2 - slack / run.mu))
+    radius, slack = state.feasible.ellipsoid.radius, 0.5 * state.settings.tol * float(state.alpha.sum())
+    return radius if state.mu * radius**2 <= slack else radius - float(np.sqrt(radius**2 - slack / state.mu))
 
 
 class MultiplierSearch:
@@ -221,29 +223,29 @@ class MultiplierSearch:
         return float(np.sqrt(self.low * self.high)) if self.low else mu * np.exp(-LARGEST_STEP)
 
 
-def curvature(run: LimitedState) -> float:
+def curvature(state: LimitedState) -> float:
     """Return a'Qa / a'Pa, the scale of mu."""
-    return float(run.signed @ run.responses.values.ravel()) / run.length() ** 2
+    return float(state.signed @ state.responses.values.ravel()) / state.length() ** 2
 
 
-def first_multiplier(run: LimitedState, top: float) -> float:
+def first_multiplier(state: LimitedState, top: float) -> float:
     """Return the mu that fits the start best; without a start the largest, whose problem is the easiest."""
-    if np.count_nonzero(run.alpha) < 4:
+    if np.count_nonzero(state.alpha) < 4:
         return top
-    return float(np.clip(best_multiplier(run), run.settings.tol / 4 * top, top))
+    return float(np.clip(best_multiplier(state), state.settings.tol / 4 * top, top))
 
 
-def best_multiplier(run: LimitedState) -> float:
+def best_multiplier(state: LimitedState) -> float:
     """Return the mu >= 0 that fits y - f = b + theta y + mu y Pa best on the support vectors."""
-    support = run.alpha > 0
-    y, gradient = run.y[support], run.ellipsoid_gradient()[support]
+    support = state.alpha > 0
+    y, gradient = state.y[support], state.ellipsoid_gradient()[support]
     design = np.column_stack([np.ones(y.size), y, y * gradient])
-    return max(float(np.linalg.lstsq(design, y - run.responses.values.ravel()[support], rcond=None)[0][2]), 0.0)
+    return max(float(np.linalg.lstsq(design, y - state.responses.values.ravel()[support], rcond=None)[0][2]), 0.0)
 
 
-def _halfway(report: Callable[[float], None], number: int, part: float) -> None:
-    """Report each solve as half of the remaining work."""
-    report(1 - 0.5**number * (1 - part / 2))
+def _halfway(number: int, part: float) -> float:
+    """Return the share done: each solve is half of the remaining work."""
+    return 1 - 0.5**number * (1 - part / 2)
 
 
 #: a step must gain this share of the least gain of an unclipped step, tol^2 / 2 / curvature; larger: an earlier end
@@ -254,69 +256,69 @@ AT_SURFACE = 1 - 1e-9
 FLAT = 1e-12
 
 
-def paper_steps(run: LimitedState, limit: float, report: Callable[[float], None]) -> None:
+def paper_steps(state: LimitedState, limit: float) -> None:
     """Run pair steps until none gains enough, up to `limit` steps, or until the run's deadline."""
-    row, diag = kernel_rows(run), run.rows.diagonal()
-    run.status = Status.MAX_ITER
-    while run.steps < limit:
-        step = next(worthwhile_steps(run, row, diag), None)
+    row, diag = kernel_rows(state), state.rows.diagonal()
+    state.status = Status.MAX_ITER
+    while state.steps < limit:
+        step = next(worthwhile_steps(state, row, diag), None)
         if step is None:
-            run.status = Status.EXHAUSTED
+            state.status = Status.EXHAUSTED
             break
-        move(run, row, *step)
-        run.steps += 1
-        if run.steps % 1000 == 0:
-            report(0.5)
-        if run.deadline.over:
-            run.status = Status.TIME_LIMIT
+        move(state, row, *step)
+        state.steps += 1
+        if state.steps % 1000 == 0:
+            state.run.report(0.5)
+        if state.run.deadline.over:
+            state.status = Status.TIME_LIMIT
             break
-    measure_gap(run)
-    report(1.0)
+    measure_gap(state)
+    state.run.report(1.0)
 
 
-def measure_gap(run: LimitedState) -> None:
+def measure_gap(state: LimitedState) -> None:
     """Compute the gap, on the surface with the multiplier that fits best, and set the status if it is below `tol`."""
-    run.mu = best_multiplier(run) if run.length() >= AT_SURFACE * run.feasible.ellipsoid.radius else 0.0
-    run.gap = run.violation()
-    if run.gap <= run.tol:
-        run.status = Status.CONVERGED
+    state.mu = best_multiplier(state) if state.length() >= AT_SURFACE * state.feasible.ellipsoid.radius else 0.0
+    state.gap = state.violation()
+    if state.gap <= state.tol:
+        state.status = Status.CONVERGED
 
 
-def kernel_rows(run: LimitedState) -> Callable[[int], Array]:
+def kernel_rows(state: LimitedState) -> Callable[[int], Array]:
     """Return a function from row numbers to kernel rows: of the whole matrix if that is small, else through the cache."""
-    n = run.rows.n
-    if n <= run.size:
-        return run.rows.block(np.arange(n)).__getitem__
-    return lambda i: run.rows.product_of(np.array([i]), np.ones((1, 1)), keep=True).ravel()
+    n = state.rows.n
+    if n <= state.size:
+        return state.rows.block(np.arange(n)).__getitem__
+    return lambda i: state.rows.product_of(np.array([i]), np.ones((1, 1)), keep=True).ravel()
 
 
-def worthwhile_steps(run: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
+def worthwhile_steps(state: LimitedState, row: Callable[[int], Array], diag: Array) -> Iterator[tuple[int, int, float]]:
     """Yield steps (i, j, t) that gain enough: i by violation, the largest first, each with the j that gains most."""
-    grow, shrink = SmoState.bounds(run, run.v)
-    longest = StepLengths(run)
+    grow, shrink = SmoState.bounds(state, state.v)
+    longest = StepLengths(state)
     for i in np.argsort(-grow):
         slope = np.maximum(grow[i] - shrink, 0.0)
-        if slope.max() <= run.tol:
+        if slope.max() <= state.tol:
             return
         curve = np.maximum(diag[i] + diag - 2 * row(i), FLAT)
         t = np.minimum(slope / curve, longest(i))
-        gain = np.where(slope > run.tol, t * (slope - 0.5 * t * curve), 0.0)
+        gain = np.where(slope > state.tol, t * (slope - 0.5 * t * curve), 0.0)
         j = int(gain.argmax())
-        if gain[j] > WORTH * 0.5 * run.tol**2 / curve[j]:
+        if gain[j] > WORTH * 0.5 * state.tol**2 / curve[j]:
             yield int(i), j, float(t[j])
 
 
 class StepLengths:
     """The longest steps of pairs, y_i a_i up and y_j a_j down, for one i and all j."""
 
-    def __init__(self, run: LimitedState) -> None:
-        self.y, self.half_room = run.y, run.room() / 2
-        P = run.feasible.ellipsoid.P
-        self.P = P if P.ndim else np.full(run.y.size, P)
-        up, down = run.cap - run.alpha, run.alpha
-        self.rise, self.fall = np.where(run.y > 0, up, down), np.where(run.y > 0, down, up)
-        self.gradient = run.y * run.ellipsoid_gradient()
-        self.within = min(run.length() ** 2 - run.feasible.ellipsoid.radius**2, 0.0)
+    def __init__(self, state: LimitedState) -> None:
+        self.y, self.half_room = state.y, state.room() / 2
+        P = state.feasible.ellipsoid.P
+        self.P = P if P.ndim else np.full(state.y.size, P)
+        up, down = state.cap - state.alpha, state.alpha
+        self.rise, self.fall = np.where(state.y > 0, up, down), np.where(state.y > 0, down, up)
+        self.gradient = state.y * state.ellipsoid_gradient()
+        self.within = min(state.length() ** 2 - state.feasible.ellipsoid.radius**2, 0.0)
 
     def __call__(self, i: int) -> Array:
         """Return the longest step for each j within the box (10), the sum (12) and c t^2 + 2 b t + a'Pa - r^2 <= 0 (13)."""
@@ -338,8 +340,8 @@ class StepLengths:
         return c
 
 
-def move(run: LimitedState, row: Callable[[int], Array], i: int, j: int, t: float) -> None:
+def move(state: LimitedState, row: Callable[[int], Array], i: int, j: int, t: float) -> None:
     """Make one step and update the responses."""
     for k, signed in ((i, t), (j, -t)):
-        run.alpha[k] = np.clip(run.alpha[k] + run.y[k] * signed, 0.0, run.cap[k])
-        run.responses.values[:, 0] += signed * row(k)
+        state.alpha[k] = np.clip(state.alpha[k] + state.y[k] * signed, 0.0, state.cap[k])
+        state.responses.values[:, 0] += signed * row(k)

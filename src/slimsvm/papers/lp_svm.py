@@ -27,7 +27,6 @@ column generation: prices from a corner make it add the wrong columns (Gondzio, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,8 +37,9 @@ from scipy.optimize import linprog
 from ..kernels import Array
 from ..limits import Deadline, Effort, Limits, check_time_limit
 from ..model import Status
-from ..progress import GapProgress, not_recorded
+from ..progress import GapProgress
 from ..rows.protocol import Rows
+from ..run import BY_ITSELF, Run
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 
 #: coefficients below this share of the largest one are set to 0; a larger share removes more support vectors
@@ -87,9 +87,8 @@ class LP(BinaryTrainer):
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output, as one linear program or as a sequence of small ones."""
-        effort = Limits(self.max_iter, self.time_limit).start(problem.deadline)
-        lp = LpProblem(problem.rows, problem.y, self.C * problem.weights, self.split_off)
-        lp.record = problem.record
+        effort = Limits(self.max_iter, self.time_limit).start(problem.run.deadline)
+        lp = LpProblem(problem.rows, problem.y, self.C * problem.weights, self.split_off, problem.run)
         if problem.start is not None and problem.start.any():
             lp.begin_from(problem.start)
         if problem.y.size <= self.direct:
@@ -98,8 +97,8 @@ class LP(BinaryTrainer):
             if not lp.columns.size:
                 some = problem.rng.permutation(problem.y.size)[: self.batch]
                 lp.add(apart(problem.rows, some, self.batch))
-            status = self.generated_corner(lp, effort, problem.report)
-        problem.report(1.0)
+            status = self.generated_corner(lp, effort)
+        problem.run.report(1.0)
         return Solution(lp.coef, lp.bias, effort.spent, lp.gap, status)
 
     def direct_corner(self, lp: LpProblem, effort: Effort) -> Status:
@@ -114,9 +113,9 @@ class LP(BinaryTrainer):
             dear = outside[np.abs(lp.latest[outside]) > 1]
             lp.add(dear if dear.size else outside)
 
-    def generated_corner(self, lp: LpProblem, effort: Effort, report: Callable[[float], None]) -> Status:
+    def generated_corner(self, lp: LpProblem, effort: Effort) -> Status:
         """Generate columns to half of the gap allowed, then find the corner on them to the whole of it."""
-        status = generate(lp, self, 0.5 * self.tol, effort, report)
+        status = generate(lp, self, 0.5 * self.tol, effort)
         if status not in (Status.CONVERGED, Status.STALLED):
             return status
         narrow(lp, effort)
@@ -126,8 +125,8 @@ class LP(BinaryTrainer):
 class LpProblem:
     """The problem of all rows on the present columns, the best model, and the bounds on the optimum over all columns."""
 
-    def __init__(self, rows: Rows, y: Array, cap: Array, split_off: int = SPLIT_OFF) -> None:
-        self.rows, self.y, self.cap, self.split_off = rows, y, cap, split_off
+    def __init__(self, rows: Rows, y: Array, cap: Array, split_off: int = SPLIT_OFF, run: Run = BY_ITSELF) -> None:
+        self.rows, self.y, self.cap, self.split_off, self.run = rows, y, cap, split_off, run
         self.columns = np.empty(0, dtype=np.intp)
         self.K = rows.against(rows.take(self.columns))
         self.group = np.arange(y.size)
@@ -136,7 +135,6 @@ class LpProblem:
         self.coef, self.bias, self.upper = np.zeros(y.size), float(np.sign(sides[1] - sides[0])), float(2 * min(sides))
         self.u, self.prices = np.zeros(y.size), np.zeros(y.size)  # feasible, and K'(y u)
         self.latest = self.prices  # of the last u, feasible or not
-        self.record: Callable[..., None] = not_recorded
 
     @property
     def gap(self) -> float:
@@ -182,7 +180,7 @@ class LpProblem:
         if gap <= within:
             self.coef, self.bias, self.upper = np.zeros(self.y.size), float(b), objective
             self.coef[self.columns] = c
-        self.record(gap=self.gap)
+        self.run.record(gap=self.gap)
         return float(gap)
 
     def price(self, u: Array, deadline: Deadline) -> tuple[Array, Array] | None:
@@ -238,7 +236,7 @@ class LpProblem:
         return bool(mixed.any())
 
 
-def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Callable[[float], None]) -> Status:
+def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort) -> Status:
     """Add columns and split groups in rounds until the gap is `tol`."""
     eps, first, clear_at, progress = 0.1, not lp.coef.any(), 1.0, GapProgress(tol, largest=1.0)
     if first:  # margins are not known yet: any groups of limited size will do
@@ -252,7 +250,7 @@ def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort, report: Ca
         if priced is None:
             continue
         prices, reach = priced
-        report(progress.update(lp.gap))
+        lp.run.report(progress.update(lp.gap))
         if lp.gap <= tol:
             return Status.CONVERGED
         z = lp.margins(c, b)

@@ -95,16 +95,16 @@ class SequentialRun:
     def run(self, passes: int, limits: Limits, goal: float) -> Status:
         """Make passes over the rows until the gap is at most `goal` at the end of one, and return how the run ended."""
         status = self.make_passes(passes, limits, goal)
-        self.problem.report(1.0)
+        self.problem.run.report(1.0)
         return status
 
     def make_passes(self, passes: int, limits: Limits, goal: float) -> Status:
         """Make the passes of `run`; the limits are checked before each block."""
-        n, effort, progress = self.rows.n, limits.start(self.problem.deadline), GapProgress(goal)
+        n, effort, progress = self.rows.n, limits.start(self.problem.run.deadline), GapProgress(goal)
         last_step = int(min(passes * n, limits.iterations))
         while True:
             gap = self.gap()
-            self.problem.record(gap=gap)
+            self.problem.run.record(gap=gap)
             progress.update(gap)
             if gap <= goal:
                 return Status.CONVERGED
@@ -112,7 +112,7 @@ class SequentialRun:
                 return Status.PASSED
             order = self.order()
             for some in blocks(n, block_size(n)):
-                self.problem.report(max(progress.share, self.steps / max(last_step, 1)))
+                self.problem.run.report(max(progress.share, self.steps / max(last_step, 1)))
                 if self.steps == last_step:
                     return Status.MAX_ITER
                 if self.steps and effort.deadline.over:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -191,7 +190,7 @@ class Slant(Reducer):
         ending = Status.MAX_ITER
         for number, settings in enumerate(grid):
             run = self.run_type(task, demands, model, settings, largest, deadline)
-            status = yield from run.models(sizes, partial(_report, task, number, len(grid)))
+            status = yield from run.models(sizes, task.run.of(number, len(grid)).report)
             if self.refit and run.found:
                 yield from _refitted(run, deadline)
             ending = status if ending is Status.MAX_ITER else ending
@@ -211,10 +210,6 @@ class Slant(Reducer):
         epsilons = [scale * eps for eps in self.epsilons] if self.eps is None else [self.eps]
         for eta, eps in product(etas, epsilons):
             yield replace(self, eta=eta, eps=eps)
-
-
-def _report(task: Task, run: int, n_runs: int, done: float) -> None:
-    task.report("shrink", (run + done) / n_runs)
 
 
 def _refitted(run: SlantRun, deadline: Deadline) -> Models:

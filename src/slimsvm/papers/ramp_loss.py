@@ -13,9 +13,7 @@ The loss of a row with a margin below s is constant: its coefficient is 0, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +22,7 @@ from ..clock import check_time_limit
 from ..kernels import Array
 from ..limits import Limits
 from ..model import Status
-from ..progress import no_progress
+from ..run import Run
 from ..solvers.smo import SmoState
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 from ..trainers.smo import SMO
@@ -71,8 +69,8 @@ class Ramp(BinaryTrainer):
 
     def solve(self, problem: Binary) -> Solution:
         """Run CCCP steps on one output."""
-        limit = Limits(self.max_iter).iterations
-        state = self.first(problem, limit)
+        limit, run = Limits(self.max_iter).iterations, problem.run.limited(self.time_limit)
+        state = self.first(problem, limit, run)
         lowest, idle = np.inf, 0
         while state.status is Status.CONVERGED:
             objective = ramp_objective(state, self.s)
@@ -80,28 +78,29 @@ class Ramp(BinaryTrainer):
             lowest = min(objective, lowest)
             beta = tangents(state, self.s, self.tol if idle else 0.0)
             changed = np.count_nonzero(beta != state.shift)
-            problem.report(1.0 - 0.5 * changed / beta.size)
+            run.report(1.0 - 0.5 * changed / beta.size)
             if idle == PATIENCE:
                 state.status = Status.STALLED
             elif not changed:
                 break
             else:
-                state = shifted(state, beta)
-                state.solve(limit, no_progress)
+                state = shifted(state, beta, run.quiet())
+                state.solve(limit)
         return Solution(state.signed, state.bias(), state.steps, state.gap, state.status)
 
-    def first(self, problem: Binary, limit: float) -> SmoState:
+    def first(self, problem: Binary, limit: float, run: Run) -> SmoState:
         """Return the SVM of all rows, or the first step after the SVM of a subsample."""
-        state = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo)
-        state.deadline, state.record = problem.deadline.within(self.time_limit), problem.record
+        half = run.part(lambda done: 0.5 * done)
+        first = run.quiet() if self.subset < 1 else half
+        state = SmoState(problem.rows, problem.y, self.C * problem.weights, self.smo, run=first)
         if problem.start is not None:
             state.begin_from(problem.start)
         if self.subset < 1:
             state.solve_active(share_of_each_class(problem.y, self.subset, problem.rng), limit)
             if state.status is Status.TIME_LIMIT:
                 return state
-            state = shifted(state, tangents(state, self.s, 0.0))
-        state.solve(limit, partial(_first_half, problem.report))
+            state = shifted(state, tangents(state, self.s, 0.0), half)
+        state.solve(limit)
         return state
 
 
@@ -129,14 +128,13 @@ def tangents(state: SmoState, s: float, doubt: float) -> Array:
     return np.where(np.abs(z - s) < doubt, state.shift, np.where(z < s, state.cap, 0.0))
 
 
-def shifted(before: SmoState, beta: Array) -> SmoState:
+def shifted(before: SmoState, beta: Array, run: Run) -> SmoState:
     """Return the problem of the next step, started from the solution and the step count of the one before."""
-    after = SmoState(before.rows, before.y, before.cap, before.settings, shift=beta)
+    after = SmoState(before.rows, before.y, before.cap, before.settings, shift=beta, run=run)
     start = into_box(before.signed, before.y, -beta, before.cap - beta, margins(before))
     after.alpha = np.clip(start * before.y + beta, 0.0, before.cap)
     after.responses.values = before.responses.values.copy()
     after.steps = before.steps
-    after.deadline, after.record = before.deadline, before.record
     change = after.signed - before.signed
     after.responses.add_rows(np.flatnonzero(change), change[change != 0, None])
     return after
@@ -154,7 +152,3 @@ def into_box(signed: Array, y: Array, low: Array, high: Array, z: Array) -> Arra
     spare = np.where(clipped * excess > 0, np.abs(clipped), 0.0)[order]
     clipped[order] -= np.sign(excess) * np.clip(abs(excess) - (np.cumsum(spare) - spare), 0.0, spare)
     return clipped
-
-
-def _first_half(report: Callable[[float], None], part: float) -> None:
-    report(0.5 * part)

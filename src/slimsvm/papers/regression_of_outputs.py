@@ -30,7 +30,6 @@ import numpy as np
 from ..kernels import Array, Matrix, dense, squared_norms
 from ..limits import Deadline
 from ..model import Expansion, Status, Task
-from ..progress import silent
 from ..reducers.base import Models, Reducer
 from ..rows.protocol import Against, Rows
 from ..rows.threads import blocks
@@ -237,7 +236,7 @@ class ZhanShen(OsunaGirosi):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
         """Yield the models that approximate the second model."""
         assert model is not None
-        second = replace(task, targets=self._remaining(task, model, deadline), report=silent)
+        second = replace(task, targets=self._remaining(task, model, deadline), run=task.run.quiet())
         retrained = SMO(self.C, self.tol, self.max_iter).fit(second).model
         for small, settings in super().models(task, sizes, retrained, deadline):
             yield small, f"share={self.share:g}, {settings}"

@@ -17,7 +17,7 @@ found so far at a time limit or after Ctrl-C.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from ..kernels import Kernel, Precomputed
@@ -58,7 +58,7 @@ class Reducer:
     refines: ClassVar[bool] = False
     #: whether the full model may have a learned metric; methods that evaluate the plain kernel would ignore it
     takes_metric: ClassVar[bool] = False
-    #: whether `models` calls task.report itself; otherwise the size of each model is its progress
+    #: whether `models` calls task.run.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
     #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
     resumes: ClassVar[bool] = False
@@ -120,24 +120,26 @@ class Reducer:
             )
         sizes = sorted(set(sizes))
         found: list[Step] = []
-        deadline = task.deadline.within(self.time_limit)
+        run = task.run.limited(self.time_limit).during("shrink")
+        task = replace(task, run=run)
 
         def collect(item: tuple[Expansion, Made | str]) -> None:
             small, settings = item
             found.append(Step.judged(small, Made.of(settings), task.judge(small)))
-            task.record(phase="shrink", size=small.size, error=found[-1].error)
+            run.record(size=small.size, error=found[-1].error)
             if not self.reports:
-                task.report("shrink", min(small.size / sizes[-1], 1.0))
+                run.report(min(small.size / sizes[-1], 1.0))
 
         try:
             with one_blas_thread():  # products are small or share threads by rows, and woken threads of BLAS wait actively
-                status = _exhaust(self.models(task, sizes, model, deadline), collect) or _status(found, sizes, deadline)
+                ending = _exhaust(self.models(task, sizes, model, run.deadline), collect)
+            status = ending or _status(found, sizes, run.deadline)
         except KeyboardInterrupt:
             if not found:
                 raise
             status = Status.INTERRUPTED
         if status is Status.TIME_LIMIT and not found:
-            seconds = deadline.end - deadline.begun
+            seconds = run.deadline.end - run.deadline.begun
             raise TimeoutError(f"{type(self).__name__} found no model in {seconds:g} seconds; raise time_limit")
         return self.collected(found, status, task.n_validation)
 

@@ -35,7 +35,7 @@ def better_on_neighbours(
         return False
     losses = list[Array]()
     for name, method, share in (("plain", plain, PLAIN_SECONDS), ("other", other, 1.0)):
-        kept = replace(held_out, keeper=task.keeper.within(f"neighbours, {name}"))
+        kept = replace(held_out, run=held_out.run.within(f"neighbours, {name}"))
         losses.append(_losses(kept, method, size, model, deadline.share(share)))
         if name == "plain" and deadline.over:
             return False

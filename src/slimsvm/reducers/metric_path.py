@@ -52,7 +52,7 @@ class MetricRun:
         self.search = slim._metric_search(task, objectives[0], deadline, kind)
         large = sizes[-1] > schedule.several_starts_up_to
         self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
-        self.keeper = task.keeper.within(f"metric path to {sizes[-1]}")
+        self.keeper = task.run.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, Made]] = []
         self.tried = 0  # sizes that were made or skipped
         self.inside = Saved(None)  # the state of the descent of the last size

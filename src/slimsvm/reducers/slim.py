@@ -277,7 +277,7 @@ class Slim(Reducer):
             return step.model
         if step.made.joint:
             learned = self._learning_from(task, step, model)
-            learned.keeper = task.keeper.within(f"finish {step.size}")
+            learned.keeper = task.run.keeper.within(f"finish {step.size}")
             begun = learned.keeper.saved()
             if begun is None:
                 learned.finish()
@@ -285,7 +285,7 @@ class Slim(Reducer):
                 learned.resume_finish(Saved(begun))
             return learned.model
         search = self._searching_from(task, step, step.size, model)
-        keeper = task.keeper.within(f"finish {step.size}")
+        keeper = task.run.keeper.within(f"finish {step.size}")
         search.keeper, saved = keeper, keeper.saved()
         search.be_patient()
         if saved is None:
@@ -315,12 +315,12 @@ class Slim(Reducer):
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
-        deadline = task.deadline.within(self.time_limit)
+        deadline = task.run.deadline.within(self.time_limit)
         return self._search(task, size, self._objective_of(task, step, model), deadline, _features(step.model, task))
 
     def _learning_from(self, task: Task, step: Step, model: Expansion | None) -> MetricSearch:
         """Return a search that continues from a step of the path with a learned metric."""
-        deadline = task.deadline.within(self.time_limit)
+        deadline = task.run.deadline.within(self.time_limit)
         by_entropy = step.made.loss == CrossEntropy.name
         method = self._by_cross_entropy(task.rows.n, deadline) if by_entropy else replace(self, loss=Demands.name)
         search = method._metric_search(task, self._objective_of(task, step, model), deadline, step.made.metric)
@@ -380,7 +380,7 @@ class _PathRun:
     ) -> None:
         self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
         self.search = slim._search(task, sizes[-1], objectives[0], deadline)
-        self.keeper = task.keeper.within(f"path to {sizes[-1]}")
+        self.keeper = task.run.keeper.within(f"path to {sizes[-1]}")
         self.made: list[tuple[Expansion, Made]] = []
         self.inside = Saved(None)  # the state of a round on all rows
         self.known = known_objectives(objectives, slim.schedule)

@@ -18,14 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
 from ..goals import Goal, OneVsOne
-from ..keeping import Keeper
 from ..kernels import Array, Kernel, Matrix, Precomputed
-from ..limits import Deadline
 from ..model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
 from ..pairs import PairTargets
-from ..progress import not_recorded, silent
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
+from ..run import BY_ITSELF, Run
 from ..warning import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
 from .budgets import Budgets, Costs, size_limit
@@ -84,7 +82,6 @@ class Selection:
     device: str = "cpu"
     cache_mb: float = 512.0
     meter: Meter = field(default_factory=Meter)
-    report: Callable[[str, float], None] = silent
     budgets: Budgets = field(default_factory=Budgets)
     scoring: Scoring | None = None  # instead of the goal's own loss
     estimator: Any = None  # the estimator that models are scored and timed in
@@ -92,9 +89,7 @@ class Selection:
     raw: Any = None  # rows before the transformers of a Pipeline; None means X
     scaler: ScalerTables = NO_SCALER  # these transformers as C tables
     follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
-    deadline: Deadline = field(default_factory=Deadline)  # when all work must end
-    keeper: Keeper = field(default_factory=Keeper)  # saves the states of long runs
-    record: Callable[..., None] = not_recorded
+    run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
     units: Units = NO_UNITS  # of labels that are values
     held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
@@ -136,14 +131,12 @@ class Selection:
     def folds(self) -> list[Task]:
         """Return the tasks of the split and, with few rows, of further folds."""
         rows = self.fold_rows()
-        return [
-            replace(self.within(f"fold {number}").task(*each), report=partial(_reported, self.report, number, len(rows)))
-            for number, each in enumerate(rows)
-        ]
+        runs = [self.run.within(f"fold {number}").of(number, len(rows)) for number in range(len(rows))]
+        return [replace(self, run=run).task(*each) for run, each in zip(runs, rows, strict=True)]
 
     def within(self, name: str) -> Selection:
         """Return the selection whose tasks save their states under this name."""
-        return replace(self, keeper=self.keeper.within(name))
+        return replace(self, run=self.run.within(name))
 
     def rows(self, index: Array, error: float = np.inf) -> Rows:
         """Return some of the rows in the home of the device, with kernel values to within `error`."""
@@ -168,11 +161,8 @@ class Selection:
             weights=self.weights[train],
             rng=np.random.default_rng(self.seed),
             holdout=None if validation is None else self.holdout(validation),
-            report=self.report,
             goal=self.goal,
-            deadline=self.deadline,
-            keeper=self.keeper,
-            record=self.record,
+            run=self.run,
         )
 
     def _targets(self, train: Array) -> Array:
@@ -239,8 +229,8 @@ class Selection:
         index = self.fold_rows()
         fits = list[Fit]()
         for number, (train, _) in enumerate(index):
-            share = self.deadline.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
-            fits.append(trainer.fit(replace(self.within(f"baseline {number}"), deadline=share).task(train, error=error)))
+            share = self.run.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
+            fits.append(trainer.fit(replace(self, run=share.within(f"baseline {number}")).task(train, error=error)))
         start = None
         if fits[0].dual is not None and not (fits[0].draws is not None and fits[0].draws.any()):
             start = np.zeros((self.labels.size, self.goal.outputs))
@@ -327,7 +317,7 @@ class Selection:
         seen = full if self.follow else None
         # models that are not refined on all rows should at least follow the full model of all rows
         own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
-        return FoldPaths(self.reducer, seen, self.deadline.within(self.reducer.time_limit), self.folds(), own)
+        return FoldPaths(self.reducer, seen, self.run.deadline.within(self.reducer.time_limit), self.folds(), own)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
@@ -395,7 +385,7 @@ class Selection:
         step = self._quick_enough(path, step)
         path = path.keep(step)
         if path.status not in CUT_SHORT:
-            self.report("shrink", 1.0)  # folds that were not needed count as done
+            self.run.during("shrink").report(1.0)  # folds that were not needed count as done
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
             return step.model, path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)
@@ -451,11 +441,6 @@ class Selection:
         smaller = [each for each in path if each.size <= step.size]
         quick = (each for each in reversed(smaller) if self._time(each.model) <= float(self.budgets.microseconds or 0.0))
         return next(quick, smaller[0])
-
-
-def _reported(report: Callable[[str, float], None], number: int, count: int, phase: str, done: float) -> None:
-    """Report the progress of one of several folds as that of all."""
-    report(phase, (number + done) / count)
 
 
 def levels_off(path: Path) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Holdout, Task
-from ..progress import silent
 
 #: the pieces of a class, and those that are left out. More pieces left out: less noise, fewer training rows
 PIECES, LEFT_OUT = 15, (0, 3, 7, 11, 14)
@@ -33,7 +32,7 @@ def block_numbers(groups: Array) -> Array:
 def without(task: Task, block: Array) -> Task:
     """Return the task without some of its rows, which are its validation rows."""
     rest = np.setdiff1d(np.arange(task.rows.n), block)
-    return replace(task.part(rest), holdout=validation_of(task, block), report=silent)
+    return replace(task.part(rest), holdout=validation_of(task, block), run=task.run.quiet())
 
 
 def validation_of(task: Task, rows: Array) -> Holdout:

@@ -16,6 +16,8 @@ from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
 from ..rows.threads import blocks
+from ..run import BY_ITSELF, Run
+from .free_rows import USUAL_RULE, NewtonRule
 from .smo import Rounds, SmoState
 
 #: most rows of a working set. The start is near the optimum, so few rows change in a round; a larger set costs more time
@@ -40,9 +42,18 @@ class OneClassRounds:
 class OneClassState(SmoState):
     """The problem of all rows. It starts with coefficients on few rows, those least similar to others."""
 
-    def __init__(self, rows: Rows, weights: Array, nu: float, settings: Rounds) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        weights: Array,
+        nu: float,
+        settings: Rounds,
+        *,
+        newton: NewtonRule | None = USUAL_RULE,
+        run: Run = BY_ITSELF,
+    ) -> None:
         rounds = OneClassRounds(settings.tol, min(settings.working_set or WORKING_SET, WORKING_SET))
-        super().__init__(rows, np.ones(rows.n), weights, rounds, linear=np.zeros(rows.n))
+        super().__init__(rows, np.ones(rows.n), weights, rounds, linear=np.zeros(rows.n), newton=newton, run=run)
         self.total = nu * float(weights.sum())
 
     def begin_from(self, start: Array) -> None:
@@ -64,7 +75,7 @@ class OneClassState(SmoState):
         order = support[evenly_spaced(support.size)]
         for part in blocks(order.size, START_PART):
             self.responses.add_rows(order[part], self.alpha[order[part], None])
-            if self.deadline.over and part.stop < order.size:
+            if self.run.deadline.over and part.stop < order.size:
                 added = np.zeros(self.rows.n)
                 added[order[: part.stop]] = self.alpha[order[: part.stop]]
                 scale = self.total / float(added.sum())

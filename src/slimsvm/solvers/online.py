@@ -15,19 +15,17 @@ update.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..clock import Deadline
 from ..kernels import Array, Kernel, Matrix, stacked
 from ..model import Expansion
-from ..progress import not_recorded
 from ..rows.protocol import Rows
 from ..rows.threads import blocks, one_blas_thread
+from ..run import Run
 
 #: least and most rows of a block; in between, a block has as many rows as there are points. Larger blocks need fewer
 #: products and more kernel values within the block
@@ -98,7 +96,6 @@ class Learner:
         self.outputs = np.empty((outputs, 0))  # (q, rows of the block)
         self.parts: list[dict[int, float]] = []  # each point as a mixture of rows of the pool
         self.wrong = 0  # rows of this run that were predicted wrongly, each before its block was learned from
-        self.record: Callable[..., None] = not_recorded
 
     def state(self, **more: Any) -> Any:
         """Return the state now, with more fields that a kind of learner has."""
@@ -123,28 +120,20 @@ class Learner:
         """Update f by a row of the block: in its paper's form, f + k(x, .) move."""
         raise NotImplementedError
 
-    def learn(
-        self,
-        rows: Rows,
-        order: Array,
-        own: Array,
-        weights: Array,
-        report: Callable[[float], None],
-        deadline: Deadline,
-    ) -> None:
+    def learn(self, rows: Rows, order: Array, own: Array, weights: Array, run: Run) -> None:
         """Learn from rows in this order, a block at a time, to the deadline.
 
         `own` and `weights` are the classes and weights of all rows.
         """
         with one_blas_thread():  # the products of a block are too small for several threads
             for some in blocks(order.size, int(np.clip(self.settings.budget, *BLOCKS))):
-                report(some.start / order.size)
+                run.report(some.start / order.size)
                 index = order[some]
                 self.read_block(rows.fetch(index), own[index], weights[index])
-                self.record(online_error=self.wrong / (self.seen - self.start.seen))
-                if deadline.over:
+                run.record(online_error=self.wrong / (self.seen - self.start.seen))
+                if run.deadline.over:
                     return
-        report(1.0)
+        run.report(1.0)
 
     def read_block(self, block: Rows, own: Array, weights: Array) -> None:
         """Learn from the rows of a block with these classes, one row after the other."""

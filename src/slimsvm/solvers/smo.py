@@ -10,20 +10,19 @@ take long, the free rows are solved for by Newton's method (`free_rows`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from .._core import core
-from ..clock import Deadline
-from ..keeping import Keeper, PartKeeper, Saved, StateError
+from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array
 from ..model import Status
-from ..progress import GapProgress, no_progress, not_recorded
+from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
+from ..run import BY_ITSELF, Run
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
 
@@ -132,8 +131,11 @@ class SmoState:
         *,
         linear: Array | None = None,
         shift: Array | None = None,
+        newton: NewtonRule | None = USUAL_RULE,
+        run: Run = BY_ITSELF,
     ) -> None:
         self.rows, self.y, self.cap, self.settings = rows, y, cap, settings
+        self.newton, self.run = newton, run
         self.linear = y if linear is None else linear
         self.tol, self.size = settings.tol, settings.working_set or usual_working_set(rows)
         self.shift = np.zeros(rows.n) if shift is None else shift
@@ -149,9 +151,6 @@ class SmoState:
         self.steps = 0
         self.gap = np.inf
         self.status = Status.CONVERGED
-        self.newton: NewtonRule | None = USUAL_RULE
-        self.deadline, self.keeper = Deadline(), Keeper()
-        self.record: Callable[..., None] = not_recorded
         self.rounds: RoundCount | None = None
 
     @property
@@ -192,21 +191,21 @@ class SmoState:
         ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
         return float(np.mean(ends)) if ends else 0.0
 
-    def solve(self, limit: float, report: Callable[[float], None]) -> None:
+    def solve(self, limit: float) -> None:
         """Run rounds until no pair of rows violates optimality by more than `tol`, or for `limit` pair steps.
 
         Without a limit a run ends after `most_steps`.
         """
         rounds = self.begun(limit)
         if rounds.active is not None:
-            self.solve_active(rounds.active, rounds.limit, rounds, report)
+            self.solve_active(rounds.active, rounds.limit, rounds)
         while self.status is not Status.TIME_LIMIT:
-            self.keeper.offer(lambda: self.state(rounds))
+            self.run.keeper.offer(lambda: self.state(rounds))
             v = self.v
             grow, shrink = self.bounds(v)
             self.gap = _violation(grow, shrink)
-            self.record(gap=self.gap)
-            report(rounds.progress.update(self.gap))
+            self.run.record(gap=self.gap)
+            self.run.report(rounds.progress.update(self.gap))
             if self.gap <= self.tol:
                 return
             if (ending := self.ending(rounds, self.objective(v))) is not None:
@@ -217,9 +216,9 @@ class SmoState:
             active = self.active(grow, shrink) if rounds.fresh else None
             rounds.fresh = active is None
             if active is not None:
-                self.solve_active(active, rounds.limit, rounds, report)
+                self.solve_active(active, rounds.limit, rounds)
                 continue
-            if self.ran_there(rounds, grow, shrink, report):
+            if self.ran_there(rounds, grow, shrink):
                 continue
             self.choose(grow, shrink)
             if self.on_demand is None:
@@ -241,8 +240,8 @@ class SmoState:
         """Return how a run ends before the optimum: at a limit, or without progress; None if it goes on."""
         if self.steps >= rounds.limit:
             return Status.MAX_ITER
-        if self.steps and self.deadline.over:
-            self.keeper.keep(self.state(rounds), now=True)
+        if self.steps and self.run.deadline.over:
+            self.run.keeper.keep(self.state(rounds), now=True)
             return Status.TIME_LIMIT
         return Status.STALLED if rounds.is_stalled(objective) else None
 
@@ -293,7 +292,7 @@ class SmoState:
         y, cap, alpha, v = self.y[index], self.cap[index], self.alpha[index], v[index]
         ends = -y * alpha, y * (cap - alpha)
         K = self.rows.fetch(index).block(np.arange(index.size))
-        steps = free_rows_steps(K, v, np.minimum(*ends), np.maximum(*ends), self.tol, self.deadline)
+        steps = free_rows_steps(K, v, np.minimum(*ends), np.maximum(*ends), self.tol, self.run.deadline)
         if steps is None:
             return False
         found = np.clip(alpha + y * steps, 0.0, cap)
@@ -308,7 +307,7 @@ class SmoState:
         self.responses.values[:], self.alpha[index] = responses, alpha
         return False
 
-    def ran_there(self, rounds: RoundCount, grow: Array, shrink: Array, report: Callable[[float], None]) -> bool:
+    def ran_there(self, rounds: RoundCount, grow: Array, shrink: Array) -> bool:
         """Run rounds whose vectors are beside the rows, if their home keeps them there; return whether any were run."""
         n, size = self.rows.n, self.size
         if not self.by_rows or not self.rows.keeps_vectors or n <= 2 * size:
@@ -321,7 +320,7 @@ class SmoState:
         if self.vectors is None:
             return False
         try:
-            return run_there(self, self.vectors, rounds, STEPS_A_ROUND, report)
+            return run_there(self, self.vectors, rounds, STEPS_A_ROUND)
         finally:
             self.current_responses()
             self.vectors = None
@@ -337,29 +336,20 @@ class SmoState:
         active = np.flatnonzero(~settled)
         return active if active.size < SHRINK_BELOW * self.rows.n else None
 
-    def solve_active(
-        self,
-        active: Array,
-        limit: float,
-        rounds: RoundCount | None = None,
-        report: Callable[[float], None] = no_progress,
-    ) -> None:
+    def solve_active(self, active: Array, limit: float, rounds: RoundCount | None = None) -> None:
         """Solve for the active rows with the others fixed, then update the responses of all rows.
 
         The inner problem ends at the deadline too, and has then saved the state of both.
         """
         rounds = rounds or RoundCount(limit, 0.0, GapProgress(self.tol))
-        part = self.part(active)
+        part = self.part(active, self.inner_run(active, rounds))
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
-        part.newton = self.newton
-        part.deadline, part.record = self.deadline, lambda **gaps: self.record(active_gap=max(gaps.values()))
-        part.keeper = PartKeeper(self.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner})
         if rounds.active is not None:
             part.restore(rounds.inner)
             rounds.active = None
         try:
-            part.solve(limit - self.steps, lambda done: report(rounds.progress.inside(done)))
+            part.solve(limit - self.steps)
         except KeyboardInterrupt:  # the bias depends on the responses of active rows alone
             self.alpha[active], self.responses.values[active] = part.alpha, part.responses.values
             self.steps += part.steps
@@ -371,7 +361,15 @@ class SmoState:
         if part.status is Status.TIME_LIMIT:
             self.status, self.gap = part.status, self.violation()
 
-    def part(self, rows: Array) -> SmoState:
+    def inner_run(self, active: Array, rounds: RoundCount) -> Run:
+        """Return the run of the problem of the active rows, whose state is saved with this one's."""
+        return replace(
+            self.run.part(rounds.progress.inside),
+            history=lambda phase, **gaps: self.run.record(active_gap=max(gaps.values())),  # noqa: ARG005
+            keeper=PartKeeper(self.run.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner}),
+        )
+
+    def part(self, rows: Array, run: Run) -> SmoState:
         """Return the problem of some of the rows."""
         return SmoState(
             self.rows.subset(rows),
@@ -380,6 +378,8 @@ class SmoState:
             self.settings,
             linear=self.linear[rows],
             shift=self.shift[rows],
+            newton=self.newton,
+            run=run,
         )
 
     def begin_from(self, start: Array) -> None:

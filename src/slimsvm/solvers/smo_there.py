@@ -5,7 +5,6 @@ The rounds are those of `smo`. They end when the host needs all vectors: at the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,45 +15,45 @@ if TYPE_CHECKING:
     from .smo import RoundCount, SmoState
 
 
-def run_there(run: SmoState, vectors: DualVectors, rounds: RoundCount, most: int, report: Callable[[float], None]) -> bool:
+def run_there(state: SmoState, vectors: DualVectors, rounds: RoundCount, most: int) -> bool:
     """Run rounds of at most `most` pair steps until one needs the host; return whether there were any."""
-    before, look = run.steps, vectors.look()
-    while look.gap > run.tol:
-        run.gap, run.working = look.gap, look.working
-        if not _make_steps(run, vectors, look, int(min(rounds.limit - run.steps, most))):
+    before, look = state.steps, vectors.look()
+    while look.gap > state.tol:
+        state.gap, state.working = look.gap, look.working
+        if not _make_steps(state, vectors, look, int(min(rounds.limit - state.steps, most))):
             break
-        run.keeper.offer(lambda: run.state(rounds))
+        state.run.keeper.offer(lambda: state.state(rounds))
         look = vectors.look()
-        if _needs_host(run, look, rounds):
+        if _needs_host(state, look, rounds):
             break
-        run.record(gap=look.gap)
-        report(rounds.progress.update(look.gap))
-    return run.steps > before
+        state.run.record(gap=look.gap)
+        state.run.report(rounds.progress.update(look.gap))
+    return state.steps > before
 
 
-def _needs_host(run: SmoState, look: Look, rounds: RoundCount) -> bool:
+def _needs_host(state: SmoState, look: Look, rounds: RoundCount) -> bool:
     """Return whether the run ends, or Newton's method is due."""
-    if run.steps >= rounds.limit or run.deadline.over or rounds.is_stalled(look.objective):
+    if state.steps >= rounds.limit or state.run.deadline.over or rounds.is_stalled(look.objective):
         return True
-    if not run.newton_waits(rounds) or not run.may_be_due(rounds):
+    if not state.newton_waits(rounds) or not state.may_be_due(rounds):
         return False
-    v = run.v
-    return run.due_rows(rounds, v, *run.bounds(v)) is not None
+    v = state.v
+    return state.due_rows(rounds, v, *state.bounds(v)) is not None
 
 
-def _make_steps(run: SmoState, vectors: DualVectors, look: Look, most: int) -> int:
+def _make_steps(state: SmoState, vectors: DualVectors, look: Look, most: int) -> int:
     """Solve the block to a tenth of the gap in at most `most` pair steps, move the rows, and return the number of steps."""
     index = look.working
-    real = np.float64 if run.needs_float64 else look.block.dtype
-    alpha, y, cap, shift = run.alpha[index], run.y[index], run.cap[index], run.shift[index]
-    before, goal = alpha.copy(), max(0.1 * look.gap, 0.5 * run.tol)
+    real = np.float64 if state.needs_float64 else look.block.dtype
+    alpha, y, cap, shift = state.alpha[index], state.y[index], state.cap[index], state.shift[index]
+    before, goal = alpha.copy(), max(0.1 * look.gap, 0.5 * state.tol)
     block = look.block.astype(real, copy=False)
-    steps, _ = run.pair_steps(block, y.astype(real), cap, alpha, look.v.astype(real), goal, most)
+    steps, _ = state.pair_steps(block, y.astype(real), cap, alpha, look.v.astype(real), goal, most)
     moved = np.flatnonzero(alpha != before)
     found, up = alpha[moved], y[moved] > 0
     rises, falls = found < cap[moved], found > 0
     signed, change = (found - shift[moved]) * y[moved], (found - before[moved]) * y[moved]
     vectors.move(index[moved], change, signed, np.where(up, rises, falls), np.where(up, falls, rises))
-    run.alpha[index] = alpha  # last, so that Ctrl-C leaves coefficients and responses of one round
-    run.steps += steps
+    state.alpha[index] = alpha  # last, so that Ctrl-C leaves coefficients and responses of one round
+    state.steps += steps
     return steps

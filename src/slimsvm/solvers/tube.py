@@ -8,14 +8,13 @@ With 2n variables (a, a*) of signs (+1, -1), this is the problem of `SmoState` w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..kernels import Array
 from ..model import Status
-from ..progress import no_progress
 from ..rows.protocol import Dual, Rows
+from ..run import BY_ITSELF, Run
+from .free_rows import USUAL_RULE, NewtonRule
 from .smo import Rounds, SmoState
 
 
@@ -73,21 +72,30 @@ class PairedRows:
 class Tube:
     """The regression of one output on its targets; each run continues from the solution of the last one."""
 
-    def __init__(self, rows: Rows, targets: Array, C: float | Array, settings: Rounds) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        targets: Array,
+        C: float | Array,
+        settings: Rounds,
+        *,
+        newton: NewtonRule | None = USUAL_RULE,
+        run: Run = BY_ITSELF,
+    ) -> None:
         self.targets = targets
         signs, cap = np.repeat([1.0, -1.0], rows.n), np.tile(np.broadcast_to(np.float64(C), rows.n), 2)
-        self.state = SmoState(PairedRows(rows), signs, cap, settings)  # type: ignore[arg-type]
+        self.state = SmoState(PairedRows(rows), signs, cap, settings, newton=newton, run=run)  # type: ignore[arg-type]
 
     def begin_from(self, start: Array) -> None:
         """Start from coefficients a - a* of the rows."""
         self.state.begin_from(np.concatenate([np.maximum(start, 0.0), np.minimum(start, 0.0)]))
 
-    def solve(self, eps: float, limit: float = np.inf, report: Callable[[float], None] = no_progress) -> Status:
+    def solve(self, eps: float, limit: float = np.inf) -> Status:
         """Solve for a tube of radius `eps` in at most `limit` pair steps, and return how the run ended."""
         state = self.state
         state.linear = np.concatenate([self.targets - eps, self.targets + eps])
         state.status = Status.CONVERGED
-        state.solve(state.steps + limit, report)
+        state.solve(state.steps + limit)
         return state.status
 
     @property

@@ -14,6 +14,7 @@ from ..goals import Novelty, Regression
 from ..kernels import Array
 from ..limits import Limits
 from ..model import Status
+from ..run import Run
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.free_rows import USUAL_RULE, NewtonRule
 from ..solvers.one_class import OneClassState
@@ -59,11 +60,11 @@ class SMO(BinaryTrainer):
         classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
 
         def solve(first: int) -> None:
-            if pairs.task.deadline.over:
+            if pairs.task.run.deadline.over:
                 return
             for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
                 pairs.store_class(first, found, self.tol)
-                pairs.task.record(phase="train", gap=float(found.gap.max()))
+                pairs.task.run.record(gap=float(found.gap.max()))
 
         rows.share_out(solve, targets.n_classes - 1)
 
@@ -75,36 +76,38 @@ class SMO(BinaryTrainer):
                 return self._solve_one_class(problem, problem.goal.nu, limit)
             case Regression():
                 return self._solve_regression(problem, problem.goal.epsilon, limit)
-        run = SmoState(problem.rows, problem.y, self.C * problem.weights, self)
-        if not self._restored(run, problem) and problem.start is not None:
+        run = SmoState(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
+        if not _restored(run, problem) and problem.start is not None:
             run.begin_from(problem.start)
         with _handed_over(run, lambda: run.signed):
-            run.solve(limit, problem.report)
+            run.solve(limit)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
     def _solve_regression(self, problem: Binary, epsilon: float, limit: float) -> Solution:
-        run = Tube(problem.rows, problem.y, self.C * problem.weights, self)
-        if not self._restored(run.state, problem) and problem.start is not None:
+        run = Tube(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
+        if not _restored(run.state, problem) and problem.start is not None:
             run.begin_from(problem.start)
         with _handed_over(run.state, lambda: run.coef):
-            status = run.solve(epsilon, limit, problem.report)
+            status = run.solve(epsilon, limit)
         return Solution(run.coef, run.bias, run.state.steps, run.state.gap, status)
 
     def _solve_one_class(self, problem: Binary, nu: float, limit: float) -> Solution:
-        run = OneClassState(problem.rows, problem.weights, nu, self)
-        if not self._restored(run, problem):
+        run = OneClassState(problem.rows, problem.weights, nu, self, newton=self.newton, run=self._run(problem))
+        if not _restored(run, problem):
             run.begin_from(np.zeros(problem.rows.n) if problem.start is None else problem.start)
         with _handed_over(run, lambda: run.signed):
-            run.solve(limit, problem.report)
+            run.solve(limit)
         return Solution(run.signed, run.bias(), run.steps, run.gap, run.status)
 
-    def _restored(self, run: SmoState, problem: Binary) -> bool:
-        """Connect a run with the clock and the keeper of a problem, and return whether it continues from a saved state."""
-        run.newton = self.newton
-        run.deadline, run.keeper, run.record = problem.deadline.within(self.time_limit), problem.keeper, problem.record
-        if problem.saved is not None:
-            run.restore(problem.saved)
-        return problem.saved is not None
+    def _run(self, problem: Binary) -> Run:
+        return problem.run.limited(self.time_limit)
+
+
+def _restored(run: SmoState, problem: Binary) -> bool:
+    """Continue from the saved state of a problem, and return whether there is one."""
+    if problem.saved is not None:
+        run.restore(problem.saved)
+    return problem.saved is not None
 
 
 @contextmanager

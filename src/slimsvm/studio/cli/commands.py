@@ -302,8 +302,8 @@ def compress(
         )
     method = make_reducer(reducer, time_limit, metric)
     from ...estimators import compress_within
-    from ...estimators.shrink import Surroundings
     from ...files.native import check_steps
+    from ...run import Run
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
@@ -313,7 +313,7 @@ def compress(
         own |= {"X_val": held_out[0], "y_val": held_out[1]}
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Surroundings(report), big, X, y, budget, tolerance, method, seed, device=device, **own),
+            lambda: compress_within(Run(report), big, X, y, budget, tolerance, method, seed, device=device, **own),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))

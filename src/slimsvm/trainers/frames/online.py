@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from ...checks import check_count
-from ...clock import Deadline, check_time_limit
+from ...clock import check_time_limit
 from ...kernels import Array
 from ...model import Fit, Status, Task
-from ...progress import no_progress
 from ...solvers.online import Learner, State
 from ..base import Trainer
 
@@ -48,19 +45,19 @@ class OnlineTrainer(Trainer):
 
     def fit(self, task: Task, start: State | None = None) -> Fit:
         """Learn from the rows of the task, from the beginning or from the state of an earlier run."""
-        state, deadline = start or self.begin(task), task.deadline.within(self.time_limit)
+        state, run = start or self.begin(task), task.run.limited(self.time_limit)
         n, seen = task.targets.shape[0], state.seen
         last = seen + self.passes * n
         for number in range(-(-last // n)):
             order = task.rng.permutation(n) if self.shuffle else np.arange(n)
             left = order[max(seen - number * n, 0) : last - number * n]  # without the rows of earlier runs
 
-            def report(part: float, before: int = state.seen, rows: int = left.size) -> None:
-                task.report("train", (before - seen + part * rows) / (self.passes * n))
+            def whole(part: float, before: int = state.seen, rows: int = left.size) -> float:
+                return (before - seen + part * rows) / (self.passes * n)
 
             if left.size:
-                state = self.learn(state, task, left, report, deadline)
-                if deadline.over:
+                state = self.learn(state, replace(task, run=run.part(whole)), left)
+                if run.deadline.over:
                     break
         status = Status.PASSED if state.seen == last else Status.TIME_LIMIT
         return Fit(state.expansion(task.rows.kernel), status, state.seen - seen, None, np.nan, state)
@@ -75,14 +72,7 @@ class OnlineTrainer(Trainer):
             rng=task.rng.spawn(1)[0],
         )
 
-    def learn(
-        self,
-        state: State,
-        task: Task,
-        order: Array,
-        report: Callable[[float], None] = no_progress,
-        deadline: Deadline | None = None,
-    ) -> State:
+    def learn(self, state: State, task: Task, order: Array) -> State:
         """Return the state after learning from the rows of the task in this order; the given state does not change.
 
         At the deadline, the rest of the rows is left out.
@@ -90,7 +80,6 @@ class OnlineTrainer(Trainer):
         if self.budget is None:
             raise ValueError(f"{type(self).__name__} needs a budget: a number of support vectors, such as 100")
         room = min(self.budget + 1, state.coef.shape[0] + order.size)
-        run = self.learner(self, state, room)
-        run.record = partial(task.record, phase="train")
-        run.learn(task.rows, order, run.contest.classes(task.targets), task.weights, report, deadline or Deadline())
-        return run.state()
+        learner = self.learner(self, state, room)
+        learner.learn(task.rows, order, learner.contest.classes(task.targets), task.weights, task.run)
+        return learner.state()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ...clock import Deadline
 from ...goals import Goal, OneVsRest
-from ...keeping import Keeper, Saved, StateError
+from ...keeping import Saved, StateError
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
 from ...pairs import PairCoefficients, PairDual, PairTargets
-from ...progress import not_recorded
 from ...rows.protocol import Rows
+from ...run import BY_ITSELF, Run
 from ...solvers.class_pairs import OneAgainst
 from ...text import short
 from ..base import Trainer
@@ -35,12 +32,9 @@ class Binary:
     weights: Array  # (n,), above 0
     rng: np.random.Generator
     start: Array | None  # signed coefficients of an earlier run to start from
-    report: Callable[[float], None]  # takes the share done
     goal: Goal = field(default_factory=lambda: OneVsRest(2))
-    deadline: Deadline = field(default_factory=Deadline)
-    keeper: Keeper = field(default_factory=Keeper)
+    run: Run = BY_ITSELF
     saved: Saved | None = None  # the state to continue from
-    record: Callable[..., None] = not_recorded  # takes measures: record(gap=...)
     draws: int = 0  # the rows that `start` was learned from, repeated ones too; 0: unknown
 
 
@@ -104,8 +98,8 @@ class BinaryTrainer(Trainer):
 
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
-            keeper = task.keeper.within(f"output {column}")
-            state = keeper.saved()
+            run = task.run.within(f"output {column}").of(outputs.done, q)
+            state = run.keeper.saved()
             saved = None if state is None else Saved(state)
             if saved is not None and "dual" in saved.state:
                 outputs.store(column, Solution.restored(saved, rows.size))
@@ -116,12 +110,9 @@ class BinaryTrainer(Trainer):
                 task.weights[rows],
                 rngs[column],
                 None if start is None else start[rows, column],
-                partial(_report, task, outputs.done, q),
                 task.goal,
-                task.deadline.share(1 / max(q - outputs.begun, 1)),
-                keeper,
+                run.share(1 / max(q - outputs.begun, 1)),
                 saved,
-                partial(task.record, phase="train"),
                 0 if start is None or draws is None else int(draws[column]),
             )
             outputs.begun += 1
@@ -133,7 +124,7 @@ class BinaryTrainer(Trainer):
                 outputs.store(column, stop.found)
                 raise TrainingInterrupted(outputs.fit()) from None
             if solution.status is not Status.TIME_LIMIT:  # a later run with more time continues
-                keeper.keep(solution.state())
+                run.keeper.keep(solution.state())
             outputs.store(column, solution)
 
         few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)
@@ -249,7 +240,7 @@ class Pairs(_Outputs):
         for column in columns[solved].tolist():
             self.status[column] = Status.CONVERGED
         self.done += int(solved.sum())
-        _report(self.task, self.done, self.bias.size, 0.0)
+        self.task.run.report(self.done / self.bias.size)
 
     def model(self) -> tuple[Expansion, Any, Array]:
         """Return the expansion, its points by class."""
@@ -258,7 +249,3 @@ class Pairs(_Outputs):
         coef = PairCoefficients(self.against[index], np.array([rows.size for rows in support]))
         dual = PairDual(self.against, self.targets)
         return self.task.expansion(index, coef, self.bias), dual, index  # type: ignore[arg-type]
-
-
-def _report(task: Task, done: int, outputs: int, part: float) -> None:
-    task.report("train", (done + part) / outputs)
