@@ -79,7 +79,7 @@ class OsunaGirosi(Reducer):
         if self.cost is not None and not self.cost > 0:
             raise ValueError(f"cost must be a number above 0, or None for a large one, not {self.cost!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size, from narrower and narrower tubes; the full model if it is small enough."""
         assert model is not None
         smaller = [size for size in sizes if size < model.size]
@@ -233,7 +233,7 @@ class ZhanShen(OsunaGirosi):
         if self.probes < 1:
             raise ValueError(f"probes must be a number of directions of at least 1, not {self.probes!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models that approximate the second model."""
         assert model is not None
         second = replace(task, targets=self._remaining(task, model, deadline), run=task.run.quiet())
