@@ -85,7 +85,7 @@ def test_the_corner_meets_the_optimality_conditions(generated, make_blobs):
     effort = Limits().start()
     lp.add(np.arange(20) if generated else np.arange(150))
     if generated:
-        assert lp_svm.generate(lp, LP(batch=10), 1e-8, effort, lambda _: None) is Status.CONVERGED
+        assert lp_svm.generate(lp, LP(batch=10), 1e-8, effort) is Status.CONVERGED
     assert corner(lp, 1e-7, effort) is Status.CONVERGED
     u, c, price, z = lp.u, lp.coef, K @ (y * lp.u), y * (K @ lp.coef + lp.bias)
     near = 1e-4 if generated else 1e-7
