@@ -250,11 +250,12 @@ class CVM(Reducer):
         for stop in lars(support, sizes[-1]):
             if stop.index.size in sizes or stop.last or task.run.over:
                 start = support.expansion(stop.index, stop.coef)
-                small, steps = moved(start, loss, replace(OPTIMIZERS[self.optimizer], steps=self.max_steps), task.run.deadline)
-                settings = f"{steps} steps of {self.optimizer}"
-                yield small, settings
+                settings = replace(OPTIMIZERS[self.optimizer], steps=self.max_steps)
+                small, steps = moved(start, loss, settings, task.run.deadline)
+                words = f"{steps} steps of {self.optimizer}"
+                yield small, words
                 if refit is not None:
-                    yield refit(small), f"{settings}, refit"
+                    yield refit(small), f"{words}, refit"
             if task.run.over:
                 return
 

@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import RBF, Array, Kernel, Matrix, stacked
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..reducers.prune import by_weight
@@ -252,9 +251,7 @@ class CSVM(Reducer):
                 return
 
 
-def merged_models(
-    task: Task, sizes: Sequence[int], full: Expansion, pairs: str
-) -> Iterator[tuple[Expansion, float]]:
+def merged_models(task: Task, sizes: Sequence[int], full: Expansion, pairs: str) -> Iterator[tuple[Expansion, float]]:
     """Yield the full model merged to each size, the largest first, with an upper bound on |w - w~|.
 
     After the deadline, it yields the points of the largest size with the largest coefficients, without a bound.

@@ -22,7 +22,6 @@ import numpy as np
 
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels, Models, Reducer
@@ -51,9 +50,7 @@ class SlantRun:
     `found` are its models; each has the points of the one before and more.
     """
 
-    def __init__(
-        self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float
-    ) -> None:
+    def __init__(self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float) -> None:
         self.task, self.demands, self.settings = task, demands, settings
         self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
         self.kept_bias = model.bias

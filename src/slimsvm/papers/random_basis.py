@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array, Kernel, Precomputed
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows

@@ -245,9 +245,7 @@ class ReducedSet(Reducer):
             else:
                 yield small, settings
 
-    def approximations(
-        self, task: Task, sizes: Sequence[int], model: Expansion
-    ) -> Iterator[tuple[Expansion, float]]:
+    def approximations(self, task: Task, sizes: Sequence[int], model: Expansion) -> Iterator[tuple[Expansion, float]]:
         """Yield the nearest w~ found for each size, with the full model's bias, and |w - w~| / |w|."""
         if model.size <= sizes[0]:
             yield model, 0.0
@@ -260,7 +258,7 @@ class ReducedSet(Reducer):
                 return
             Z, beta, left = self.grown(w, Z, beta, size, task.rng, task.run.deadline)
             yield Expansion(model.kernel, Z, beta, model.bias), np.sqrt(left)
-            if left <= NOTHING or deadline.over:
+            if left <= NOTHING or task.run.over:
                 return
 
     def grown(

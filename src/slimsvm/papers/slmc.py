@@ -21,7 +21,6 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from ..kernels import Array, Kernel
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..solvers.basis import EXACT, check_C

@@ -18,9 +18,7 @@ PLAIN_SECONDS = 0.4
 MOST_ROWS = 1 << 15
 
 
-def better_on_neighbours(
-    task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None
-) -> bool:
+def better_on_neighbours(task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None) -> bool:
     """Return whether another method is better than the plain one on blocks of neighbouring rows.
 
     Its error is clearly higher on none of the blocks, and clearly lower on all together. The random numbers of the

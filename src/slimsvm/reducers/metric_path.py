@@ -39,9 +39,7 @@ class MetricRun:
     model has the lower loss: its coefficients are the best ones at every step, which mini-batches are slow to find.
     """
 
-    def __init__(
-        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], kind: str
-    ) -> None:
+    def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], kind: str) -> None:
         self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
         self.run = task.run.within(f"metric path to {sizes[-1]}")
         schedule = slim.schedule

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..solvers.refit import Refit
 from .base import Models, Reducer

@@ -202,9 +202,7 @@ class Slim(Reducer):
             learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
         return replace(self, loss=CrossEntropy.name, learning=learning)
 
-    def _models_of(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str
-    ) -> Models | EndedModels:
+    def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> Models | EndedModels:
         """Yield models with one kind of metric."""
         if kind == "fixed" and self.loss == Demands.name:
             return self._fixed_models(task, sizes, model)
@@ -223,9 +221,7 @@ class Slim(Reducer):
         while not run.ended:
             yield run.grow()
 
-    def _learned_models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str
-    ) -> EndedModels:
+    def _learned_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with a learned metric; the smallest start from the fixed one, which tries several initial points."""
         run = MetricRun(self, task, sizes, self._objectives(task, model), kind)
         yield from run.made
@@ -233,9 +229,7 @@ class Slim(Reducer):
             yield run.grow()
         return run.status
 
-    def _models_of_either(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None
-    ) -> EndedModels:
+    def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models of the fixed metric, then learned ones unless blocks of neighbouring rows decide against them.
 
         With a time limit the blocks decide first, and the better kind of models gets the rest of the time.
@@ -328,9 +322,7 @@ class Slim(Reducer):
     def _metric_search(self, task: Task, objective: Objective, kind: str) -> MetricSearch:
         return MetricSearch(task, objective, 1 / self.C, self.schedule, self.learning, kind, self.loss)
 
-    def _search(
-        self, task: Task, size: int, objective: Objective, features: Array | None = None
-    ) -> PointSearch:
+    def _search(self, task: Task, size: int, objective: Objective, features: Array | None = None) -> PointSearch:
         part = self.schedule.affordable(task, size)
         return PointSearch(part, objective, 1 / self.C, self.schedule, features)
 
@@ -373,9 +365,7 @@ def _features(model: Expansion, task: Task) -> Array | None:
 class _PathRun:
     """One path: the search, the models made so far, and the state from which another run can continue."""
 
-    def __init__(
-        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective]
-    ) -> None:
+    def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective]) -> None:
         self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
         self.run = task.run.within(f"path to {sizes[-1]}")
         self.search = slim._search(task, sizes[-1], objectives[0])

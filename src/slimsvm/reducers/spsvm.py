@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..solvers.basis import check_C
 from ..solvers.greedy_basis import GreedyBasis

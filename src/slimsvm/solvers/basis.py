@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..kernels import Array, Matrix
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Against
 from .newton import IntervalSquares, NewtonSettings
@@ -54,9 +53,7 @@ def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Ar
     return np.argsort(place, kind="stable")[:count]
 
 
-def nested_models(
-    task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int]
-) -> Iterator[Expansion]:
+def nested_models(task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int]) -> Iterator[Expansion]:
     """Yield the best model on the first points for each size, until points or time run out."""
     problem, theta = squared_loss(task), np.zeros((1, task.targets.shape[1]))
     for size in sorted({min(size, points.shape[0]) for size in sizes}):

@@ -360,9 +360,7 @@ class PointSearch:
         """
         rows = self._enough_rows(self.points.size)
         part, unit = self.task.part(rows), self.unit * self._weight_share(rows)
-        trials = [
-            PointSearch(part, objective, unit, self.schedule, self.features) for objective in objectives
-        ]
+        trials = [PointSearch(part, objective, unit, self.schedule, self.features) for objective in objectives]
         for trial in trials:
             trial.refine(self.model, steps)
         judged = [self.task.judge(trial.model) for trial in trials]
