@@ -38,8 +38,8 @@ print(len(small[-1].support_vectors_), f"support vectors, accuracy {small.score(
 # Or name the loss of accuracy that you accept
 # --------------------------------------------
 # With `tolerance`, slimsvm keeps the smallest model whose error on validation rows is within that much of the full model's.
-# The full model was trained on these rows, which makes its error there too low. So give rows that it has not seen, if you
-# have some, or a generous tolerance.
+# The full model was trained on these rows, which makes its error there too low. So models like it are trained without the
+# validation rows and compared with; or give rows that it has not seen as `X_val` and `y_val`.
 
 within = slimsvm.compress(svc, X, y, tolerance=0.03, random_state=0)
 print(len(within[-1].support_vectors_), f"support vectors, accuracy {within.score(X_test, y_test):.3f}")

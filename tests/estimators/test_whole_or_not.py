@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
-from slimsvm.estimators import compress_reporting, fit_reporting
+from slimsvm.estimators import compress_within, fit_reporting
 from slimsvm.model import Expansion, Status
+from slimsvm.run import Run
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -177,7 +178,7 @@ def test_compress_hands_the_best_so_far_over_with_the_exception(moons):
     X, y = moons
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
     with pytest.raises(KeyboardInterrupt) as caught:
-        compress_reporting(pipeline, X, y, 12, None, "spsvm", 0, report=stop_shrinking(4))
+        compress_within(Run(stop_shrinking(4)), pipeline, X, y, 12, None, "spsvm", 0)
     small = caught.value.best
     assert [name for name, _ in small.steps] == ["standardscaler", "svc"]
     assert 0 < small[-1].model_.size < 12

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
 from slimsvm.made import Made
-from slimsvm.model import Expansion, Status
+from slimsvm.model import Expansion, Judgement, Status
+from slimsvm.selection.allowance import Allowance
 from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
 
 
@@ -117,6 +118,11 @@ def test_a_budget_below_every_size_is_refused_with_the_sizes_there_are():
         path((4, 0.1), (8, 0.1)).best(3)
 
 
+def allowance(limit, noise=0.0, **more):
+    """Return what a tolerance of `limit` over an error of 0 allows, if every difference has this standard error."""
+    return Allowance(Judgement(0.0, noise), limit, "nothing", **more)
+
+
 @given(errors=steps, allowed=st.sampled_from([-0.1, 0.0, 0.15, 0.2, 1.0]))
 def test_within_is_the_smallest_size_with_at_most_the_error_allowed_that_the_next_two_confirm(errors, allowed):
     sizes = sorted(errors)
@@ -125,12 +131,38 @@ def test_within_is_the_smallest_size_with_at_most_the_error_allowed_that_the_nex
         few = [errors[other] for other in sizes[place : place + 3]]
         if few[0] <= allowed and sum(few) / len(few) <= allowed + 1e-12:
             good.append(size)
-    chosen = path(*sorted(errors.items())).within(allowed + 1e-12)
+    chosen = path(*sorted(errors.items())).within(allowance(allowed))
     assert (chosen.size if chosen else None) == (min(good) if good else None)
 
 
 def test_a_lucky_size_is_not_within():
-    assert path((4, 0.10), (8, 0.30), (16, 0.20), (32, 0.12), (64, 0.11)).within(0.15).size == 32
+    errors = (4, 0.10), (8, 0.30), (16, 0.20), (32, 0.12), (64, 0.11)
+    assert path(*errors).within(allowance(0.15)).size == 32
+
+
+@pytest.mark.parametrize(("noise", "most"), [(0.0, 0.1), (0.02, 0.08), (0.05, 0.05), (0.3, 0.05)])
+def test_a_standard_error_of_the_difference_and_at_most_half_is_taken_off_a_tolerance(noise, most):
+    one = allowance(0.1, noise)
+    assert one.allows(Judgement(most, 0.0))
+    assert not one.allows(Judgement(most + 1e-3, 0.0))
+
+
+def test_the_difference_of_two_models_on_the_same_rows_is_less_uncertain_than_each_of_them():
+    rng = np.random.default_rng(0)
+    wrong = (rng.random(1000) < 0.2).astype(float)
+    other = np.where(np.arange(1000) < 10, 1 - wrong, wrong)  # differs on ten rows
+    full, small = (Judgement.of(losses, np.ones(1000)) for losses in (wrong, other))
+    room = small.error - full.error + np.std(other - wrong) / np.sqrt(1000)
+    assert Allowance(full, room + 1e-4, "rows").allows(small)
+    assert not Allowance(full, room - 1e-3, "rows").allows(small)
+
+
+def test_recall_of_each_class_may_fall_by_one_row_or_a_twentieth():
+    full = Judgement(0.1, 0.0, class_errors=np.zeros(2))
+    one = Allowance(full, 1.0, "rows", class_rows=np.array([100, 4]))
+    assert one.allows(Judgement(0.1, 0.0, class_errors=np.array([0.05, 0.25])))
+    assert not one.allows(Judgement(0.1, 0.0, class_errors=np.array([0.06, 0.0])))
+    assert not one.allows(Judgement(0.1, 0.0, class_errors=np.array([0.0, 0.5])))
 
 
 @given(several=st.lists(steps, min_size=1, max_size=4))

@@ -1,7 +1,7 @@
 """What users call: SlimSVC, SlimSVR, SlimOneClassSVM and compress, and what Ctrl-C raises."""
 
 from .base import fit_reporting
-from .compress import compress, compress_reporting
+from .compress import compress, compress_within
 from .interrupted import Interrupted
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
@@ -15,7 +15,7 @@ __all__ = [
     "SlimSVC",
     "SlimSVR",
     "compress",
-    "compress_reporting",
+    "compress_within",
     "fit_reporting",
     "imported",
     "machine_of",

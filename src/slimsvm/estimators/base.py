@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from ..selection.budgets import Budgets
 from ..selection.search import CUT_SHORT, Baseline, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
+from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
@@ -187,7 +187,7 @@ def fit_reporting(
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
-                warnings.warn(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning, stacklevel=3)
+                warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal
         fitted._support = _support(fitted, fit, selection)
         keep_calibration(fitted, replace(selection, run=whole), trainer, error)

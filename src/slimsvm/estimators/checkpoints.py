@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from ..keeping import Keeper, Saved, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
 from ..text import short
+from ..warning import warn_user
 
 #: the version of the states in a file; raised when a method's states change
 FORMAT = 3
@@ -88,11 +88,9 @@ class Checkpoint:
             except OSError as error:
                 if not self.failed:
                     old = "the one before it stays" if self.path.exists() else "there is none yet"
-                    warnings.warn(
+                    warn_user(
                         f"the checkpoint {str(self.path)!r} could not be written ({error.strerror or error}); {old}, and "
                         "the fit continues. Make room on the disk: it is tried again",
-                        UserWarning,
-                        stacklevel=2,
                     )
                 self.failed = True
             self.written = perf_counter()

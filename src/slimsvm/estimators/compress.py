@@ -13,10 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..goals import CLASSIFIERS
-from ..kernels import Matrix
-from ..progress import silent
+from ..kernels import Array, Matrix
+from ..progress import History, Printed, silent
 from ..run import Run
-from .base import Report
 from .interrupted import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
 
@@ -28,6 +27,8 @@ def compress(
     *,
     budget: int | float | None = None,
     tolerance: float | None = None,
+    X_val: Matrix | None = None,
+    y_val: Any = None,
     scoring: Any = None,
     budget_bytes: int | None = None,
     budget_precision: str = "float32",
@@ -40,6 +41,7 @@ def compress(
     calibration: str | None = None,
     time_limit: float | None = None,
     device: str = "cpu",
+    verbose: bool = False,
     random_state: Any = None,
 ) -> Any:
     """Shrink a fitted kernel machine: a classifier, a regressor or a novelty detector.
@@ -52,18 +54,24 @@ def compress(
         cuML or ThunderSVM; a LIBSVM file read by `slimsvm.load`; or a Pipeline, TransformedTargetRegressor,
         GridSearchCV or other search with one of them in it. It is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
-        Rows like those of the model's training, before the transformers of a Pipeline. For an honest `tolerance`, give rows
-        that the model was not trained on. Without rows, the support vectors and random points between pairs of them are
-        used instead. These lie near the boundary of a classifier and not where rows are dense, and have no true labels. So
-        the small model is good near them only, and its validation errors are differences to the full model there.
+        Rows like those of the model's training, before the transformers of a Pipeline; best the same rows. Without rows,
+        the support vectors and random points between pairs of them are used instead. These lie near the boundary of a
+        classifier and not where rows are dense, and have no true labels. So the small model is good near them only, and its
+        validation errors are differences to the full model there.
     y : array-like of shape (n_samples,), default=None
         Labels or target values of the rows. Without them a small model learns the predictions of the full one, with its
         mistakes. Novelty detectors take none.
     budget : int or float, default=None
         The most support vectors: a count, or a fraction of the model's. None: no limit.
     tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's. With neither budget nor
-        tolerance the full model is returned as an estimator of slimsvm.
+        Keep the smallest model whose validation error is within this much of the full one's, less one standard error of
+        the difference. The full one is judged by rows that it has not seen: by `X_val` and `y_val`; or, where X is what
+        it was trained on, by models that are trained like it without the validation rows (a model that does not say how
+        it was trained, such as a LIBSVM file, then needs `X_val`); or by a part of X. Without y, predictions
+        of the full model are the labels. `path_` tells which it was, the full model's error and the limit. With
+        neither budget nor tolerance the full model is returned as an estimator of slimsvm.
+    X_val, y_val : array-like, default=None
+        Validation rows and their labels, which the model has not seen, in place of a part of X. At least a few hundred.
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`.
     budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
@@ -88,6 +96,8 @@ def compress(
         Seconds after which the best model so far is returned, with a warning. None: no limit.
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
+    verbose : bool, default=False
+        Print how far the work has come.
     random_state : int, RandomState instance or None, default=None
         Chooses the validation rows. A number makes results repeatable.
 
@@ -126,11 +136,14 @@ def compress(
     settings["time_limit"] = time_limit
     settings |= {"multiclass": multiclass, "calibration": calibration}
     settings |= {"scoring": scoring, "budget_bytes": budget_bytes, "budget_precision": budget_precision}
-    settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size}
-    return compress_reporting(model, X, y, budget, tolerance, reducer, random_state, report=silent, **settings)
+    settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size, "X_val": X_val, "y_val": y_val}
+    history = History()
+    report = Printed("compress", history) if verbose else silent
+    return compress_within(Run(report, history.record), model, X, y, budget, tolerance, reducer, random_state, **settings)
 
 
-def compress_reporting(
+def compress_within(
+    run: Run,
     model: Any,
     X: Matrix | None,
     y: Any,
@@ -139,20 +152,24 @@ def compress_reporting(
     reducer: Any,
     random_state: Any,
     *,
-    report: Report,
+    X_val: Matrix | None = None,
+    y_val: Any = None,
     multiclass: str | None = None,
     sample_weight: Any = None,
     calibration: str | None = None,
     **more: Any,
 ) -> Any:
-    """Do the work of `compress`, and call report(phase, share done) meanwhile."""
+    """Do the work of `compress` within a run."""
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("y and sample_weight belong to rows, but X is None; give X too, or only the model")
+    if (X_val is None) != (y_val is None) or (X_val is not None and X is None):
+        raise ValueError("X_val and y_val belong together, and to rows X; give all of them, or neither X_val nor y_val")
     if multiclass not in (None, *CLASSIFIERS):
         raise ValueError(f"unknown multiclass {multiclass!r}; there are {sorted(CLASSIFIERS)}, or None")
     settings = {"budget": budget, "tolerance": tolerance, "reducer": reducer, "random_state": random_state}
     settings |= more if calibration is None else {**more, "calibration": calibration}
-    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(Run(report))))
+    held_out = None if X_val is None else (X_val, y_val)
+    small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(run), held_out))
     if was_interrupted(_innermost(small).path_):
         raise Interrupted(small)
     return small
@@ -185,17 +202,27 @@ def _shrunk_pipeline(model: Pipeline, X: Matrix | None, y: Any, machine: Shrinki
     check_is_fitted(model)
     rows = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
     around = machine.around if X is None else machine.around.within(model, X)
-    return ending_in(model, _shrunk(model.steps[-1][1], rows, y, replace(machine, around=around)))
+    held_out = machine.held_out
+    if held_out is not None and len(model.steps) > 1:
+        held_out = model[:-1].transform(held_out[0]), held_out[1]
+    return ending_in(model, _shrunk(model.steps[-1][1], rows, y, replace(machine, around=around, held_out=held_out)))
 
 
 def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine: Shrinking) -> Any:
     """Return the model with its regressor shrunk on transformed targets; the transformer is shared."""
     check_is_fitted(model, "regressor_")
     if y is not None:
-        y = np.asarray(model.transformer_.transform(column_or_1d(y, warn=True).reshape(-1, 1))).ravel()
+        y = _transformed(model, y)
+    if machine.held_out is not None:
+        machine = replace(machine, held_out=(machine.held_out[0], _transformed(model, machine.held_out[1])))
     whole = copy.copy(model)
     whole.regressor = whole.regressor_ = _shrunk(model.regressor_, X, y, machine)
     return whole
+
+
+def _transformed(model: TransformedTargetRegressor, y: Any) -> Array:
+    """Return targets as the regressor inside sees them."""
+    return np.asarray(model.transformer_.transform(column_or_1d(y, warn=True).reshape(-1, 1))).ravel()
 
 
 def _innermost(model: Any) -> Any:

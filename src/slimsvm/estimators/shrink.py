@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse import vstack as sparse_vstack
 from sklearn.pipeline import Pipeline
 
 from ..goals import CLASSIFIERS, Goal
@@ -20,11 +21,13 @@ from ..reducers import REDUCERS
 from ..run import Run
 from ..selection.budgets import Budgets
 from ..selection.costs import NO_SCALER, ScalerTables
-from ..selection.search import Baseline, Selection, itself
+from ..selection.search import Selection, itself
+from ..warning import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .machines import imported, unfitted
 from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
+from .refits import baseline_of
 from .synthetic import synthetic_rows
 from .validation import (
     check_classes,
@@ -54,7 +57,7 @@ class Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
         raw = X if self.raw is None else self.raw
         tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(self.scaler)
-        return Surroundings(self.run, lambda last: self.deployed(ending_in(pipeline, last)), raw, tables)
+        return replace(self, deployed=lambda last: self.deployed(ending_in(pipeline, last)), raw=raw, scaler=tables)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Shrinking:
     multiclass: str | None
     sample_weight: Any
     around: Surroundings  # progress, and the Pipeline that the model is in
+    held_out: tuple[Any, Any] | None = None  # validation rows and their labels; None: a part of the rows
 
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
         """Return the small model of a kernel machine, as an estimator of slimsvm."""
@@ -74,7 +78,7 @@ class Shrinking:
         small = unfitted(source, **self.settings)
         check_settings(small)
         for words in source.lost:
-            warnings.warn(words, UserWarning, stacklevel=5)
+            warn_user(words)
         small.n_features_in_ = source.n_features
         if hasattr(model, "feature_names_in_"):
             small.feature_names_in_ = model.feature_names_in_
@@ -84,8 +88,8 @@ class Shrinking:
         whole = selection.run.limited(small.time_limit)
         selection = replace(selection, run=whole.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
-        if small.tolerance is not None and source.goal.n_classes:
-            baseline = Baseline(replace(selection, goal=source.goal).judged(source.model))
+        if small.tolerance is not None and (y is not None or source.goal.n_classes):
+            baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         # a full model that is kept has its own goal, which may differ from that of the search
         own = small.model_.size == source.model.size or not source.goal.n_classes
@@ -112,6 +116,7 @@ class Shrinking:
             check_kernel(reducer, source.model.kernel)
         labels = _labels(source, X, y)
         X, labels, weights, kept = weighted_rows(X, labels, self.sample_weight)
+        X, labels, weights, kept, held_out = self._with_held_out(small, source, X, labels, weights, kept)
         goal = _coding(source.goal, reducer, self.multiclass)
         if goal.n_classes:
             check_classes(np.unique(labels))
@@ -137,7 +142,21 @@ class Shrinking:
             # outputs of pairs cannot be followed by outputs of single classes
             follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
             squared=source.squared,
+            held_out=held_out,
         )
+
+    def _with_held_out(
+        self, small: Any, source: Imported, X: Matrix, labels: Array, weights: Array, kept: Array
+    ) -> tuple[Matrix, Array, Array, Array, int]:
+        """Return rows, labels, weights and numbers with the validation rows given behind them, and how many these are."""
+        if self.held_out is None:
+            return X, labels, weights, kept, 0
+        more, y = training_rows(small, *self.held_out, reset=False, least=1)
+        source.model.kernel.check_rows(more)
+        both = sparse_vstack([X, more], format="csr") if issparse(X) or issparse(more) else np.vstack([X, more])
+        labels = np.concatenate([labels, _labels(source, more, y)])
+        weights = np.append(weights, np.full(y.size, weights.mean()))
+        return both, labels, weights, np.append(kept, np.arange(-y.size, 0)), y.size
 
 
 def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:

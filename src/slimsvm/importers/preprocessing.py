@@ -7,7 +7,6 @@ distances.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +22,7 @@ from ..kernels import Array
 from ..kernels.spec import INNER, SPECS, SQUARES
 from ..metric import Metric
 from ..scaling import Scaling
+from ..warning import warn_user
 from .scaler_kinds import NOTHING
 from .scalers import SCALERS
 
@@ -154,7 +154,7 @@ def _complete(step: SimpleImputer, n: int) -> ColumnScaling:
         raise ValueError(
             "cannot export a SimpleImputer that adds indicators or leaves empty columns out; fill in rows before the model"
         )
-    warnings.warn("exported models do not fill in missing values; give them complete rows", UserWarning, stacklevel=2)
+    warn_user("exported models do not fill in missing values; give them complete rows")
     return ColumnScaling.same(n)
 
 

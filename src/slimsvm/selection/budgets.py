@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -10,6 +9,7 @@ from typing import Any
 
 from ..checks import check_budget, check_positive, is_count
 from ..kernels import Kernel
+from ..warning import warn_user
 from .costs import BITS, NO_SCALER, ScalerTables, check_exportable, factor_bytes, table_bytes
 
 
@@ -93,12 +93,10 @@ def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | N
     words, limit = min(limits.items(), key=lambda item: item[1])
     if limit < most or not full:
         return limit
-    warnings.warn(
+    warn_user(
         f"{words} is not below the {most} support vectors of the full model, which is returned"
         if budgets.count is not None
         else f"{words} is enough for the {most} support vectors of the full model, which is returned",
-        UserWarning,
-        stacklevel=3,
     )
     return None
 

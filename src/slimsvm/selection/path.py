@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, overload
@@ -12,6 +12,7 @@ import numpy as np
 from ..kernels import Array, Matrix
 from ..made import Made
 from ..model import CLEARLY, Expansion, Judgement, Status
+from .allowance import Allowance
 from .costs import microseconds, model_bytes
 
 #: steps that a printed path shows at its beginning and at its end
@@ -74,6 +75,8 @@ class Path:
         The number of validation rows in all folds.
     kept : int, default=None
         The place of the chosen step.
+    allowance : Allowance, default=None
+        Under a tolerance: the full model's validation error, the error allowed, and how the full model was judged.
 
     Examples
     --------
@@ -93,6 +96,7 @@ class Path:
     status: Status
     n_validation: int = 0
     kept: int | None = None
+    allowance: Allowance | None = None
 
     @property
     def models(self) -> list[Expansion]:
@@ -131,7 +135,8 @@ class Path:
         if len(lines) > 2 * SHOWN:
             lines[SHOWN:-SHOWN] = [f"   ...  ({len(lines) - 2 * SHOWN} more)"]
         title = f"Path of {len(self)} models on {self.n_validation} validation rows; {self.status.value}"
-        return "\n".join([title, "  size  error     settings", *lines])
+        told = [] if self.allowance is None else [str(self.allowance)]
+        return "\n".join([title, *told, "  size  error     settings", *lines])
 
     def to_dict(self, precision: str = "float32", X: Matrix | None = None) -> dict[str, list[Any]]:
         """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.
@@ -187,16 +192,16 @@ class Path:
         lowest = min(affordable, key=lambda step: np.nan_to_num(step.error))
         return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
 
-    def within(self, error: float, allows: Callable[[Judgement], bool] = lambda _: True) -> Step | None:
-        """Return the smallest step with at most this error, by itself and on average with the next two, or None.
+    def within(self, allowance: Allowance) -> Step | None:
+        """Return the smallest step that is allowed, by itself and on average with the next two, or None.
 
-        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance. `allows` may
-        reject the judgement of the step or of the average for other reasons.
+        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance.
         """
         for number, step in enumerate(self.steps):
             few = [each.judgement for each in self.steps[number : number + 3]]
-            both = step.judgement, Judgement.mean(few, np.full(len(few), 1 / len(few)))
-            if all(each.error <= error and allows(each) for each in both):
+            mean = Judgement.mean(few, np.full(len(few), 1 / len(few)))
+            # the same rows judged all of them, so their mean is as uncertain as one
+            if allowance.allows(step.judgement) and allowance.allows(replace(mean, deviations=step.deviations)):
                 return step
         return None
 

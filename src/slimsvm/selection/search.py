@@ -6,7 +6,6 @@ validation rows decide which model is kept. With few rows, this is done on sever
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,9 +24,11 @@ from ..pairs import PairTargets
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
 from ..run import BY_ITSELF, Run
+from ..warning import warn_user
+from .allowance import MOST_RECALL_LOST, Allowance
 from .budgets import Budgets, Costs, size_limit
 from .costs import NO_SCALER, ScalerTables, microseconds
-from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds, split_rows
+from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds
 from .path import Path, Step, sizes_up_to
 from .scoring import Scoring
 from .units import NO_UNITS, Units
@@ -40,22 +41,23 @@ CLOSE = 1 / 8
 #: all folds are used if a smaller model is better on the first fold by this many standard errors of the difference. More:
 #: all folds are used less often, which takes less time and follows the first fold's chance more often
 IN_DOUBT = 1.0
-#: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
-MOST_RECALL_LOST = 0.05
 #: the factor from a C of absolute errors to one of squared errors, for targets of variance 1. Their slopes are equal at an
 #: error of a sixth, which many errors are near; more: less regularisation of small regressors
 SQUARED_FOR_ABSOLUTE = 3.0
 #: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
+#: how a full model is judged where it has no labels but its own
+AGREEMENT = "its own predictions, with which small models should agree"
 #: the judgement of a full model that other models are compared with
 NO_ERROR = Judgement(0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The full models that small models are compared with: their validation error, and the models of each fold."""
+    """The full models that small models are compared with: their validation error, how it was found, and each fold's."""
 
     judgement: Judgement
+    judged: str
     models: tuple[Expansion, ...] = ()
 
 
@@ -90,6 +92,7 @@ class Selection:
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
     units: Units = NO_UNITS  # of labels that are values
+    held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
 
     @classmethod
     def of(cls, estimator: Any, seed: int, X: Matrix, labels: Array, weights: Array, **more: Any) -> Selection:
@@ -116,11 +119,18 @@ class Selection:
 
     def split(self) -> tuple[Array, Array]:
         """Return the training rows and the validation rows; a class with too few rows is in both."""
-        return split_rows(self.strata, self.validation_fraction, self.seed)
+        return self.fold_rows()[0]
+
+    def fold_rows(self) -> list[tuple[Array, Array]]:
+        """Return the training rows and the validation rows of each fold."""
+        if self.held_out:
+            rows = np.arange(self.labels.size)
+            return [(rows[: -self.held_out], rows[-self.held_out :])]
+        return fold_rows(self.strata, self.validation_fraction, self.seed)
 
     def folds(self) -> list[Task]:
         """Return the tasks of the split and, with few rows, of further folds."""
-        rows = fold_rows(self.strata, self.validation_fraction, self.seed)
+        rows = self.fold_rows()
         runs = [self.run.within(f"fold {number}").of(number, len(rows)) for number in range(len(rows))]
         return [replace(self, run=run).task(*each) for run, each in zip(runs, rows, strict=True)]
 
@@ -216,7 +226,7 @@ class Selection:
         """
         if not self.goal.labelled:
             return None, None
-        index = fold_rows(self.strata, self.validation_fraction, self.seed)
+        index = self.fold_rows()
         fits = list[Fit]()
         for number, (train, _) in enumerate(index):
             share = self.run.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
@@ -226,7 +236,12 @@ class Selection:
             start = np.zeros((self.labels.size, self.goal.outputs))
             start[index[0][0]] = fits[0].dual
         models = tuple(fit.model.written_out() for fit in fits)
-        return Baseline(judge_folds(self.folds(), lambda number: models[number]), models), start
+        return self.refitted(models), start
+
+    def refitted(self, models: Sequence[Expansion]) -> Baseline:
+        """Return the baseline of full models that were fitted without the validation rows of their folds."""
+        judged = judge_folds(self.folds(), lambda number: models[number])
+        return Baseline(judged, "full models fitted without the validation rows", tuple(models))
 
     def limit(self, full: Expansion | None) -> int | None:
         """Return the support vectors that the budgets allow; None without budgets, or if the full model is within them.
@@ -255,8 +270,9 @@ class Selection:
         if tolerance is None:
             return selection.best(limit or 1, full)
         self._warn_of_rare_classes(tolerance)
-        given = baseline or Baseline(self.judged(full))
-        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, tolerance, given))
+        given = baseline or Baseline(self.judged(full), AGREEMENT)
+        allowance = Allowance(given.judgement, tolerance, given.judged, selection._class_rows())
+        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, allowance, given.models))
 
     def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
         """Return the best model of at most `limit` points, and its path: from the full model, or from the labels only.
@@ -307,55 +323,55 @@ class Selection:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
         path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
         if path.status is Status.TIME_LIMIT:
-            warnings.warn(
+            warn_user(
                 f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
                 f"support vectors; {limit} were asked for",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         if path.status is Status.CLAMPED:
-            warnings.warn(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning, stacklevel=2)
+            warn_user(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning)
         return path
 
     def _smallest(
-        self, full: Any, limit: int | None, tolerance: float, baseline: Baseline
+        self, full: Any, limit: int | None, allowance: Allowance, fulls: Sequence[Expansion]
     ) -> tuple[Expansion, Path | None]:
-        judged, end = baseline.judgement, limit or full.size - 1
-        folds, allowed = self._on_folds(full, baseline.models), judged.error + tolerance
-        allows, reach = self._keeps_classes(judged, folds.tasks), min(FIRST_REACH, end)
+        folds, end = self._on_folds(full, fulls), limit or full.size - 1
+        reach = min(FIRST_REACH, end)
         while True:
             folds.paths = []
-            path = self._extended(folds, reach)
-            step = path.within(allowed, allows)
+            path = replace(self._extended(folds, reach), allowance=allowance)
+            step = path.within(allowance)
             if step is not None:
-                path = self._refined(folds, path, allowed, allows)
-                return self._finished(path, path.within(allowed, allows) or step, folds)
-            if reach == end or path.status in CUT_SHORT or (min(path.errors) > allowed and levels_off(path)):
+                path = self._refined(folds, path, allowance)
+                return self._finished(path, path.within(allowance) or step, folds)
+            hopeless = min(path.errors) > allowance.limit and levels_off(path)
+            if reach == end or path.status in CUT_SHORT or hopeless:
                 break
             reach = min(FURTHER * reach, end)
         if path.status is Status.INTERRUPTED:
             return (full if limit is None else path.best(limit).model), path
-        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
-        recall = (
-            "" if self._class_rows(folds.tasks) is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
-        )
-        warnings.warn(
-            f"no model of at most {reach} support vectors has the validation error allowed, {allowed:.4g}{recall}; "
-            f"{kept}. Raise tolerance or budget, or try another reducer",
-            UserWarning,
-            stacklevel=2,
-        )
+        self._warn_of_no_model(reach, limit, allowance)
         return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
 
-    def _refined(self, folds: FoldPaths, path: Path, allowed: float, allows: Callable[[Judgement], bool]) -> Path:
+    def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
+        """Warn that no model is within the tolerance, with what was compared and what is returned."""
+        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
+        warn_user(
+            f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less a "
+            f"standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by {allowance.judged}. "
+            "Raise tolerance or budget, or try another reducer",
+        )
+
+    def _refined(self, folds: FoldPaths, path: Path, allowance: Allowance) -> Path:
         """Return the path with models between the smallest good one and its smaller neighbour, by bisection."""
         while self.reducer.refines and path.status not in CUT_SHORT and not folds.deadline.over:
-            step = path.within(allowed, allows)
+            step = path.within(allowance)
             gap = next(((a, b) for a, b in pairwise(path.sizes) if step is not None and b == step.size), None)
             if gap is None or gap[1] - gap[0] <= max(1, CLOSE * gap[1]):
                 return path
             try:
-                path = folds.insert(sum(gap) // 2)
+                path = replace(folds.insert(sum(gap) // 2), allowance=allowance)
             except KeyboardInterrupt:
                 return replace(path, status=Status.INTERRUPTED)
         return path
@@ -383,24 +399,12 @@ class Selection:
 
     # Rare classes.
 
-    def _class_rows(self, tasks: list[Task]) -> Array | None:
+    def _class_rows(self) -> Array | None:
         """Return the number of validation rows of each class; None without classes, or with a scorer."""
         if not self.goal.n_classes or self.scoring is not None:
             return None
-        labels = np.concatenate([task.holdout.labels for task in tasks if task.holdout])
+        labels = np.concatenate([self.labels[validation] for _, validation in self.fold_rows()])
         return np.bincount(labels, minlength=self.goal.n_classes)
-
-    def _keeps_classes(self, baseline: Judgement, tasks: list[Task]) -> Callable[[Judgement], bool]:
-        """Return a check that recall of each class falls by at most `MOST_RECALL_LOST` or one row."""
-        rows, before = self._class_rows(tasks), baseline.class_errors
-
-        def keeps(found: Judgement) -> bool:
-            if rows is None or before is None or found.class_errors is None:
-                return True
-            lost = rows * np.nan_to_num(found.class_errors - before)
-            return bool((lost <= np.maximum(MOST_RECALL_LOST * rows, 1.0) + 1e-9).all())
-
-        return keeps
 
     def _warn_of_rare_classes(self, tolerance: float) -> None:
         """Warn if a tolerance would allow a model to lose most rows of a rare class."""
@@ -409,12 +413,10 @@ class Selection:
         shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
         share = float(shares[shares > 0].min())
         if share <= 4 * tolerance and share < 0.5 / self.goal.n_classes:
-            warnings.warn(
+            warn_user(
                 f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
                 f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
                 "scoring='balanced_accuracy'",
-                UserWarning,
-                stacklevel=2,
             )
 
     # Time.

@@ -6,7 +6,6 @@ that cannot be folded into the points goes to a second file for LIBSVM's own too
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +18,7 @@ from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
 from ..text import short
+from ..warning import warn_user
 from .artefact import Array, Artefact
 from .libsvm_layout import Layout, layout_of
 from .sparse import SparsePoints
@@ -51,12 +51,11 @@ class LIBSVMExporter:
             )
         a = artefact.compact()
         if a.decision in OTHER_DECISIONS:
-            warnings.warn(f"LIBSVM counts votes, and {OTHER_DECISIONS[a.decision]}", stacklevel=3)
+            warn_user(f"LIBSVM counts votes, and {OTHER_DECISIONS[a.decision]}")
         if a.calibration is not None and not _holds(a):
-            warnings.warn(
+            warn_user(
                 "a LIBSVM file holds the probabilities of two classes by a sigmoid only; this one is written without them, "
                 "and labels follow the scores",
-                stacklevel=3,
             )
         layout = layout_of(a)
         text = "\n".join([*_header(a, layout), "SV", *_point_lines(a, layout), ""])

@@ -6,7 +6,6 @@ are fitted to them; the rounding of a row is not corrected.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..selection.costs import CHEAP_COEFFICIENTS
+from ..warning import warn_user
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
 from .small_floats import SmallFloats, of_upper_halves, upper_halves
@@ -319,8 +319,7 @@ def warn_where_coarse(a: Artefact, tables: Quantised, like: Array) -> None:
     )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))
     if share > NOTABLE:
-        warnings.warn(
+        warn_user(
             f"int{grid.bits} tables change scores by up to {100 * share:.0f} % of the largest; put the features on one "
             "scale (a Pipeline with a StandardScaler is exported as one), or use more bits",
-            stacklevel=4,
         )

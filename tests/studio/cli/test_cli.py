@@ -526,7 +526,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(writer, pla
     (tmp_path / "file").write_text("mine")
     for module, name in (
         (estimators, "fit_reporting"),
-        (estimators, "compress_reporting"),
+        (estimators, "compress_within"),
         (datasets, "read_data"),
         (models, "load"),
     ):

@@ -275,6 +275,9 @@ def compress(
     output: Output = Path("small.slim"),
     budget: Budget = None,
     tolerance: Tolerance = None,
+    validation: Annotated[
+        Path | None, Option("--validation", help="Rows that MODEL has not seen, for --tolerance; else a part of DATA.")
+    ] = None,
     reducer: Reducer = "slim",
     metric: MetricName = None,
     time_limit: TimeLimit = None,
@@ -290,7 +293,7 @@ def compress(
     force: Force = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
-    check_output(output, force, data, test)
+    check_output(output, force, data, test, validation)
     if budget is None and tolerance is None:
         raise ParameterError(
             "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
@@ -298,16 +301,19 @@ def compress(
             param_hint="--budget",
         )
     method = make_reducer(reducer, time_limit, metric)
-    from ...estimators import compress_reporting
+    from ...estimators import compress_within
     from ...files.native import check_steps
+    from ...run import Run
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
-    tests = read_test_rows(test, task_of(big), label, X.shape[1])
+    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1]) for path in (test, validation))
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
+    if held_out is not None:
+        own |= {"X_val": held_out[0], "y_val": held_out[1]}
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_reporting(big, X, y, budget, tolerance, method, seed, report=report, device=device, **own),
+            lambda: compress_within(Run(report), big, X, y, budget, tolerance, method, seed, device=device, **own),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))

@@ -113,14 +113,16 @@ def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: 
         show_model(path, model, measures(model, X, y, test))
         return
     show_model(path, model)
-    found = [dict(measures(one, X, y, test)) for one in (full, model)]
-    rows = [
-        ("support vectors", *(f"{one.size:,}" for one in models)),
-        ("bytes as float32", *(f"{one.nbytes:,}" for one in models)),
-        *((what, *(figures[what] for figures in found)) for what in found[0]),
+    found = [
+        {"support vectors": f"{size:,}"} | dict(costs(one)[:1] + measures(one, X, y, test))
+        for size, one in zip((one.size for one in models), (full, model), strict=True)
     ]
+    rows = [(what, *(figures.get(what, "") for figures in found)) for what in found[-1]]
     print()
     show("", rows, ("", "full model", "small model"))
+    allowance = getattr(_machine(model).path_, "allowance", None)
+    if allowance is not None:
+        print(f"tolerance: {allowance}")
 
 
 def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from ...checks import check_at_least
 from ...estimators.validation import seed_of, without_repeats
 from ...limits import check_time_limit
 from ...progress import silent
+from ...warning import warn_user
 from .folds import make_rows
 from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, smallest
 from .last_fit import fit_best
@@ -122,11 +122,9 @@ def tune(
     search = _search(problem, seed, clock, tell, store)
     best = _best_trial(search, store, n_trials, max_error)
     if not constraint.met(best):
-        warnings.warn(
+        warn_user(
             f"no model of at most {problem.size} support vectors has a validation error of {max_error:g}; the best has "
             f"{best.error:.4g} and is returned. Raise max_error, budget or time_limit",
-            UserWarning,
-            stacklevel=2,
         )
     tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, clock.seconds_for(search.last_fit)))
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
