@@ -208,7 +208,7 @@ class FirstRows(Reducer):
     needs_model: ClassVar[bool] = False
     sizes_per_doubling: ClassVar[int] = 1
 
-    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+    def models(self, task, sizes, model):  # noqa: ARG002
         for size in sizes:
             rows = np.arange(min(size, task.rows.n))
             against = task.rows.against(task.rows.take(rows))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from slimsvm import SlimSVC
-from slimsvm.clock import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.reducers import Reducer
 from slimsvm.rows.host import HostRows
@@ -25,7 +24,8 @@ def small_models(full: SlimSVC, X: Any, y: np.ndarray, reducer: Reducer, sizes: 
 def all_models(full: SlimSVC, X: Any, y: np.ndarray, reducer: Reducer, sizes: Sequence[int]) -> Iterator[Expansion]:
     """Yield the models of one run."""
     task, model = task_of(full, X, y)
-    for small, _ in reducer.models(task, sorted(sizes), model, Deadline(reducer.time_limit)):
+    task = replace(task, run=task.run.limited(reducer.time_limit))
+    for small, _ in reducer.models(task, sorted(sizes), model):
         yield small
 
 

@@ -37,9 +37,18 @@ class Run:
         """Take measures of the model so far, such as its gap."""
         self.history(phase=self.phase, **measures)
 
+    @property
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline.over
+
     def within(self, name: str) -> Run:
         """Return the run of a part whose states are saved under this name."""
         return replace(self, keeper=self.keeper.within(name))
+
+    def saved_by(self, keeper: Keeper = NO_KEEPER) -> Run:
+        """Return a run whose states another keeper saves; by default none does."""
+        return replace(self, keeper=keeper)
 
     def share(self, share: float) -> Run:
         """Return a run that ends at this share of the time left."""

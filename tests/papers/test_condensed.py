@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris, make_moons
 
 from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import RBF
-from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Status
 from slimsvm.papers.condensed import CSVM, CondensedTraining, Merging, classes_of
 from slimsvm.rows.host import HostRows
@@ -88,7 +87,7 @@ def test_without_a_full_model_its_own_machine_is_merged(moons):
 
 def test_a_working_set_with_room_for_all_is_the_exact_machine(moons):
     task, full = moons
-    exact = CondensedTraining(CSVM(C=1.0, tol=1e-6, working_set=300), task, 4).run(Deadline())
+    exact = CondensedTraining(CSVM(C=1.0, tol=1e-6, working_set=300), task, 4).run()
     X = task.rows.given.rows()
     np.testing.assert_allclose(exact(X), SMO(1.0, tol=1e-6).fit(task).model(X), atol=1e-4)
     assert full.size == pytest.approx(exact.size, abs=5)
@@ -97,7 +96,7 @@ def test_a_working_set_with_room_for_all_is_the_exact_machine(moons):
 def test_weight_and_rows_are_neither_lost_nor_made(moons):
     task, _ = moons
     run = CondensedTraining(CSVM(C=1.0, working_set=30), task, 4)
-    run.run(Deadline())
+    run.run()
     assert run.numbers.size <= 45
     assert (run.numbers < 0).any()
     whole = run.numbers[run.numbers >= 0]

@@ -367,7 +367,7 @@ def test_when_time_is_over_only_the_largest_model_is_refitted_still(kind, after,
     """The paper's three models come first; the time is over `after` so many models."""
     task, full = problem
     clock, made = Clock(), []
-    for model, words in kind(eta=0.1, eps=0.05).models(task, [2, 4, 8], full, clock):
+    for model, words in kind(eta=0.1, eps=0.05).models(replace(task, run=Run(deadline=clock)), [2, 4, 8], full):
         made.append((model.size, Made.of(words).refit))
         clock.over = len(made) >= after
     assert made == [(2, False), (4, False), (8, False), *((size, True) for size in sizes)]
@@ -398,7 +398,9 @@ def small_run(bias="kept", columns=2, margins=MARGINS, largest=2.0, clock=None, 
     task = Task(HostRows(Linear(), X), targets, np.ones(4))
     model = Expansion(Linear(), X, np.zeros((4, columns)), np.array([0.25, -0.5])[:columns])
     chosen = Slant(**({"eta": 0.5, "eps": 0.125} | settings), bias=bias)
-    return SlantRun(task, Demands.beyond(targets, margins), model, chosen, largest, clock or Clock())
+    return SlantRun(
+        replace(task, run=Run(deadline=clock or Clock())), Demands.beyond(targets, margins), model, chosen, largest
+    )
 
 
 def nothing(share):
@@ -582,16 +584,14 @@ def test_no_other_setting_is_tried_when_time_is_over(recorded):
     task, model, _ = wide_problem()
     clock = Clock()
     clock.over = True
-    assert len(list(Slant(refit=False).models(task, [1, 2], model, clock))) == 1
+    assert len(list(Slant(refit=False).models(replace(task, run=Run(deadline=clock)), [1, 2], model))) == 1
     assert len(recorded) == 1
 
 
 def test_rows_of_zeros_keep_the_step_size(recorded):
     task = Task(HostRows(Linear(), np.zeros((2, 2))), np.array([[1.0], [-1.0]]), np.ones(2))
     list(
-        Slant(eta=1 / 4, refit=False).models(
-            task, [1], Expansion(Linear(), np.zeros((0, 2)), np.zeros((0, 1)), np.ones(1)), Clock()
-        )
+        Slant(eta=1 / 4, refit=False).models(task, [1], Expansion(Linear(), np.zeros((0, 2)), np.zeros((0, 1)), np.ones(1)))
     )
     assert recorded[0].eta == 1 / 4
 

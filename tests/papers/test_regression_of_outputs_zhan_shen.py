@@ -126,7 +126,7 @@ def test_the_most_curved_share_of_each_side_is_left_out():
     y, margins = task.targets[:, 0], task.targets[:, 0] * full.on(task.rows).ravel()
     support = np.flatnonzero(margins <= 1 + 1e-3)
     bent = curvatures(DecisionSurface(full, 0, task.rows), task.rows, support, np.eye(2), Deadline())
-    gone = np.flatnonzero(ZhanShen(share=0.3)._remaining(task, full, Deadline())[:, 0] == 0)
+    gone = np.flatnonzero(ZhanShen(share=0.3)._remaining(task, full)[:, 0] == 0)
     assert np.isin(gone, support).all()
     for sign in (-1, 1):
         side = support[y[support] == sign]
@@ -148,7 +148,7 @@ def test_a_path_is_the_regression_of_the_model_of_the_remaining_rows(q):
     task, full = problem(q)
     reducer = ZhanShen(share=0.2, C=10.0)
     path = reducer.path(task, [4, 12], full)
-    remaining = reducer._remaining(replace(task, rng=np.random.default_rng(0)), full, Deadline())
+    remaining = reducer._remaining(replace(task, rng=np.random.default_rng(0)), full)
     second = SMO(10.0).fit(replace(task, targets=remaining)).model
     expected = OsunaGirosi().path(task, [4, 12], second)
     assert path.sizes == expected.sizes == [4, 12]
@@ -165,7 +165,7 @@ def test_nothing_left_out_is_osuna_and_girosi():
 
 def test_leaving_out_makes_the_second_model_smaller():
     task, full = problem()
-    remaining = ZhanShen(share=0.3)._remaining(task, full, Deadline())
+    remaining = ZhanShen(share=0.3)._remaining(task, full)
     assert SMO(10.0).fit(replace(task, targets=remaining)).model.size < full.size
 
 
@@ -173,9 +173,9 @@ def test_sparse_rows_and_equal_seeds_leave_out_the_same_rows():
     dense, full = problem(3)
     sparse, in_sparse = problem(3, form=csr_array)
     reducer = ZhanShen(share=0.2, probes=2)
-    once = reducer._remaining(dense, full, Deadline())
-    np.testing.assert_array_equal(reducer._remaining(replace(dense, rng=np.random.default_rng(0)), full, Deadline()), once)
-    assert np.mean(reducer._remaining(sparse, in_sparse, Deadline()) != once) < 0.01
+    once = reducer._remaining(dense, full)
+    np.testing.assert_array_equal(reducer._remaining(replace(dense, rng=np.random.default_rng(0)), full), once)
+    assert np.mean(reducer._remaining(sparse, in_sparse) != once) < 0.01
 
 
 def test_blocks_of_rows_have_the_same_curvatures():
@@ -198,7 +198,7 @@ def test_rows_of_one_side_are_no_trouble():
 def test_an_output_that_is_a_constant_has_no_surface():
     task, full = problem(3)
     flat = replace(full, coef=full.coef * [1.0, 0.0, 1.0])
-    gone = ZhanShen(share=0.3)._remaining(task, flat, Deadline()) == 0
+    gone = ZhanShen(share=0.3)._remaining(task, flat) == 0
     np.testing.assert_array_equal(gone.any(axis=0), [True, False, True])
 
 

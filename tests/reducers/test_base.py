@@ -26,7 +26,7 @@ class Scripted(Reducer):
     raises: BaseException | None = None
     needs_model: ClassVar[bool] = False
 
-    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+    def models(self, task, sizes, model):  # noqa: ARG002
         for turn, size in enumerate(self.script):
             yield task.expansion(np.arange(size), np.zeros((size, 1)), np.array([float(turn)])), f"turn {turn}"
         if self.raises:
@@ -89,9 +89,9 @@ def test_sizes_are_handed_over_in_order_and_once(task):
     given = []
 
     class Listening(Scripted):
-        def models(self, task, sizes, model, deadline):
+        def models(self, task, sizes, model):
             given.append(sizes)
-            yield from super().models(task, sizes, model, deadline)
+            yield from super().models(task, sizes, model)
 
     Listening((1,)).path(task, iter([8, 2, 2, 4]))
     assert given == [[2, 4, 8]]

@@ -1,6 +1,6 @@
 """The comparison of two methods on blocks of neighbouring rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from slimsvm.reducers.base import Reducer
 from slimsvm.reducers.drift import better_on_neighbours
 from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.solvers.neighbours import PIECES
 
 
@@ -24,7 +25,7 @@ class Threshold(Reducer):
     at: float = 0.0
     needs_model: ClassVar[bool] = False
 
-    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+    def models(self, task, sizes, model):  # noqa: ARG002
         yield Expansion(task.rows.kernel, np.array([[self.at]]), np.zeros((1, 1)), np.array([0.0])), "none"
 
 
@@ -35,7 +36,7 @@ class Sloped(Reducer):
     at: float = 0.0
     needs_model: ClassVar[bool] = False
 
-    def models(self, task, sizes, model, deadline):  # noqa: ARG002
+    def models(self, task, sizes, model):  # noqa: ARG002
         from slimsvm.kernels import Linear
 
         yield Expansion(Linear(), np.array([[1.0]]), np.array([[1.0]]), np.array([-self.at])), "none"
@@ -51,13 +52,13 @@ def test_a_method_must_be_better_and_worse_on_no_block(plain, at, better):
     rng = np.random.default_rng(0)
     x[50:150] = rng.permutation(x[50:150])
     task = Task(HostRows(Linear(), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(200), rng)
-    assert better_on_neighbours(task, Sloped(at=plain), Sloped(at=at), 1, None, Deadline()) == better
+    assert better_on_neighbours(task, Sloped(at=plain), Sloped(at=at), 1, None) == better
 
 
 def test_no_time_means_no():
     x = np.linspace(-1, 1, 50)
     task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(50))
-    assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline(1e-9))
+    assert not better_on_neighbours(replace(task, run=Run(deadline=Deadline(1e-9))), Threshold(), Threshold(), 1, None)
 
 
 def test_a_comparison_leaves_the_random_numbers_of_the_task():
@@ -66,14 +67,14 @@ def test_a_comparison_leaves_the_random_numbers_of_the_task():
         Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(50), np.random.default_rng(0))
         for _ in range(2)
     ]
-    better_on_neighbours(tasks[0], Threshold(), Threshold(), 1, None, Deadline())
+    better_on_neighbours(tasks[0], Threshold(), Threshold(), 1, None)
     assert tasks[0].rng.random() == tasks[1].rng.random()
 
 
 def test_rows_of_small_classes_only_mean_no():
     x = np.linspace(-1, 1, 2 * PIECES - 2)
     task = Task(HostRows(RBF(1.0), x[:, None]), np.where(x > 0, 1.0, -1.0)[:, None], np.ones(x.size))
-    assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None, Deadline())
+    assert not better_on_neighbours(task, Threshold(), Threshold(), 1, None)
 
 
 def test_too_few_rows_for_a_block_leave_the_metric_fixed():

@@ -16,7 +16,6 @@ from slimsvm import SlimSVC, compress
 from slimsvm.goals import OneVsRest
 from slimsvm.goals.values import Novelty
 from slimsvm.kernels import RBF
-from slimsvm.limits import Deadline
 from slimsvm.model import Judgement, Status
 from slimsvm.reducers.slim import Slim
 from slimsvm.solvers.point_search import Objective, PointSearch, Schedule, known_objectives
@@ -55,7 +54,7 @@ def test_loss_falls_with_every_size(moons, target):
 
 def test_points_are_where_the_loss_has_no_slope(moons):
     task, full = moons
-    search = PointSearch(task, Objective("slant", None, full), 1 / 10.0, Schedule(least_gain=1e-9), Deadline())
+    search = PointSearch(task, Objective("slant", None, full), 1 / 10.0, Schedule(least_gain=1e-9))
     search.grow(3, 2000, all_rows=True, last=True)
     search.loss.theta = search.found.theta
     value, gradient = search.loss(search.points)
@@ -163,7 +162,7 @@ def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moo
     task, full = moons
     task = judged(task, make_task)
     objectives = Slim()._objectives(task, full)
-    search = PointSearch(task, objectives[0], 1.0, Schedule(), Deadline())
+    search = PointSearch(task, objectives[0], 1.0, Schedule())
     search.grow(4, 5, all_rows=True, last=False)
     found = iter(errors)
     monkeypatch.setattr(type(task), "judge", lambda *_: Judgement(next(found), 0.03))
@@ -304,7 +303,7 @@ def test_models_on_the_way_are_found_on_fewer_rows_and_the_last_on_all(moons, mo
 
 def test_regularisation_is_in_proportion_to_the_rows(moons):
     task, _ = moons
-    search = PointSearch(task, Objective("label", 1.0, None), 1 / 10.0, Schedule(), Deadline())
+    search = PointSearch(task, Objective("label", 1.0, None), 1 / 10.0, Schedule())
     rows = np.arange(0, 200, 2)
     assert search._loss_on_subsample(rows).decay == pytest.approx(search.loss.decay / 2)
     assert search._loss_on_relevant(np.full((200, 1), -1.0)).decay == search.loss.decay

@@ -13,6 +13,7 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Holdout, Task
 from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
+from slimsvm.run import Run
 from slimsvm.solvers.neighbours import block_numbers
 from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
 
@@ -50,7 +51,7 @@ def wavy(n=400, real=False):
 
 
 def grown(task, unit):
-    search = PointSearch(task, Objective("label", None, None), unit, Schedule(), Deadline())
+    search = PointSearch(task, Objective("label", None, None), unit, Schedule())
     search.grow(8, 20, all_rows=False, last=False)
     return search
 
@@ -58,7 +59,7 @@ def grown(task, unit):
 def slow_judgement(search, judge, power):
     """The judgement of the points of a search, with coefficients fitted from nothing under another decay."""
     objective = search.objective.with_decay(search.schedule, power)
-    other = PointSearch(search.task, objective, search.unit, search.schedule, Deadline())
+    other = PointSearch(search.task, objective, search.unit, search.schedule)
     other.refine(search.model, 0)
     return judge.judge_shortfall(other.model)
 
@@ -101,7 +102,7 @@ def test_a_decay_that_validation_rows_choose_is_used_as_far_as_it_does_no_harm(h
     monkeypatch.setattr(PointSearch, "_harmless_on_blocks", lambda *_: harmless)
     search.choose_decay()
     assert search.objective.multiple == multiple
-    again = PointSearch(search.task, search.objective, 100.0, Schedule(), Deadline())
+    again = PointSearch(search.task, search.objective, 100.0, Schedule())
     again.refine(search.model, 0)
     assert search.found.loss == pytest.approx(again.found.loss, rel=1e-3)
 
@@ -136,7 +137,7 @@ def test_classes_too_small_for_blocks_keep_their_decay():
 
 def test_no_decay_is_chosen_when_time_is_up():
     search = grown(wavy(), 100.0)
-    search.deadline = Deadline(1e-9)
+    search.run = Run(deadline=Deadline(1e-9))
     search.choose_decay()
     assert search.objective.multiple == 1
 

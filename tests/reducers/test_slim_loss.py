@@ -14,6 +14,7 @@ from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.reducers.slim import MOST_VISITS, Slim
+from slimsvm.run import Run
 from slimsvm.solvers.metric_search import Learning
 
 SHORT = Learning(passes=30, steps=60, way_batches=100, way_steps=5)
@@ -108,9 +109,9 @@ def test_auto_takes_fewer_passes_over_many_rows_unless_a_time_is_given(make_task
     targets = OneVsRest(8).encode(rng.integers(0, 8, 3000))
     task = replace(make_task(RBF(0.5), rng.normal(size=(3000, 2)), targets), goal=OneVsRest(8))
     method = Slim(learning=Learning(passes=1000))
-    assert method._with_loss(task, 4, Deadline()).learning.passes == MOST_VISITS // 3000
-    assert method._with_loss(task, 4, Deadline(10.0)).learning.passes == 1000
-    assert replace(method, loss="cross_entropy")._with_loss(task, 4, Deadline()).learning.passes == 1000
+    assert method._with_loss(task, 4).learning.passes == MOST_VISITS // 3000
+    assert method._with_loss(replace(task, run=Run(deadline=Deadline(10.0))), 4).learning.passes == 1000
+    assert replace(method, loss="cross_entropy")._with_loss(task, 4).learning.passes == 1000
 
 
 @pytest.mark.parametrize(

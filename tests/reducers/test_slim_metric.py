@@ -20,6 +20,7 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Status
 from slimsvm.reducers.metric_path import MetricRun
 from slimsvm.reducers.slim import METRICS, Slim
+from slimsvm.run import Run
 from slimsvm.solvers.learned_metric import KINDS
 from slimsvm.solvers.metric_search import Learning, MetricSearch
 from slimsvm.solvers.point_search import Objective, Schedule
@@ -194,7 +195,8 @@ def test_the_last_size_begins_fixed_where_there_is_time(passes, outputs, size, b
     monkeypatch.setattr(MetricSearch, "passes_left", lambda *_: passes)
     task = make_task(RBF(0.5), X, np.tile(np.where(y, 1.0, -1.0)[:, None], (1, outputs)))
     task = replace(task, goal=OneVsRest(max(outputs, 2)))
-    run = MetricRun(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], Deadline(60.0), "both")
+    task = replace(task, run=Run(deadline=Deadline(60.0)))
+    run = MetricRun(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], "both")
     assert run.begins_fixed == begins
 
 

@@ -1,5 +1,7 @@
 """What the basis methods share: rows in proportion, a kernel as a norm, models on the first few points."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -8,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.rows.base import means
+from slimsvm.run import Run
 from slimsvm.solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
 
 
@@ -52,14 +55,15 @@ def test_a_cost_is_a_number_above_0(C):
 def test_sizes_end_with_the_points(make_blobs, make_task):
     X, y = make_blobs(30)
     task = make_task(RBF(0.5), X, y)
-    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [1, 3, 8, 20], Deadline())
+    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [1, 3, 8, 20])
     assert [model.size for model in models] == [1, 3, 5]
 
 
 def test_when_time_is_up_there_is_one_model(make_blobs, make_task):
     X, y = make_blobs(30)
     task = make_task(RBF(0.5), X, y)
-    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [2, 3, 5], Deadline(1e-9))
+    task = replace(task, run=Run(deadline=Deadline(1e-9)))
+    models = nested_models(task, X[:5], task.rows.against(X[:5]), np.eye(6), [2, 3, 5])
     assert [model.size for model in models] == [2]
 
 

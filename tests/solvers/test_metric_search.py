@@ -12,6 +12,7 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Judgement, Task
 from slimsvm.rows.homes import open_rows
+from slimsvm.run import Run
 from slimsvm.solvers.metric_search import (
     Learning,
     LearningEffort,
@@ -37,7 +38,7 @@ def search_on(X, y, kind="both", learning=QUICK, kernel=None, weights=None, devi
     weights = np.ones(X.shape[0]) if weights is None else weights
     rows = open_rows(RBF(1 / X.shape[1]) if kernel is None else kernel, X, device=device)
     task = Task(rows, np.reshape(y, (X.shape[0], -1)), weights, np.random.default_rng(0), **settings)
-    return MetricSearch(task, Objective("label", None, None), 0.1, Schedule(), Deadline(), learning, kind)
+    return MetricSearch(task, Objective("label", None, None), 0.1, Schedule(), learning, kind)
 
 
 def error(search, X, y):
@@ -293,9 +294,9 @@ def test_another_objective_goes_on_from_the_same_model():
 def test_a_deadline_ends_the_search_in_time():
     X, y = two_rings(500)
     search = search_on(X, y, learning=Learning(passes=10**6, steps=10**6))
-    search.deadline = Deadline(0.5)
+    search.run = Run(deadline=Deadline(0.5))
     search.learn(8, last=True)
-    assert not search.deadline.over  # what is left is for the finish
+    assert not search.run.over  # what is left is for the finish
     search.finish()
     assert error(search, X, y) < 0.3
 
@@ -344,10 +345,10 @@ def test_a_time_too_short_for_l_bfgs_goes_to_mini_batches():
     loss, effort = search._metric_loss(np.arange(300)), LearningEffort(5, 0.05, 100, (0.5, 0.5))
     assert search.passes_left(4) == np.inf
     assert search._affordable(loss, effort) == effort
-    search.deadline = Deadline(1e3)
+    search.run = Run(deadline=Deadline(1e3))
     assert 0 < search.passes_left(4) < np.inf
     assert search._affordable(loss, effort) == effort
-    search.deadline = Deadline(1e-9)
+    search.run = Run(deadline=Deadline(1e-9))
     assert search._affordable(loss, effort) == LearningEffort(5, 0.05, 0, (0.75, 0.0))
 
 
@@ -356,7 +357,7 @@ def test_after_the_deadline_there_is_no_pass_over_the_rows():
     search = search_on(X, y)
     search.learn(4, last=False)
     before, evaluations = search.parameters, search.task.rows.meter.evaluations
-    search.deadline = Deadline(0.0)
+    search.run = Run(deadline=Deadline(0.0))
     assert search.with_best_decay() is search
     search.learn(4, last=True)
     search.finish()
@@ -368,7 +369,7 @@ def test_a_pass_is_timed_once_for_a_size():
     X, y = two_rings(300)
     search = search_on(X, y)
     search.learn(4, last=False)
-    search.deadline = Deadline(1e3)
+    search.run = Run(deadline=Deadline(1e3))
     search.passes_left(4)
     evaluations = search.task.rows.meter.evaluations
     assert search.passes_left(4) > 0

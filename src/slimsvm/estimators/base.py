@@ -216,7 +216,7 @@ def _attempt(
             yield fitted, selection, _within_spread(trainer, selection.goal)
         else:
             with checkpoint.kept():
-                own = replace(selection, seed=checkpoint.seed, run=replace(selection.run, keeper=checkpoint.keeper))
+                own = replace(selection, seed=checkpoint.seed, run=selection.run.saved_by(checkpoint.keeper))
                 yield fitted, own, _within_spread(trainer, selection.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__

@@ -28,6 +28,7 @@ from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scaler_kinds import NOTHING
 from ..importers.scalers import SCALERS
+from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..metric import Metric
@@ -40,6 +41,7 @@ from ..solvers.metric_search import Learning
 from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS
+from . import vectorizers
 from .container import (
     DTYPE,
     SCALAR,
@@ -277,8 +279,9 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
 
 def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
     steps = [step for _, step in pipeline.steps]
-    scalers = [step for step in steps[:-1] if step not in NOTHING]
-    if not steps or type(steps[-1]) not in MACHINES or not all(type(step) in SCALERS for step in scalers):
+    _, rest = words_before(steps)
+    scalers = [step for step in rest[:-1] if step not in NOTHING]
+    if not rest or type(rest[-1]) not in MACHINES or not all(type(step) in SCALERS for step in scalers):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
     entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
     return {
@@ -292,9 +295,11 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     pairs = entry_of(entry, "steps", list)
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
-    steps = [(name, _load_scaler(step, reader)) for name, step in pairs[:-1]]
+    steps = [(name, _load_transformer(step, reader)) for name, step in pairs[:-1]]
     steps.append((pairs[-1][0], _load_machine(pairs[-1][1], reader)))
-    if len({step.n_features_in_ for _, step in steps if step not in NOTHING}) > 1:
+    words, rest = vectorizers.checked([step for _, step in steps])
+    counts = {step.n_features_in_ for step in rest if step not in NOTHING}
+    if len(counts | ({len(words.vocabulary)} if words else set())) > 1:
         raise ValueError("it has a Pipeline whose steps disagree about the number of features")
     return _load_params(entry, reader, Pipeline, steps)
 
@@ -302,15 +307,22 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
 def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
     if step in NOTHING:
         return step
+    if type(step).__name__ in vectorizers.KINDS:
+        params, fitted = ({key: writer.pack(name + key, v) for key, v in part.items()} for part in vectorizers.parts(step))
+        return {"type": type(step).__name__, "params": params, "fitted": fitted}
     return _dump_machine(step, writer, name) if type(step) in MACHINES else _dump_estimator(step, writer, name)
 
 
-def _load_scaler(entry: Any, reader: Reader) -> Any:
+def _load_transformer(entry: Any, reader: Reader) -> Any:
     if entry in NOTHING:
         return entry
     name = entry_of(entry, "type", str)
+    if name in vectorizers.KINDS:
+        params, fitted = ({k: reader.unpack(v) for k, v in entry_of(entry, p, dict).items()} for p in ("params", "fitted"))
+        return vectorizers.restored(vectorizers.KINDS[name], params, fitted)
     if name not in SCALER_NAMES:
-        raise ValueError(f"it has a {short(name)} in the place of a scaler; there are {SCALER_NAMES}")
+        known = [*vectorizers.KINDS, *SCALER_NAMES]
+        raise ValueError(f"it has a {short(name)} in the place of a transformer; there are {known}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
     _check_scaler(scaler)
@@ -320,8 +332,8 @@ def _load_scaler(entry: Any, reader: Reader) -> Any:
 def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
-        f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline of scalers "
-        f"({', '.join(SCALER_NAMES)}) that ends in one{hint}"
+        f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
+        f"scalers ({', '.join(SCALER_NAMES)}), after a vectorizer of texts if there is one{hint}"
     )
 
 

@@ -79,7 +79,7 @@ def fold_transformers(
     if not steps:
         return points, None, metric
     check_is_fitted(steps[0])
-    n = steps[0].n_features_in_
+    n = getattr(steps[0], "n_features_in_", 0)  # 0: rows are no numbers, and the step is refused
     if isinstance(steps[-1], PCA):
         if metric is not None and metric.factors is not None:
             raise ValueError(

@@ -269,7 +269,7 @@ def paper_steps(state: LimitedState, limit: float) -> None:
         state.steps += 1
         if state.steps % 1000 == 0:
             state.run.report(0.5)
-        if state.run.deadline.over:
+        if state.run.over:
             state.status = Status.TIME_LIMIT
             break
     measure_gap(state)

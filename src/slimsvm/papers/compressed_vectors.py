@@ -61,16 +61,16 @@ class Lars(Reducer):
     refit: bool = True
     real_valued: ClassVar[bool] = True
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of the given sizes from one run of LARS."""
         assert model is not None
         support = Support.of(task, model)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
-            if stop.index.size in sizes or stop.last or deadline.over:
+            if stop.index.size in sizes or stop.last or task.run.over:
                 small = support.expansion(stop.index, stop.coef)
                 yield (small, "LARS") if refit is None else (refit(small), "LARS, refit")
-            if deadline.over:
+            if task.run.over:
                 return
 
 
@@ -240,7 +240,7 @@ class CVM(Reducer):
         if not self.max_steps >= 1:
             raise ValueError(f"max_steps must be 1 or more, not {self.max_steps!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of LARS with moved points, for each size."""
         assert model is not None
         support = Support.of(task, model)
@@ -248,14 +248,15 @@ class CVM(Reducer):
         loss = OutputLoss(followed, model, weights)
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
-            if stop.index.size in sizes or stop.last or deadline.over:
+            if stop.index.size in sizes or stop.last or task.run.over:
                 start = support.expansion(stop.index, stop.coef)
-                small, steps = moved(start, loss, replace(OPTIMIZERS[self.optimizer], steps=self.max_steps), deadline)
-                settings = f"{steps} steps of {self.optimizer}"
-                yield small, settings
+                settings = replace(OPTIMIZERS[self.optimizer], steps=self.max_steps)
+                small, steps = moved(start, loss, settings, task.run.deadline)
+                words = f"{steps} steps of {self.optimizer}"
+                yield small, words
                 if refit is not None:
-                    yield refit(small), f"{settings}, refit"
-            if deadline.over:
+                    yield refit(small), f"{words}, refit"
+            if task.run.over:
                 return
 
 

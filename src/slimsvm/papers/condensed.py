@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import RBF, Array, Kernel, Matrix, stacked
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..reducers.prune import by_weight
@@ -240,21 +239,19 @@ class CSVM(Reducer):
         """Return whether the kernel is rbf: merging is defined for no other."""
         return isinstance(kernel, RBF)
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Merge down to the smallest size, then fit the models from the smallest to the largest."""
-        full = model or CondensedTraining(self, task, sizes[-1]).run(deadline)
-        merged = list(merged_models(task, sizes, full, self.pairs, deadline))
+        full = model or CondensedTraining(self, task, sizes[-1]).run()
+        merged = list(merged_models(task, sizes, full, self.pairs))
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         origin = f"{full.size} {'support' if model else 'condensed'} vectors merged"
         for small, lost in reversed(merged):
             yield (refit(small), f"{origin}, refit") if refit else (small, f"{origin}, |w - w~| <= {lost:.3g}")
-            if deadline.over:
+            if task.run.over:
                 return
 
 
-def merged_models(
-    task: Task, sizes: Sequence[int], full: Expansion, pairs: str, deadline: Deadline
-) -> Iterator[tuple[Expansion, float]]:
+def merged_models(task: Task, sizes: Sequence[int], full: Expansion, pairs: str) -> Iterator[tuple[Expansion, float]]:
     """Yield the full model merged to each size, the largest first, with an upper bound on |w - w~|.
 
     After the deadline, it yields the points of the largest size with the largest coefficients, without a bound.
@@ -262,7 +259,7 @@ def merged_models(
     largest = min(sizes[-1], full.size)
     merging = Merging(task.rows, full.points, full.coef, classes_of(full.coef, task.targets), task.rng, pairs)
     for size in sorted({min(size, full.size) for size in sizes}, reverse=True):
-        while merging.size > size and not deadline.over:
+        while merging.size > size and not task.run.over:
             merging.merge()
         points, coef = merging.points(), merging.coef[merging.places]
         if merging.size == size:
@@ -296,7 +293,7 @@ class CondensedTraining:
         self.points, self.targets, self.weights = task.rows.take(self.numbers), task.targets[:0], task.weights[:0]
         self.outside = task.rng.permutation(task.rows.n)
 
-    def run(self, deadline: Deadline) -> Expansion:
+    def run(self) -> Expansion:
         """Train and condense until all rows outside are beyond the margin, and return the model trained last."""
         firsts = np.unique(self.classes[self.outside], return_index=True)[1]  # at least one row of each class
         others = np.setdiff1d(np.arange(self.outside.size), firsts)
@@ -306,7 +303,7 @@ class CondensedTraining:
             rows = self.task.rows.of(self.points, cache=True)
             fit = self.trainer.fit(Task(rows, self.targets, self.weights, self.task.rng))
             chosen = self.within_margin(fit.model)
-            if fit.dual is None or not chosen.size or deadline.over:
+            if fit.dual is None or not chosen.size or self.task.run.over:
                 break
             self.condense(fit.dual)
         return fit.model

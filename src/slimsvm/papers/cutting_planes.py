@@ -339,19 +339,19 @@ class CPSP(Reducer):
             return PreimageBasis(rows, span, self.candidates, self.starts, self.climb_steps)
         return RowBasis(rows, span, self.candidates)
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of all sizes from one run: each basis begins with the one before."""
         run = _SparsePlanes(self, task)
-        run.solve(self.max_rounds, deadline)
+        run.solve(self.max_rounds)
         yielded = -1
-        while not (run.size and deadline.over) and run.size < sizes[-1] and run.grow(task.rng):
+        while not (run.size and task.run.over) and run.size < sizes[-1] and run.grow(task.rng):
             asked = run.size in sizes
-            run.solve(self.max_rounds if self.settle or asked else 1, deadline)
+            run.solve(self.max_rounds if self.settle or asked else 1)
             if asked:
                 yielded = run.size
                 yield run.model()
         if run.size != yielded:
-            run.solve(self.max_rounds, deadline)
+            run.solve(self.max_rounds)
             yield run.model()
 
 
@@ -376,12 +376,12 @@ class _SparsePlanes:
         for planes in self.outputs:
             planes.widen(self.span.newest)
 
-    def solve(self, max_rounds: int, deadline: Deadline) -> None:
+    def solve(self, max_rounds: int) -> None:
         """Solve for each output; `gap` is then the largest gap of an output, as a part of its mean hinge loss."""
         gaps = []
         for planes in self.outputs:
             most = float(planes.caps.sum())
-            gaps.append(planes.solve(self.span, self.settings.tol * most, max_rounds, deadline) / most)
+            gaps.append(planes.solve(self.span, self.settings.tol * most, max_rounds, self.task.run.deadline) / most)
         self.gap = max(gaps)
 
     def grow(self, rng: np.random.Generator) -> bool:

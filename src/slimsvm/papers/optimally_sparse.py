@@ -22,7 +22,6 @@ import numpy as np
 
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels, Models, Reducer
@@ -51,10 +50,8 @@ class SlantRun:
     `found` are its models; each has the points of the one before and more.
     """
 
-    def __init__(
-        self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float, deadline: Deadline
-    ) -> None:
-        self.task, self.demands, self.settings, self.deadline = task, demands, settings, deadline
+    def __init__(self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float) -> None:
+        self.task, self.demands, self.settings = task, demands, settings
         self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
         self.kept_bias = model.bias
         # the bias can be balanced only if every output has margin targets on both sides
@@ -104,7 +101,7 @@ class SlantRun:
             return Status.BUDGET
         if self.steps >= self.settings.max_steps:
             return Status.MAX_ITER
-        if self.deadline.over and self.index.size:
+        if self.task.run.over and self.index.size:
             return Status.TIME_LIMIT
         return None
 
@@ -180,7 +177,7 @@ class Slant(Reducer):
         if self.bias not in BIASES:
             raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> EndedModels:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models of the given sizes, from one run of each setting."""
         assert model is not None
         demands = wanted(task, model)
@@ -189,12 +186,12 @@ class Slant(Reducer):
         grid = list(self._grid(min(1.0, highest) if np.isfinite(highest) else 1.0))
         ending = Status.MAX_ITER
         for number, settings in enumerate(grid):
-            run = self.run_type(task, demands, model, settings, largest, deadline)
+            run = self.run_type(task, demands, model, settings, largest)
             status = yield from run.models(sizes, task.run.of(number, len(grid)).report)
             if self.refit and run.found:
-                yield from _refitted(run, deadline)
+                yield from _refitted(run)
             ending = status if ending is Status.MAX_ITER else ending
-            if deadline.over:
+            if task.run.over:
                 break
         return ending
 
@@ -212,15 +209,15 @@ class Slant(Reducer):
             yield replace(self, eta=eta, eps=eps)
 
 
-def _refitted(run: SlantRun, deadline: Deadline) -> Models:
+def _refitted(run: SlantRun) -> Models:
     """Yield the models of a run with the best coefficients for their points; after the deadline, only the largest one."""
     task, largest = run.task, run.found[-1]
     rows = refit_rows(task, largest.size)
     part = task.part(rows)
     refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
-    for small in refit.nested([largest] if deadline.over else run.found):
+    for small in refit.nested([largest] if task.run.over else run.found):
         yield small, Made(run.words, refit=True)
-        if deadline.over and small.size < largest.size:
+        if task.run.over and small.size < largest.size:
             yield refit(largest), Made(run.words, refit=True)
             return
 
@@ -239,7 +236,7 @@ class AggressiveRun(SlantRun):
         targets, sides = self.targets[self.index], self.sides[:, self.index]
         shortfall = self.shortfall(self.index, self.responses.values[self.index])
         change, signed = np.zeros_like(self.coef), np.empty(self.index.size)
-        while self.steps < self.settings.max_steps and not self.deadline.over:
+        while self.steps < self.settings.max_steps and not self.task.run.over:
             value, rows, column = self.worst(shortfall, sides)
             if not value > self.eps:
                 break

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array, Kernel, Precomputed
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..solvers.basis import bordered, check_C, kernel_norm, nested_models, proportional_rows
@@ -43,12 +42,12 @@ class RSVM(Reducer):
         if self.regulariser not in REGULARISERS:
             raise ValueError(f"unknown regulariser {self.regulariser!r}; there are {list(REGULARISERS)}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size; smaller models use the first points of the largest one."""
         index = proportional_rows(task.groups, sizes[-1], task.rng)
         points = task.rows.take(index)
         norm = self._norm(task.rows.block(index)) / self.C
-        for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):
+        for small in nested_models(task, points, task.rows.against(points), norm, sizes):
             yield small, f"C={self.C:g}, regulariser={self.regulariser}"
 
     def _norm(self, K: Array) -> Array:
@@ -100,20 +99,20 @@ class Nystroem(Reducer):
         """Return True: landmarks are rows if the kernel allows no means."""
         return True
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size: random landmarks are drawn once, means are computed for each size."""
         if self.landmarks == "random" or isinstance(task.rows.kernel, Precomputed):
             index = proportional_rows(task.groups, sizes[-1], task.rng)
             points, norm = task.rows.take(index), self._norm(task.rows.block(index))
-            for small in nested_models(task, points, task.rows.against(points), norm, sizes, deadline):
+            for small in nested_models(task, points, task.rows.against(points), norm, sizes):
                 yield small, f"C={self.C:g}, landmarks=random"
             return
         for number, size in enumerate(sizes):
-            if number and deadline.over:
+            if number and task.run.over:
                 return
             centres = self._means(task, size)
             against, norm = task.rows.against(centres), self._norm(task.rows.among(centres))
-            small = next(nested_models(task, centres, against, norm, [size], deadline))
+            small = next(nested_models(task, centres, against, norm, [size]))
             yield small, f"C={self.C:g}, landmarks=k-means"
             if centres.shape[0] < size:
                 return

@@ -234,20 +234,18 @@ class ReducedSet(Reducer):
         indefinite = not kernel.definite or (isinstance(kernel, Poly) and kernel.coef0 < 0)
         return super().takes(kernel) and not indefinite
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size from one run; at the size of the full model, yield the full model."""
         assert model is not None
         fitted = Refit.of(task, model, sizes[-1]) if self.refit else None
-        for small, distance in self.approximations(task, sizes, model, deadline):
+        for small, distance in self.approximations(task, sizes, model):
             settings = f"|w - w~| = {distance:.3g} |w|"
             if fitted:
                 yield fitted(small), f"{settings}, refit"
             else:
                 yield small, settings
 
-    def approximations(
-        self, task: Task, sizes: Sequence[int], model: Expansion, deadline: Deadline
-    ) -> Iterator[tuple[Expansion, float]]:
+    def approximations(self, task: Task, sizes: Sequence[int], model: Expansion) -> Iterator[tuple[Expansion, float]]:
         """Yield the nearest w~ found for each size, with the full model's bias, and |w - w~| / |w|."""
         if model.size <= sizes[0]:
             yield model, 0.0
@@ -258,9 +256,9 @@ class ReducedSet(Reducer):
             if size >= model.size:
                 yield model, 0.0
                 return
-            Z, beta, left = self.grown(w, Z, beta, size, task.rng, deadline)
+            Z, beta, left = self.grown(w, Z, beta, size, task.rng, task.run.deadline)
             yield Expansion(model.kernel, Z, beta, model.bias), np.sqrt(left)
-            if left <= NOTHING or deadline.over:
+            if left <= NOTHING or task.run.over:
                 return
 
     def grown(

@@ -79,23 +79,23 @@ class OsunaGirosi(Reducer):
         if self.cost is not None and not self.cost > 0:
             raise ValueError(f"cost must be a number above 0, or None for a large one, not {self.cost!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size, from narrower and narrower tubes; the full model if it is small enough."""
         assert model is not None
         smaller = [size for size in sizes if size < model.size]
         if smaller:
-            yield from self._smaller(task, smaller, model, deadline)
-        if len(smaller) < len(sizes) and not deadline.over:
+            yield from self._smaller(task, smaller, model)
+        if len(smaller) < len(sizes) and not task.run.over:
             yield model, "the full model"
 
-    def _smaller(self, task: Task, sizes: Sequence[int], model: Expansion, deadline: Deadline) -> Models:
+    def _smaller(self, task: Task, sizes: Sequence[int], model: Expansion) -> Models:
         """Yield a model for each size below the full model's."""
         rows, _ = task.support(model)
         search = TubeSearch(rows, model.on(rows), self._cost(model), self.tol)
         for size in sizes:
-            best, narrower = search.around(size, deadline)
+            best, narrower = search.around(size, task.run.deadline)
             yield self._model(search, best, narrower, size)
-            if deadline.over or (best.size < size and narrower is None):
+            if task.run.over or (best.size < size and narrower is None):
                 return
 
     def _cost(self, model: Expansion) -> float:
@@ -233,15 +233,15 @@ class ZhanShen(OsunaGirosi):
         if self.probes < 1:
             raise ValueError(f"probes must be a number of directions of at least 1, not {self.probes!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models that approximate the second model."""
         assert model is not None
-        second = replace(task, targets=self._remaining(task, model, deadline), run=task.run.quiet())
+        second = replace(task, targets=self._remaining(task, model), run=task.run.quiet().during("train"))
         retrained = SMO(self.C, self.tol, self.max_iter).fit(second).model
-        for small, settings in super().models(task, sizes, retrained, deadline):
+        for small, settings in super().models(task, sizes, retrained):
             yield small, f"share={self.share:g}, {settings}"
 
-    def _remaining(self, task: Task, model: Expansion, deadline: Deadline) -> Array:
+    def _remaining(self, task: Task, model: Expansion) -> Array:
         """Return the targets, with 0 where a row is left out of an output."""
         targets = task.targets.copy()
         margins = targets * model.on(task.rows)
@@ -250,7 +250,7 @@ class ZhanShen(OsunaGirosi):
             support = np.flatnonzero((y != 0) & (margin <= 1 + self.tol))
             surface = DecisionSurface(model, column, task.rows)
             probes = directions(task.rows.d, self.probes, task.rng)
-            curvature = curvatures(surface, task.rows, support, probes, deadline)
+            curvature = curvatures(surface, task.rows, support, probes, task.run.deadline)
             for sign in (-1, 1):
                 side = y[support] == sign
                 targets[most_curved(support[side], curvature[side], self.share), column] = 0.0

@@ -21,7 +21,6 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from ..kernels import Array, Kernel
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..solvers.basis import EXACT, check_C
@@ -74,18 +73,18 @@ class SLMC(Reducer):
         """Return whether the kernel has gradients and is positive definite."""
         return super().takes(kernel) and kernel.definite
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield a model for each size, from the points of the one before and random rows."""
         rows = task.rows
         Z = np.zeros((0, rows.d))
         dual = SquaredHinge(task, self.C, self.tol).optimum(Z).dual
         for size in sorted({min(size, rows.n) for size in sizes}):
-            if Z.size and deadline.over:
+            if Z.size and task.run.over:
                 return
             objective = OBJECTIVES[self.loss](task, self.C, self.tol)
             Z = np.vstack([Z, rows.inward(rows.take(drawn(dual, size - Z.shape[0], task.rng)))])
             if self.max_steps:
-                Z = descend(objective, Z, DescentSettings(self.max_steps), deadline).x
+                Z = descend(objective, Z, DescentSettings(self.max_steps), task.run.deadline).x
             found = objective.optimum(Z)
             dual = found.dual
             yield Expansion(rows.kernel, rows.outward(Z), found.coef, found.bias), f"C={self.C:g}, loss={self.loss}"

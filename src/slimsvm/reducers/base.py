@@ -4,10 +4,10 @@ A reducer is a frozen dataclass of settings with one method to write, `models`, 
 
     @dataclass(frozen=True)
     class FirstRows(Reducer):
-        def models(self, task, sizes, model, deadline):
+        def models(self, task, sizes, model):
             for size in sizes:
                 yield a model of that size, "its settings, in words"
-                if deadline.over:
+                if task.run.over:
                     return
 
 `Reducer.path` calls it, computes the validation error of each model, keeps the best one of each size, and returns what was
@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from ..kernels import Kernel, Precomputed
-from ..limits import Deadline, check_time_limit
+from ..limits import check_time_limit
 from ..made import Made
 from ..model import Expansion, Status, Task
 from ..rows.threads import one_blas_thread
+from ..run import Run
 from ..selection.path import Path, Step, merge
 
 Item = TypeVar("Item")
@@ -79,12 +80,12 @@ class Reducer:
     def check_kernel(self, kernel: Kernel) -> None:
         """Raise ValueError if these settings exclude a kernel that the method takes."""
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models | EndedModels:
         """Yield small models of `model`, each with the settings that made it, as fields or in words.
 
         `sizes` is sorted and without duplicates. The models may come in any order. A model may be smaller than a wanted
         size, but none may be larger than the largest. Of several models of one size the path keeps the best. Long
-        computations check `deadline.over`, and yield at least one model before they end. A generator may return a Status;
+        computations check `task.run.over`, and yield at least one model before they end. A generator may return a Status;
         otherwise the status follows from the sizes that were found and from the deadline.
         """
         raise NotImplementedError
@@ -132,8 +133,8 @@ class Reducer:
 
         try:
             with one_blas_thread():  # products are small or share threads by rows, and woken threads of BLAS wait actively
-                ending = _exhaust(self.models(task, sizes, model, run.deadline), collect)
-            status = ending or _status(found, sizes, run.deadline)
+                ending = _exhaust(self.models(task, sizes, model), collect)
+            status = ending or _status(found, sizes, run)
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -154,8 +155,8 @@ def _exhaust(items: Iterator[Item], each: Callable[[Item], None]) -> Status | No
         each(item)
 
 
-def _status(found: Sequence[Step], sizes: Sequence[int], deadline: Deadline) -> Status:
+def _status(found: Sequence[Step], sizes: Sequence[int], run: Run) -> Status:
     """Return the status of a method that returned none."""
     if max((step.size for step in found), default=0) >= sizes[-1]:
         return Status.BUDGET
-    return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
+    return Status.TIME_LIMIT if run.over else Status.EXHAUSTED

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels import Array
-from ..limits import Deadline
 from ..model import CLEARLY, Expansion, Judgement, Task
 from ..selection.path import sizes_up_to
 from ..solvers.neighbours import block_numbers, without
@@ -19,9 +18,7 @@ PLAIN_SECONDS = 0.4
 MOST_ROWS = 1 << 15
 
 
-def better_on_neighbours(
-    task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None, deadline: Deadline
-) -> bool:
+def better_on_neighbours(task: Task, plain: Reducer, other: Reducer, size: int, model: Expansion | None) -> bool:
     """Return whether another method is better than the plain one on blocks of neighbouring rows.
 
     Its error is clearly higher on none of the blocks, and clearly lower on all together. The random numbers of the
@@ -35,9 +32,9 @@ def better_on_neighbours(
         return False
     losses = list[Array]()
     for name, method, share in (("plain", plain, PLAIN_SECONDS), ("other", other, 1.0)):
-        kept = replace(held_out, run=held_out.run.within(f"neighbours, {name}"))
-        losses.append(_losses(kept, method, size, model, deadline.share(share)))
-        if name == "plain" and deadline.over:
+        run = held_out.run.within(f"neighbours, {name}").share(share)
+        losses.append(_losses(replace(held_out, run=run), method, size, model))
+        if name == "plain" and task.run.over:
             return False
     weights = part.weights[number >= 0]
 
@@ -49,8 +46,8 @@ def better_on_neighbours(
     return before.worse_than(after, CLEARLY) and not any(other.worse_than(own, CLEARLY) for own, other in blocks)
 
 
-def _losses(task: Task, method: Reducer, size: int, model: Expansion | None, deadline: Deadline) -> Array:
+def _losses(task: Task, method: Reducer, size: int, model: Expansion | None) -> Array:
     """Return the loss of each validation row with a method's model of that size."""
-    path = replace(method, time_limit=deadline.left).path(task, sizes_up_to(size, method.sizes_per_doubling), model)
+    path = replace(method, time_limit=None).path(task, sizes_up_to(size, method.sizes_per_doubling), model)
     holdout = task.holdout
     return np.zeros(0) if holdout is None else holdout.losses(path[-1].model)

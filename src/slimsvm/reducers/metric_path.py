@@ -10,10 +10,10 @@ import numpy as np
 
 from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array
-from ..limits import Deadline
 from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
+from ..run import Run
 from ..solvers.metric_search import with_objective
 from ..solvers.point_search import Objective, known_objectives, objective_of
 
@@ -39,24 +39,22 @@ class MetricRun:
     model has the lower loss: its coefficients are the best ones at every step, which mini-batches are slow to find.
     """
 
-    def __init__(
-        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline, kind: str
-    ) -> None:
-        self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
+    def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], kind: str) -> None:
+        self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
+        self.run = task.run.within(f"metric path to {sizes[-1]}")
         schedule = slim.schedule
         compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(schedule.compare_at, sizes[-1]) if compares else 0  # 0: the target is known
         largest = max(schedule.several_starts_up_to, self.compare_at)
-        some = task.part(task.sample(START_ROWS))
-        self.fixed = slim._search(some, largest, objectives[0], deadline.share(FIRST_SECONDS))
-        self.search = slim._metric_search(task, objectives[0], deadline, kind)
+        some = replace(task.part(task.sample(START_ROWS)), run=task.run.share(FIRST_SECONDS))
+        self.fixed = slim._search(some, largest, objectives[0])
+        self.search = slim._metric_search(task, objectives[0], kind)
         large = sizes[-1] > schedule.several_starts_up_to
         self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
-        self.keeper = task.run.keeper.within(f"metric path to {sizes[-1]}")
         self.made: list[tuple[Expansion, Made]] = []
         self.tried = 0  # sizes that were made or skipped
         self.inside = Saved(None)  # the state of the descent of the last size
-        saved = self.keeper.saved()
+        saved = self.run.keeper.saved()
         if saved is not None:
             self._restore(Saved(saved))
 
@@ -74,21 +72,21 @@ class MetricRun:
     def ended(self) -> bool:
         """Whether there is no further size to make, or no time for it."""
         smaller = self.tried > 0 and self.search.model.size < self.sizes[self.tried - 1]  # no point could be added
-        return self.tried == len(self.sizes) or smaller or (self.tried > 0 and self.deadline.over)
+        return self.tried == len(self.sizes) or smaller or (self.tried > 0 and self.run.over)
 
     @property
     def status(self) -> Status:
         """How the path ended."""
-        return Status.CLAMPED if self.search.clamped else ended(self.search.model.size, self.sizes, self.deadline)
+        return Status.CLAMPED if self.search.clamped else ended(self.search.model.size, self.sizes, self.run)
 
     def grow(self) -> tuple[Expansion, Made]:
         """Return the model of the next size; some sizes are skipped if time is short."""
         most = LESS_ON_THE_WAY if self.begins_fixed else MOST_ON_THE_WAY
-        late = self.tried > 0 and self.deadline.used > most
+        late = self.tried > 0 and self.run.deadline.used > most
         self.tried = len(self.sizes) if late else self.tried + 1
         size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
         if self.inside.state:
-            self.search.keeper = self._keeper_of_last()
+            self.search.run = self._run_of_last()
             self.search.resume_last(self.inside)
             self.inside = Saved(None)
         else:
@@ -97,11 +95,11 @@ class MetricRun:
                 self.search = self.search.with_best_decay()
             if last and self.begins_fixed:
                 self._begin_last()
-            self.search.keeper = self._keeper_of_last() if last else self.search.keeper
+            self.search.run = self._run_of_last() if last else self.search.run
             self.search.learn(size, last=last, share=size / self.sizes[-1])
         self.made.append((self.search.model, self.search.made))
-        if not self.deadline.over:  # a run with more time repeats a search that was cut short
-            self.keeper.keep(self._state())
+        if not self.run.over:  # a run with more time repeats a search that was cut short
+            self.run.keeper.keep(self._state())
         return self.made[-1]
 
     def _grow_fixed(self, size: int) -> None:
@@ -117,20 +115,20 @@ class MetricRun:
 
     def _begin_last(self) -> None:
         """Start the last size from the fixed model, grown as far as time allows, if that has the lower loss."""
-        self.fixed.deadline = self.deadline.share(START_SECONDS)
+        self.fixed.run = self.run.share(START_SECONDS).saved_by()
         decays_at: float = min(self.slim.schedule.decays_at, self.sizes[-1])
         for size in self.sizes:
-            if size > self.fixed.model.size and not self.fixed.deadline.over:
+            if size > self.fixed.model.size and not self.fixed.run.over:
                 self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
                 if size >= decays_at:
                     self.fixed.choose_decay()
                     decays_at = np.inf
         self.search.adopt_if_better(self.fixed.model)
 
-    def _keeper_of_last(self) -> PartKeeper:
-        """Return the keeper of the last size's descent, which also saves the state before that size."""
+    def _run_of_last(self) -> Run:
+        """Return the run of the last size's descent, with whose state that before this size is saved."""
         before = self._state() | {"tried": len(self.sizes) - 1}
-        return PartKeeper(self.keeper, lambda inside: before | {"inside": inside})
+        return self.run.saved_by(PartKeeper(self.run.keeper, lambda inside: before | {"inside": inside}))
 
     def _state(self) -> dict[str, Any]:
         made = [
@@ -162,11 +160,11 @@ class MetricRun:
         self.inside = Saved(saved.state.get("inside"))
 
 
-def ended(size: int, sizes: Sequence[int], deadline: Deadline) -> Status:
+def ended(size: int, sizes: Sequence[int], run: Run) -> Status:
     """Return the status of a path whose largest model has that size."""
     if size >= sizes[-1]:
         return Status.BUDGET
-    return Status.TIME_LIMIT if deadline.over else Status.EXHAUSTED
+    return Status.TIME_LIMIT if run.over else Status.EXHAUSTED
 
 
 def _written(model: Expansion) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernels import Array
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..solvers.refit import Refit
 from .base import Models, Reducer
@@ -36,7 +35,7 @@ class Prune(Reducer):
         if self.bias not in BIASES:
             raise ValueError(f"unknown bias {self.bias!r}; there are {list(BIASES)}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield for each size the first support vectors of one order."""
         assert model is not None
         order = by_weight(model.coef, task.rng)
@@ -51,7 +50,7 @@ class Prune(Reducer):
                 yield replace(small, bias=balanced_bias(task, small, full_outputs)), "bias=balanced"
             else:
                 yield small, "bias=kept"
-            if size >= model.size or deadline.over:
+            if size >= model.size or task.run.over:
                 return
 
 

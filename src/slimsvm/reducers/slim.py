@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..keeping import Keeper, PartKeeper, Saved, StateError
+from ..keeping import PartKeeper, Saved, StateError
 from ..kernels import Array, Kernel
-from ..limits import Deadline
 from ..made import Made
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
@@ -167,15 +166,15 @@ class Slim(Reducer):
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models | EndedModels:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models | EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
-        decided = self._with_loss(task, sizes[-1], deadline)
+        decided = self._with_loss(task, sizes[-1])
         if self.metric == "auto":
-            return decided._models_of_either(task, sizes, model, deadline)
-        return decided._models_of(task, sizes, model, deadline, self.metric)
+            return decided._models_of_either(task, sizes, model)
+        return decided._models_of(task, sizes, model, self.metric)
 
-    def _with_loss(self, task: Task, size: int, deadline: Deadline) -> Slim:
+    def _with_loss(self, task: Task, size: int) -> Slim:
         """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
         has_classes = task.goal.n_classes >= 2 and bool((task.targets != 0).all())
         if self.loss == CrossEntropy.name and not has_classes:
@@ -193,73 +192,67 @@ class Slim(Reducer):
         few_points = has_classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs
         if not few_points or not task.rows.backpropagates or task.rows.d > self.schedule.wide:
             return replace(self, loss=Demands.name)
-        return self._by_cross_entropy(task.rows.n, deadline)
+        return self._by_cross_entropy(task)
 
-    def _by_cross_entropy(self, rows: int, deadline: Deadline) -> Slim:
+    def _by_cross_entropy(self, task: Task) -> Slim:
         """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
         learning = self.learning
-        if self.metric == "fixed" and self.loss == "auto" and deadline.left is None:
-            passes = int(np.clip(MOST_VISITS // rows, 1, learning.passes))
+        if self.metric == "fixed" and self.loss == "auto" and task.run.deadline.left is None:
+            passes = int(np.clip(MOST_VISITS // task.rows.n, 1, learning.passes))
             learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
         return replace(self, loss=CrossEntropy.name, learning=learning)
 
-    def _models_of(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
-    ) -> Models | EndedModels:
+    def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> Models | EndedModels:
         """Yield models with one kind of metric."""
         if kind == "fixed" and self.loss == Demands.name:
-            return self._fixed_models(task, sizes, model, deadline)
+            return self._fixed_models(task, sizes, model)
         if not self._has_memory_for(sizes[-1], task.rows.d):
             raise ValueError(
                 f"metric={kind!r} with loss={self.loss!r} moves {sizes[-1]} points of {task.rows.d} features together, and "
                 f"at most {self.learning.most_numbers} numbers may move; give metric='fixed' with loss={Demands.name!r}, a "
                 "smaller budget or fewer features, or raise Learning.most_numbers if there is memory"
             )
-        return self._learned_models(task, sizes, model, deadline, kind)
+        return self._learned_models(task, sizes, model, kind)
 
-    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
-        run = _PathRun(self, task, sizes, self._objectives(task, model), deadline)
+        run = _PathRun(self, task, sizes, self._objectives(task, model))
         yield from run.made
         while not run.ended:
             yield run.grow()
 
-    def _learned_models(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline, kind: str
-    ) -> EndedModels:
+    def _learned_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with a learned metric; the smallest start from the fixed one, which tries several initial points."""
-        run = MetricRun(self, task, sizes, self._objectives(task, model), deadline, kind)
+        run = MetricRun(self, task, sizes, self._objectives(task, model), kind)
         yield from run.made
         while not run.ended:
             yield run.grow()
         return run.status
 
-    def _models_of_either(
-        self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline
-    ) -> EndedModels:
+    def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models of the fixed metric, then learned ones unless blocks of neighbouring rows decide against them.
 
         With a time limit the blocks decide first, and the better kind of models gets the rest of the time.
         """
         kind, largest, made = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, Made()
-        limited = deadline.left is not None
-        if kind is not None and limited and self._is_worth_learning(task, sizes[-1], model, deadline.share(DECISION), kind):
-            return (yield from self._learned_models(task, sizes, model, deadline, kind))
-        for largest, settings in self._models_of(task, sizes, model, deadline, "fixed"):
+        limited, first = task.run.deadline.left is not None, replace(task, run=task.run.share(DECISION))
+        if kind is not None and limited and self._is_worth_learning(first, sizes[-1], model, kind):
+            return (yield from self._learned_models(task, sizes, model, kind))
+        for largest, settings in self._models_of(task, sizes, model, "fixed"):
             made = Made.of(settings)
             yield largest, made
         size = 0 if largest is None else largest.size
         if kind is None or limited or size < sizes[-1]:
-            return ended(size, sizes, deadline)
+            return ended(size, sizes, task.run)
         decided = replace(self, target=made.target)
-        if decided._is_worth_learning(task, size, model, deadline, kind):
-            return (yield from decided._learned_models(task, sizes, model, deadline, kind))
-        return ended(size, sizes, deadline)
+        if decided._is_worth_learning(task, size, model, kind):
+            return (yield from decided._learned_models(task, sizes, model, kind))
+        return ended(size, sizes, task.run)
 
-    def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, deadline: Deadline, kind: str) -> bool:
+    def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, kind: str) -> bool:
         """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
         plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
-        return better_on_neighbours(task, plain, learned, min(size, DECIDED_AT), model, deadline)
+        return better_on_neighbours(task, plain, learned, min(size, DECIDED_AT), model)
 
     def _has_memory_for(self, size: int, features: int) -> bool:
         """Return whether points of that size may move together with a metric."""
@@ -275,18 +268,18 @@ class Slim(Reducer):
         """Return a model of the path after some more steps with all rows; one that was stopped early stays as it is."""
         if step.made.stopped:
             return step.model
+        run = task.run.limited(self.time_limit).within(f"finish {step.size}")
+        task, saved = replace(task, run=run), run.keeper.saved()
         if step.made.joint:
             learned = self._learning_from(task, step, model)
-            learned.keeper = task.run.keeper.within(f"finish {step.size}")
-            begun = learned.keeper.saved()
-            if begun is None:
+            learned.run = run
+            if saved is None:
                 learned.finish()
             else:
-                learned.resume_finish(Saved(begun))
+                learned.resume_finish(Saved(saved))
             return learned.model
         search = self._searching_from(task, step, step.size, model)
-        keeper = task.run.keeper.within(f"finish {step.size}")
-        search.keeper, saved = keeper, keeper.saved()
+        search.run = run
         search.be_patient()
         if saved is None:
             search.refine(step.model, self._last_steps(task, step.size))
@@ -296,6 +289,7 @@ class Slim(Reducer):
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
+        task = replace(task, run=task.run.limited(self.time_limit))
         if step.made.joint:
             learned = self._learning_from(task, step, model)
             learned.learn(size, last=False)
@@ -315,26 +309,22 @@ class Slim(Reducer):
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
-        deadline = task.run.deadline.within(self.time_limit)
-        return self._search(task, size, self._objective_of(task, step, model), deadline, _features(step.model, task))
+        return self._search(task, size, self._objective_of(task, step, model), _features(step.model, task))
 
     def _learning_from(self, task: Task, step: Step, model: Expansion | None) -> MetricSearch:
         """Return a search that continues from a step of the path with a learned metric."""
-        deadline = task.run.deadline.within(self.time_limit)
         by_entropy = step.made.loss == CrossEntropy.name
-        method = self._by_cross_entropy(task.rows.n, deadline) if by_entropy else replace(self, loss=Demands.name)
-        search = method._metric_search(task, self._objective_of(task, step, model), deadline, step.made.metric)
+        method = self._by_cross_entropy(task) if by_entropy else replace(self, loss=Demands.name)
+        search = method._metric_search(task, self._objective_of(task, step, model), step.made.metric)
         search.adopt(step.model)
         return search
 
-    def _metric_search(self, task: Task, objective: Objective, deadline: Deadline, kind: str) -> MetricSearch:
-        return MetricSearch(task, objective, 1 / self.C, self.schedule, deadline, self.learning, kind, self.loss)
+    def _metric_search(self, task: Task, objective: Objective, kind: str) -> MetricSearch:
+        return MetricSearch(task, objective, 1 / self.C, self.schedule, self.learning, kind, self.loss)
 
-    def _search(
-        self, task: Task, size: int, objective: Objective, deadline: Deadline, features: Array | None = None
-    ) -> PointSearch:
+    def _search(self, task: Task, size: int, objective: Objective, features: Array | None = None) -> PointSearch:
         part = self.schedule.affordable(task, size)
-        return PointSearch(part, objective, 1 / self.C, self.schedule, deadline, features)
+        return PointSearch(part, objective, 1 / self.C, self.schedule, features)
 
     def _steps(self, size: int, outputs: int) -> int:
         """Return the steps for a size below the largest: half as many for one or two points.
@@ -375,18 +365,16 @@ def _features(model: Expansion, task: Task) -> Array | None:
 class _PathRun:
     """One path: the search, the models made so far, and the state from which another run can continue."""
 
-    def __init__(
-        self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], deadline: Deadline
-    ) -> None:
-        self.slim, self.task, self.sizes, self.objectives, self.deadline = slim, task, sizes, objectives, deadline
-        self.search = slim._search(task, sizes[-1], objectives[0], deadline)
-        self.keeper = task.run.keeper.within(f"path to {sizes[-1]}")
+    def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective]) -> None:
+        self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
+        self.run = task.run.within(f"path to {sizes[-1]}")
+        self.search = slim._search(task, sizes[-1], objectives[0])
         self.made: list[tuple[Expansion, Made]] = []
         self.inside = Saved(None)  # the state of a round on all rows
         self.known = known_objectives(objectives, slim.schedule)
         compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
-        saved = self.keeper.saved()
+        saved = self.run.keeper.saved()
         if saved is not None:
             self._restore(Saved(saved))
 
@@ -401,7 +389,7 @@ class _PathRun:
         """Whether there is no further size to make, or no time for it."""
         count = len(self.made)
         smaller = count > 0 and self.made[-1][0].size < self.sizes[count - 1]  # no point could be added
-        return count == len(self.sizes) or smaller or (count > 0 and self.deadline.over)
+        return count == len(self.sizes) or smaller or (count > 0 and self.run.over)
 
     def grow(self) -> tuple[Expansion, Made]:
         """Return the model of the next size; other decays are tried at one size, other targets at another."""
@@ -426,16 +414,17 @@ class _PathRun:
             self._keep_rounds()
             self.search.be_patient()
             self.search.refine(self.search.model, last_steps)
-        # the keeper of `_keep_rounds` refers to this run: without another one, a cycle would keep both in memory
-        self.search.keeper = Keeper()
+        # the keeper of `_keep_rounds` refers to this path: without another one, a cycle would keep both in memory
+        self.search.run = self.run.saved_by()
         self.made.append((self.search.model, self.search.objective.made))
-        if not self.deadline.over:  # a run with more time repeats a search that was cut short
-            self.keeper.keep(self._state())
+        if not self.run.over:  # a run with more time repeats a search that was cut short
+            self.run.keeper.keep(self._state())
         return self.made[-1]
 
     def _keep_rounds(self) -> None:
         """Let the search save the state of its rounds on all rows."""
-        self.search.keeper = PartKeeper(self.keeper, lambda rounds: self._state() | {"inside": rounds})
+        keeper = PartKeeper(self.run.keeper, lambda rounds: self._state() | {"inside": rounds})
+        self.search.run = self.run.saved_by(keeper)
 
     def _state(self) -> dict[str, Any]:
         made = [

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..solvers.basis import check_C
 from ..solvers.greedy_basis import GreedyBasis
@@ -55,11 +54,11 @@ class SpSVM(Reducer):
         if not self.growth >= 0:
             raise ValueError(f"growth must be 0 or a share such as 0.05, not {self.growth!r}")
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Models:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of all sizes from one growing basis."""
         basis = GreedyBasis(task, self.C)
         for size in sizes:
-            while basis.size < size and not (basis.size and deadline.over) and basis.grow(self.candidates):
+            while basis.size < size and not (basis.size and task.run.over) and basis.grow(self.candidates):
                 if basis.size < size and basis.size >= (1 + self.growth) * basis.optimised_size:
                     basis.optimise(ROUGH)
             basis.optimise()

@@ -16,6 +16,7 @@ from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
+from ..words import Words
 from .sparse import SparsePoints
 
 #: the largest shift of a feature, in units of its scale, that is folded into the bias; more: shorter code, and fewer
@@ -46,6 +47,7 @@ class Artefact:
     calibration: Calibration | None = None  # from scores to probabilities; the class of the largest is predicted
     widths: Array | None = None  # (m,); None means ones
     names: tuple[str, ...] = ()  # of the features, if the model knows them
+    words: Words | None = None  # rows are texts, of which these make features
 
     @property
     def size(self) -> int:
@@ -106,7 +108,7 @@ class Artefact:
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
-        _check_names(self.names, self.features)
+        _check_names(self.names, self.words, self.features)
         for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
@@ -118,6 +120,16 @@ class Artefact:
             if not self.classes.size:
                 raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
             self.calibration.check(self.classes.size)
+
+    def check_rows(self, target: str) -> None:
+        """Raise ValueError if rows are texts, for a target that has no vocabulary."""
+        if self.words is not None:
+            raise ValueError(
+                f"{target} takes numbers, and this Pipeline begins with a vectorizer of texts. Write JavaScript (.mjs), "
+                "save it as .slim for slimsvm.runtime, or keep the vectorizer in your program and export the steps after "
+                "it, pipeline[1:], which take its rows; skl2onnx converts whole Pipelines "
+                "(slimsvm.ship.converter.register)"
+            )
 
     def with_metric(self, metric: Metric | None) -> Artefact:
         """Return the function whose kernel has this metric: its factors go into scaling and points."""
@@ -144,7 +156,9 @@ class Artefact:
         return reduce(lambda artefact, step: step(artefact), steps, self)
 
 
-def _check_names(names: tuple[str, ...], features: int) -> None:
+def _check_names(names: tuple[str, ...], words: Words | None, features: int) -> None:
+    if words is not None and len(words.vocabulary) != features:
+        raise ValueError(f"it has {len(words.vocabulary)} words for {features} features")
     if len(names) not in (0, features) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"it has {len(names)} names for {features} features, or some that are no text")
 

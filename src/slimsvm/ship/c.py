@@ -71,6 +71,7 @@ class CExporter:
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
+        artefact.check_rows("the C export")
         if not isinstance(artefact.points, SparsePoints):
             return self._dense_source(artefact, prefix, fit=fit)
         written = DENSE * artefact.points.nonzeros > artefact.size * artefact.features and artefact.kernel != "linear"

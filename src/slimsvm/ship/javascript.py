@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from ..calibration import LEAST, Isotonic, Temperature
 from ..goals import Decision
 from ..kernels.spec import spec_of
-from . import javascript_sparse
+from . import javascript_sparse, javascript_words
 from .artefact import Artefact
-from .javascript_pieces import ALL, HEAD, OUTPUT, ROWS, constants, double_tables, power
+from .javascript_pieces import ALL, DECODE, HEAD, OUTPUT, ROWS, constants, double_tables, power
 from .javascript_types import declarations
 from .literals import as_float32, label_literals, listing, table
 from .sparse import SparsePoints
@@ -107,8 +107,9 @@ class JavaScriptExporter:
         a = artefact.compact()
         decision = _decision(a) if a.calibration is None else _probable_decision(a)
         sparse = isinstance(a.points, SparsePoints)
-        own = javascript_sparse.pieces(a) if sparse else [_tables(a), ROWS, ALL, _kernel(a), _outputs(a)]
-        pieces = [_head(a, stem), *own, decision]
+        own = javascript_sparse.pieces(a) if sparse else [_tables(a), ALL, _kernel(a), _outputs(a)]
+        rows = [ROWS] if a.words is None else javascript_words.pieces(a.words)
+        pieces = [_head(a, stem), *[DECODE] * (sparse or a.words is not None), *rows, *own, decision]
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
 
@@ -125,7 +126,7 @@ def _head(a: Artefact, stem: str) -> str:
     ]
     lines += [] if functions.scores_are is None else [f"//   scores(row)   {functions.scores_are}"]
     lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
-    lines += [*HEAD, "", f"export const features = {a.features};"]
+    lines += [*(HEAD if a.words is None else javascript_words.HEAD), "", f"export const features = {a.features};"]
     if a.names:
         lines += ["export const featureNames = [", f"    {listing(map(json.dumps, a.names))}", "];"]
     if a.classes.size:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import numpy as np
 
 from ..kernels.spec import POWER
-from .artefact import Artefact
+from .artefact import Array, Artefact
 from .literals import listing
 
 #: the lines of the module's comment about rows
@@ -55,6 +57,18 @@ function output(values, k) {
   return values.reduce((sum, value, j) => sum + value * coef[j * bias.length + k], bias[k]);
 }
 """
+
+DECODE = """\
+const decode = (text, kind) => new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+"""
+#: typed arrays by the types of numbers
+TYPED = {"float32": "Float32Array", "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array"}
+
+
+def encoded(values: Array) -> str:
+    """Return an array as JavaScript: little-endian numbers as base64, half the bytes of decimal digits."""
+    content = b64encode(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()).decode()
+    return f'decode("{content}", {TYPED[values.dtype.name]})'
 
 
 def double_tables(a: Artefact) -> list[str]:

@@ -6,13 +6,9 @@ bytes.
 
 from __future__ import annotations
 
-from base64 import b64encode
-
-import numpy as np
-
 from ..goals import Decision
-from .artefact import Array, Artefact
-from .javascript_pieces import OUTPUT, ROWS, constants, double_tables, power
+from .artefact import Artefact
+from .javascript_pieces import OUTPUT, constants, double_tables, encoded, power
 from .literals import as_float32
 from .sparse import SparsePoints, own_sums, smallest
 
@@ -28,16 +24,11 @@ function columnOf(feature) {
   return columns[low] === feature ? low : -1;
 }
 """
-DECODE = """\
-const decode = (text, kind) => new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
-"""
-#: typed arrays by the types of numbers
-TYPED = {"float32": "Float32Array", "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array"}
 
 
 def pieces(a: Artefact) -> list[str]:
     """Return the tables, the kernel and the outputs."""
-    return [_tables(a), ROWS, COLUMN, _kernel(a), _outputs(a)]
+    return [_tables(a), COLUMN, _kernel(a), _outputs(a)]
 
 
 def _tables(a: Artefact) -> str:
@@ -52,14 +43,8 @@ def _tables(a: Artefact) -> str:
         "coef": as_float32(a.coef, "coefficients"),
     }
     arrays |= {} if a.widths is None else {"widths": as_float32(a.widths, "widths", each=True)}
-    texts = [f"const {name} = {_encoded(values)};" for name, values in arrays.items()]
-    return "\n".join([DECODE, *texts, *double_tables(a), *constants(a), ""])
-
-
-def _encoded(values: Array) -> str:
-    """Return an array as JavaScript."""
-    content = b64encode(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()).decode()
-    return f'decode("{content}", {TYPED[values.dtype.name]})'
+    texts = [f"const {name} = {encoded(values)};" for name, values in arrays.items()]
+    return "\n".join([*texts, *double_tables(a), *constants(a), ""])
 
 
 def _kernel(a: Artefact) -> str:

@@ -16,12 +16,16 @@ export type Row =
   | ReadonlyMap<number, number>
   | { readonly indices: ArrayLike<number>; readonly values: ArrayLike<number> };
 """
+TEXT = """\
+/** A text. */
+export type Row = string;
+"""
 
 
 def declarations(a: Artefact, stem: str) -> str:
     """Return the declarations of a module."""
     predicted = "Label" if a.classes.size else "number" if a.decision is Decision.VALUE else "1 | -1"
-    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", ROW]
+    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", ROW if a.words is None else TEXT]
     lines += [f"export declare const features: {a.features};"]
     if a.names:
         lines += [f"export declare const featureNames: {_tuple(map(json.dumps, a.names))};"]

@@ -49,6 +49,7 @@ class JSONExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
+        artefact.check_rows("the JSON export")
         a = artefact if artefact.size else artefact.compact()  # an empty list does not have the number of features
         ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {

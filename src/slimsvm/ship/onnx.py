@@ -180,6 +180,7 @@ def _labels(classes: Array) -> Array:
 def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> None:
     """Add the nodes from the rows `x` to `label` and `scores`, or to `value`."""
     spec_of(artefact.kernel, "the onnx export")
+    artefact.check_rows("the onnx export")
     a = artefact.compact()
     if graph.dtype == np.float32:
         check_float32(a)

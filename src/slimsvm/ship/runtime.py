@@ -22,7 +22,8 @@ class Runtime:
     Predictions are labels, values for a regressor, and +1 or -1 for novelty detection. The scores of a regressor are its
     values. `run.proba` is predict_proba, if the model has a calibration.
 
-    Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape).
+    Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape). A model behind a vectorizer
+    takes a text, or a list of texts.
 
     Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -31,6 +32,7 @@ class Runtime:
     def __init__(self, artefact: Artefact) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
+        self.words, self.features = a.words, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
@@ -45,7 +47,7 @@ class Runtime:
 
     def __call__(self, rows: Any) -> Any:
         """Return the prediction of a row, or the predictions of rows."""
-        rows = _rows(rows)
+        rows = self._rows(rows)
         if self.calibration is not None:
             found = self.calibration(self.goal.scores(self._outputs(rows))).argmax(axis=1)
         elif self._single:
@@ -57,7 +59,7 @@ class Runtime:
 
     def scores(self, rows: Any) -> Any:
         """Return the scores of a row or of rows: one per class for three classes or more, else one."""
-        rows = _rows(rows)
+        rows = self._rows(rows)
         scores = self.goal.scores(self._outputs(rows))
         return scores[0] if rows.ndim == 1 else scores
 
@@ -65,9 +67,17 @@ class Runtime:
         """Return the probabilities of the classes for a row or for rows."""
         if self.calibration is None:
             raise ValueError("this model has no probabilities; fit it with calibration='sigmoid', say")
-        rows = _rows(rows)
+        rows = self._rows(rows)
         p = self.calibration(self.goal.scores(self._outputs(rows)))
         return p[0] if rows.ndim == 1 else p
+
+    def _rows(self, rows: Any) -> Array | SparseRows:
+        """Return rows as an array, or by their nonzeros if they are sparse or texts."""
+        if self.words is not None:
+            one = isinstance(rows, str)
+            parts = self.words([rows] if one else rows)
+            return SparseRows(*parts, (self.features,) if one else (parts[0].size - 1, self.features))
+        return SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
 
     def _outputs(self, rows: Array | SparseRows) -> Array:
         return self._sums(rows, self._coef, self._bias)
@@ -98,11 +108,6 @@ class Runtime:
         """Return the same sums for sparse points."""
         given = rows if isinstance(rows, SparseRows) else SparseRows.of(np.atleast_2d(rows))
         return kernel(given if self.scaling is None else given.scaled(self.scaling.scale)) @ coef + bias
-
-
-def _rows(rows: Any) -> Array | SparseRows:
-    """Return rows as an array, or by their nonzeros if they are sparse."""
-    return SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
 
 
 def runtime(model: Any) -> Runtime:

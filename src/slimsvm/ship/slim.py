@@ -21,6 +21,7 @@ from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
 from ..kernels.spec import SPECS
 from ..metric import Metric
 from ..scaling import Scaling
+from ..words import Words
 from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 from .sparse import SparsePoints, check_csr
 
@@ -72,6 +73,7 @@ def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
 
 def _artefact(model: Entry, reader: Reader) -> Artefact:
     steps = [step for _, step in model["steps"]] if model["type"] == "Pipeline" else [model]
+    words, steps = _words_before(steps, reader)
     *scalers, machine = steps
     parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
     function, features = parts["model_"], parts["n_features_in_"]
@@ -85,8 +87,29 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     coef, bias = _numbers(function.coef), _numbers(function.bias)
     classes, scaling = parts.get("classes_", NO_CLASSES), _scaling(scalers, reader, features)
     calibration, names = parts.get("calibration_"), _names(steps, reader)
-    artefact = Artefact(kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, names=names)
+    artefact = Artefact(
+        kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, names=names, words=words
+    )
     return artefact.with_metric(function.metric).settled()
+
+
+def _words_before(steps: list[Any], reader: Reader) -> tuple[Words | None, list[Any]]:
+    """Return what the vectorizer at the head of some steps does, with its weights, and the other steps."""
+    if steps[0] in NOTHING or steps[0]["type"] not in ("CountVectorizer", "TfidfVectorizer"):
+        return None, steps
+    counter, *rest = steps
+    weights = counter if counter["type"] == "TfidfVectorizer" else None
+    if weights is None and rest[0] not in NOTHING and rest[0]["type"] == "TfidfTransformer":
+        weights, *rest = rest
+    settings = _attributes(counter, reader)
+    if weights is not None:
+        weights = settings if weights is counter else _attributes(weights, reader)
+    return Words.of(settings, settings.vocabulary_, weights), rest
+
+
+def _attributes(step: Entry, reader: Reader) -> SimpleNamespace:
+    """Return an object with the parameters and the fitted attributes of a step."""
+    return SimpleNamespace(**{name: reader.unpack(part) for name, part in (step["params"] | step["fitted"]).items()})
 
 
 def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:
@@ -119,8 +142,7 @@ def _scaling(scalers: list[Any], reader: Reader, features: int) -> Scaling | Non
     for entry in scalers:
         if entry in NOTHING:
             continue
-        attributes = {name: reader.unpack(part) for name, part in (entry["params"] | entry["fitted"]).items()}
-        step = SCALER_KINDS[entry["type"]].scaling(SimpleNamespace(**attributes), features)
+        step = SCALER_KINDS[entry["type"]].scaling(_attributes(entry, reader), features)
         step.check(features)
         scaling = step if scaling is None else scaling.then(step)
     return scaling

@@ -15,6 +15,7 @@ from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.models import is_known
 from ..importers.preprocessing import are_scalers, fold_transformers, scaling_of
+from ..importers.vectorizers import words_before
 from ..kernels import Custom, Kernel
 from ..metric import Metric
 from ..model import Expansion
@@ -29,13 +30,16 @@ def artefact_of(model: Any) -> Artefact:
     if isinstance(model, Artefact):
         return model
     *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    words, steps = words_before(steps)
     function, goal, classes = _function(svm)
     written, scaling, metric = _points(function, steps)
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)
     names = tuple(map(str, getattr(model, "feature_names_in_", ())))
-    artefact = Artefact(kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, names=names)
+    artefact = Artefact(
+        kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, names=names, words=words
+    )
     artefact = artefact.with_metric(metric).settled()
     try:
         artefact.check()

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..kernels import Array, Matrix
-from ..limits import Deadline
 from ..model import Expansion, Task
 from ..rows.protocol import Against
 from .newton import IntervalSquares, NewtonSettings
@@ -54,13 +53,11 @@ def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Ar
     return np.argsort(place, kind="stable")[:count]
 
 
-def nested_models(
-    task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int], deadline: Deadline
-) -> Iterator[Expansion]:
+def nested_models(task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int]) -> Iterator[Expansion]:
     """Yield the best model on the first points for each size, until points or time run out."""
     problem, theta = squared_loss(task), np.zeros((1, task.targets.shape[1]))
     for size in sorted({min(size, points.shape[0]) for size in sizes}):
-        if theta.shape[0] > 1 and deadline.over:
+        if theta.shape[0] > 1 and task.run.over:
             return
         start = np.vstack([theta, np.zeros((size + 1 - theta.shape[0], theta.shape[1]))])
         found = problem.fit(against.first(size), R[: size + 1, : size + 1], EXACT, start=start)

@@ -137,12 +137,11 @@ class MetricSearch(PointSearch):
         objective: Objective,
         unit: float,
         schedule: Schedule,
-        deadline: Deadline,
         learning: Learning,
         kind: str,
         loss: str = Demands.name,
     ) -> None:
-        super().__init__(task, objective, unit, schedule.in_all_features(), deadline)
+        super().__init__(task, objective, unit, schedule.in_all_features())
         self.learning, self.kind, self.clamped, self.stopped_early = learning, kind, False, False
         self.loss_name = loss
         self.pass_seconds: dict[int, float] = {}  # of a gradient on all rows, by the number of points
@@ -212,7 +211,7 @@ class MetricSearch(PointSearch):
         judge = self._judge()
         if not size or not self.objective.tries_decays(schedule) or judge is None:
             return self
-        if self.deadline.over or 0 < self.passes_left(self.parameters.points.shape[0]) < PASSES_FOR_TRIALS:
+        if self.run.over or 0 < self.passes_left(self.parameters.points.shape[0]) < PASSES_FOR_TRIALS:
             return self
         rows, trials = self._enough_rows(size), dict[int, MetricSearch]()
 
@@ -221,12 +220,11 @@ class MetricSearch(PointSearch):
             trials[power]._descend_in_metric(rows, self._effort_within(TRIAL_SECONDS))
             return judge(trials[power].model)
 
-        return trials[best_power(judged, schedule.decay_powers, BETTER_BY, self.deadline)]
+        return trials[best_power(judged, schedule.decay_powers, BETTER_BY, self.run.deadline)]
 
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""
-        schedule, deadline, learning = self.schedule, self.deadline, self.learning
-        other = MetricSearch(self.task, objective, self.unit, schedule, deadline, learning, self.kind, self.loss_name)
+        other = MetricSearch(self.task, objective, self.unit, self.schedule, self.learning, self.kind, self.loss_name)
         other.parameters, other.pass_seconds = replace(self.parameters), self.pass_seconds
         return other
 
@@ -291,13 +289,13 @@ class MetricSearch(PointSearch):
         lowest loss. `saved` is the state of a descent from the same start, which continues. There is no descent after the
         deadline.
         """
-        if self.deadline.over and not saved.state:
+        if self.run.over and not saved.state:
             return
         loss = self._metric_loss(rows)
         effort = self._affordable(loss, effort)
         watch = self._watch(loss, saved, watched=watched)
         x = self._by_batches(loss, effort, saved, watch)
-        self.keeper.keep({"model": loss.start.state(), "batches_ended": x} | watch.state())
+        self.run.keeper.keep({"model": loss.start.state(), "batches_ended": x} | watch.state())
         seen = Lowest(loss.cheapest_near(x), np.zeros(x.size))
         self._polish(loss, seen, x, effort, watch)
         best = watch.earlier_than(seen.x)
@@ -343,7 +341,7 @@ class MetricSearch(PointSearch):
 
         One gradient is timed on a subsample. A device returns before it has computed, so it is not timed: 0.
         """
-        left = self.deadline.left
+        left = self.run.deadline.left
         if left is None:
             return np.inf
         if size not in self.pass_seconds:
@@ -390,14 +388,14 @@ class MetricSearch(PointSearch):
         def looked_at(now: Moments) -> None:
             if watch.is_due(now.steps):
                 watch(there.fetched(now.x))
-            self.keeper.offer(lambda: offered(now))
+            self.run.keeper.offer(lambda: offered(now))
 
         with one_blas_thread():
             x = take_steps(
                 steps_on(there, batches, now),
                 now,
                 settings,
-                self.deadline,
+                self.run.deadline,
                 looked_at,
             )
         return there.fetched(x)
@@ -406,7 +404,7 @@ class MetricSearch(PointSearch):
         """Run L-BFGS from the better of the start and the end of the mini-batches; few coefficients are whitened."""
         seen(x)
         seconds = self._seconds(effort.shares[1])
-        deadline = self.deadline if seconds is None else Deadline(seconds)
+        deadline = self.run.deadline if seconds is None else Deadline(seconds)
         settings = DescentSettings(
             effort.steps,
             memory=self.schedule.memory_for(x.size),
@@ -430,7 +428,7 @@ class MetricSearch(PointSearch):
 
     def _seconds(self, share: float) -> float | None:
         """Return a share of the time left; None without a deadline."""
-        left = self.deadline.left
+        left = self.run.deadline.left
         return None if left is None else share * left
 
 

@@ -75,7 +75,7 @@ class OneClassState(SmoState):
         order = support[evenly_spaced(support.size)]
         for part in blocks(order.size, START_PART):
             self.responses.add_rows(order[part], self.alpha[order[part], None])
-            if self.run.deadline.over and part.stop < order.size:
+            if self.run.over and part.stop < order.size:
                 added = np.zeros(self.rows.n)
                 added[order[: part.stop]] = self.alpha[order[: part.stop]]
                 scale = self.total / float(added.sum())

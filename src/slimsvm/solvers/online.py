@@ -131,7 +131,7 @@ class Learner:
                 index = order[some]
                 self.read_block(rows.fetch(index), own[index], weights[index])
                 run.record(online_error=self.wrong / (self.seen - self.start.seen))
-                if run.deadline.over:
+                if run.over:
                     return
         run.report(1.0)
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_at_least_zero
-from ..keeping import Keeper, Saved, StateError, restore_rng, rng_state
+from ..keeping import Saved, StateError, restore_rng, rng_state
 from ..kernels import Array, Matrix
-from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
+from ..run import Run
 from ..text import short
 from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
@@ -233,10 +233,10 @@ class PointSearch:
         objective: Objective,
         unit: float,
         schedule: Schedule,
-        deadline: Deadline,
         features: Array | None = None,
     ) -> None:
-        self.task, self.objective, self.unit, self.schedule, self.deadline = task, objective, unit, schedule, deadline
+        self.task = replace(task, run=task.run.saved_by())  # with a keeper, it saves the rounds on all rows
+        self.objective, self.unit, self.schedule = objective, unit, schedule
         self.features = task.rows.main_features(schedule.most_features) if features is None else features
         self.home = task.rows if self.features is None else task.rows.on_features(self.features)
         self.span = self.home.spanned(
@@ -253,8 +253,16 @@ class PointSearch:
         self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
-        self.keeper = Keeper()  # saves the rounds on all rows
         self.least_gain = schedule.least_gain
+
+    @property
+    def run(self) -> Run:
+        """When the search must end, and what saves its rounds on all rows."""
+        return self.task.run
+
+    @run.setter
+    def run(self, run: Run) -> None:
+        self.task = replace(self.task, run=run)
 
     def state(self) -> dict[str, Any]:
         """Return the state that the next size depends on, for a keeper."""
@@ -316,10 +324,10 @@ class PointSearch:
     def sparse_model(self) -> Expansion:
         """Return the present model; points in a span of directions of sparse rows have few entries, if that is possible."""
         schedule, model = self.schedule, self.model
-        if self.span is None or not self.widens or not schedule.entries_change or self.deadline.over:
+        if self.span is None or not self.widens or not schedule.entries_change or self.run.over:
             return model
         sums = self.span.slope_products(self.points)
-        return with_few_entries(self.task.rows, model, sums, self.found.outputs, schedule.entries_change, self.deadline)
+        return with_few_entries(self.task.rows, model, sums, self.found.outputs, schedule.entries_change, self.run.deadline)
 
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
@@ -352,9 +360,7 @@ class PointSearch:
         """
         rows = self._enough_rows(self.points.size)
         part, unit = self.task.part(rows), self.unit * self._weight_share(rows)
-        trials = [
-            PointSearch(part, objective, unit, self.schedule, self.deadline, self.features) for objective in objectives
-        ]
+        trials = [PointSearch(part, objective, unit, self.schedule, self.features) for objective in objectives]
         for trial in trials:
             trial.refine(self.model, steps)
         judged = [self.task.judge(trial.model) for trial in trials]
@@ -375,10 +381,10 @@ class PointSearch:
             return
         judged = self._judged_decays([holdout])
         margin, most = schedule.decay_margin, schedule.decay_powers
-        power = best_power(lambda power: judged(power)[0], most, margin, self.deadline)
-        if power and not self.deadline.over:
+        power = best_power(lambda power: judged(power)[0], most, margin, self.run.deadline)
+        if power and not self.run.over:
             power = self._harmless_on_blocks(power, holdout)
-        if power and not self.deadline.over:
+        if power and not self.run.over:
             self.objective = self.objective.with_decay(schedule, power)
             self._set_decay(self.points.shape[0])
             self.loss.theta = self.found.theta
@@ -414,7 +420,7 @@ class PointSearch:
         rest = part.part(np.flatnonzero(numbers < 0))
         unit = self.unit * float(rest.weights.sum() / task.weights.sum())
         brief = replace(schedule, widenings=0, several_starts_up_to=1)
-        search = PointSearch(rest, self.objective, unit, brief, self.deadline, self.features)
+        search = PointSearch(rest, self.objective, unit, brief, self.features)
         if self.span is not None and search.span is not None:
             search._move_in(search.span.on_basis(self.span.basis))
         steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
@@ -425,7 +431,7 @@ class PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
         if objective.made == self.objective.made:
             return self
-        return PointSearch(self.task, objective, self.unit, self.schedule, self.deadline, self.features)
+        return PointSearch(self.task, objective, self.unit, self.schedule, self.features)
 
     # Losses on some of the rows.
 
@@ -486,8 +492,8 @@ class PointSearch:
 
     def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
         round_steps = self.schedule.round_steps
-        while steps > 0 and not self.deadline.over:
-            self.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps} | self._span_state())
+        while steps > 0 and not self.run.over:
+            self.run.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps} | self._span_state())
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
@@ -520,7 +526,7 @@ class PointSearch:
         settings = DescentSettings(
             steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=self.least_gain
         )
-        end = descend(value_and_gradient, points, settings, self.deadline)
+        end = descend(value_and_gradient, points, settings, self.run.deadline)
         return end.x, end.steps
 
     # The span in which points of rows with many features move.
@@ -534,7 +540,7 @@ class PointSearch:
 
     def _widen(self) -> None:
         """Add the gradients of all points to the span and continue, as often as the schedule says."""
-        while self.span is not None and self.widened < self.schedule.widenings and not self.deadline.over:
+        while self.span is not None and self.widened < self.schedule.widenings and not self.run.over:
             slopes = self.loss.problem.slopes(self.found.outputs)
             most = self.schedule.span_directions
             self._move_in(self.span.widened_downhill(self.points, slopes, self.found.coef, most))

@@ -240,7 +240,7 @@ class SmoState:
         """Return how a run ends before the optimum: at a limit, or without progress; None if it goes on."""
         if self.steps >= rounds.limit:
             return Status.MAX_ITER
-        if self.steps and self.run.deadline.over:
+        if self.steps and self.run.over:
             self.run.keeper.keep(self.state(rounds), now=True)
             return Status.TIME_LIMIT
         return Status.STALLED if rounds.is_stalled(objective) else None

@@ -33,7 +33,7 @@ def run_there(state: SmoState, vectors: DualVectors, rounds: RoundCount, most: i
 
 def _needs_host(state: SmoState, look: Look, rounds: RoundCount) -> bool:
     """Return whether the run ends, or Newton's method is due."""
-    if state.steps >= rounds.limit or state.run.deadline.over or rounds.is_stalled(look.objective):
+    if state.steps >= rounds.limit or state.run.over or rounds.is_stalled(look.objective):
         return True
     if not state.newton_waits(rounds) or not state.may_be_due(rounds):
         return False

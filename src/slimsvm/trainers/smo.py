@@ -60,7 +60,7 @@ class SMO(BinaryTrainer):
         classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
 
         def solve(first: int) -> None:
-            if pairs.task.run.deadline.over:
+            if pairs.task.run.over:
                 return
             for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
                 pairs.store_class(first, found, self.tol)

@@ -296,7 +296,9 @@ def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> 
     model = read_model(path, trust)
     width = getattr(model, "n_features_in_", None)
     if width is None:
-        raise ValueError(f"{path} holds a {type(model).__name__}, which is not a fitted model")
+        takes = getattr(getattr(model, "steps", [(None, None)])[0][1], "vocabulary_", None)
+        what = "is not a fitted model" if takes is None else "takes texts; predict them in Python, by slimsvm.runtime"
+        raise ValueError(f"{path} holds a {type(model).__name__}, which {what}")
     task = task_of(model)
     options["labels"] = options.get("labels", True) and task != "novelty"
     if is_libsvm(path):

@@ -38,6 +38,7 @@ def open_predictor(path: Path, data: Path, trust: bool, label: str | None, split
 
     from ...files.datasets import read_data
 
+    artefact.check_rows("the command line")
     predictor = _of_artefact(artefact)
     X, y = read_data(data, labels=False, target=label, split=split, n_features=artefact.features)
     y = labels_of(predictor.task, y)

@@ -80,10 +80,10 @@ class OneSize(Slim):
     start: Any = None
     finishes: ClassVar[bool] = False
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None, deadline: Deadline) -> Any:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Any:
         """Yield one model."""
         if self.start is None:
-            yield from super().models(task, sizes[-1:], model, deadline)
+            yield from super().models(task, sizes[-1:], model)
         else:
             yield self._from_start(task), "continued"
 

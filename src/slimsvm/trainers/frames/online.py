@@ -57,7 +57,7 @@ class OnlineTrainer(Trainer):
 
             if left.size:
                 state = self.learn(state, replace(task, run=run.part(whole)), left)
-                if run.deadline.over:
+                if run.over:
                     break
         status = Status.PASSED if state.seen == last else Status.TIME_LIMIT
         return Fit(state.expansion(task.rows.kernel), status, state.seen - seen, None, np.nan, state)
