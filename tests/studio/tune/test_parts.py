@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from slimsvm import SlimSVC
 from slimsvm.model import Status
 from slimsvm.studio.tune.folds import SMALL, make_rows
-from slimsvm.studio.tune.halving import MOST_ROWS, Clock, _ranked, efforts
+from slimsvm.studio.tune.halving import MOST_ROWS, Clock, efforts, ranked
 from slimsvm.studio.tune.space import COSTS, WIDTHS, Settings, Space, different_scalers, make_space
 from slimsvm.studio.tune.trials import Trial, TrialEffort, Trials
 
@@ -143,8 +143,8 @@ def test_a_metric_is_tried_next_to_good_settings_and_wins_no_tie():
     assert guess.metric == "fixed"
     learned = next(near for near in space.neighbours(guess) if near.metric == "both")
     assert (learned.gamma, learned.C) == (guess.gamma, guess.C)
-    ranked = _ranked([replace(trial(1.0), settings=each) for each in (learned, guess)])
-    assert [each.settings.metric for each in ranked] == ["fixed", "both"]
+    best_first = ranked([replace(trial(1.0), settings=each) for each in (learned, guess)])
+    assert [each.settings.metric for each in best_first] == ["fixed", "both"]
 
 
 def test_a_trial_with_a_metric_counts_its_bytes():

@@ -8,11 +8,14 @@ from sklearn.preprocessing import StandardScaler
 
 import slimsvm.studio.tune.last_fit
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
+from slimsvm.model import Status
 from slimsvm.reducers import Slim
 from slimsvm.solvers.metric_search import Learning
+from slimsvm.studio.tune.halving import Clock
 from slimsvm.studio.tune.last_fit import _learning
 from slimsvm.studio.tune.problem import constraint_of, make_problem
 from slimsvm.studio.tune.progress import print_tuning
+from slimsvm.studio.tune.trials import Trials
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -178,7 +181,57 @@ def test_an_error_makes_the_model_as_small_as_it_can_be():
     table = pd.DataFrame(found.results_)
     assert found.feasible_
     assert found.best_params_["budget"] == table[:-1][table.feasible[:-1]]["size"].min() <= 4
-    assert "size" in set(table.stage)
+    assert any(stage.endswith("sizes") for stage in table.stage)
+
+
+def test_more_trials_never_give_a_larger_model(monkeypatch):
+    order, sizes, left = [], [], iter(())
+    monkeypatch.setattr(Clock, "allows", lambda *_: next(left, False))
+    for most in (4, 7, 11, 1000):
+        left = iter([True] * most)
+        found = tune(*moons(), max_error=0.2, budget=16, n_trials=6, random_state=0)
+        trials = list(zip(found.results_["gamma"], found.results_["C"], found.results_["size"], strict=True))[:-1]
+        assert trials[: len(order)] == order  # the same trials, and some more
+        order = trials
+        sizes.append(found.best_params_["budget"])
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0]
+
+
+def test_the_smallest_feasible_trial_is_returned_wherever_it_was_found():
+    found = tune(*moons(), max_error=0.2, budget=16, n_trials=6, random_state=0)
+    table = pd.DataFrame(found.results_)[:-1]
+    assert found.best_params_["budget"] == table[table.feasible]["size"].min()
+
+
+@pytest.mark.parametrize("limits", [{"budget": 4}, {"max_error": 0.2}], ids=str)
+def test_ctrl_c_in_the_search_keeps_the_best_model_so_far(limits):
+    def stop_at_the_fifth(progress, seen=[]):  # noqa: B006 (counts the calls)
+        seen.append(progress)
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stop:
+        tune(*moons(), **limits, n_trials=6, random_state=0, callback=stop_at_the_fifth)
+    best = stop.value.best
+    assert len(best.results_["gamma"]) == 5
+    assert best.best_estimator_[-1].status_ is Status.INTERRUPTED
+    assert best.best_estimator_.score(*moons()) > 0.7
+    good = [size for size, feasible in zip(best.results_["size"], best.results_["feasible"], strict=True) if feasible]
+    if "max_error" in limits:
+        assert best.best_estimator_[-1].model_.size == min(good)
+    else:
+        assert best.best_error_ == min(best.results_["error"])
+
+
+def test_ctrl_c_before_the_first_trial_is_a_keyboard_interrupt(monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trials, "run", stop)
+    with pytest.raises(KeyboardInterrupt) as found:
+        tune(*moons(), budget=4, n_trials=2, random_state=0)
+    assert not isinstance(found.value, Interrupted)
 
 
 def test_an_impossible_error_warns_and_returns_the_best():

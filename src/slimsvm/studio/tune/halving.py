@@ -6,9 +6,10 @@ shorten stages; they do not change the results of finished stages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 from .folds import FoldedRows
@@ -31,14 +32,16 @@ KEEP, LEAST_KEPT = 3, 3
 WIDEN_AT, CENTRES = 1, 3
 #: the same for the last stage, which has as many rows and steps as the last fit; a metric needs them to show its value
 LAST_CENTRES = 1
+#: neighbours that settings have about, for the estimate of the time left
+NEIGHBOURS = 4
+#: no trials to start from
+NO_STARTS: Mapping[Settings, Trial] = MappingProxyType({})
 #: the share of the search time that has passed at the end of each stage
 SHARES = (0.35, 0.65, 0.85, 1.0)
 #: the time of the last fit, as a multiple of a trial with as many steps and rows: it also makes smaller models, and refines
 LAST_FIT_TRIALS = 5.0
 #: the most of the time limit that is reserved for the last fit; more: fewer trials
 MOST_RESERVED = 0.6
-#: for the smallest model, sizes are bisected until they differ by one part in this many; more: smaller models, more trials
-RESOLUTION = 8
 
 
 def efforts(rows: FoldedRows, budget: int) -> list[TrialEffort]:
@@ -120,34 +123,38 @@ class Halving:
         shares, last = SHARES[-len(planned) :], len(planned) - 1
         centres = {last: LAST_CENTRES} | {min(WIDEN_AT, last): CENTRES}
         for number, effort in enumerate(planned):
-            self.planned = sum(
-                each.work * max(len(entrants) // KEEP ** (later + 1), LEAST_KEPT)
-                for later, each in enumerate(planned[number + 1 :])
-            )
-            stage = f"{number + 1} of {len(planned)}"
+            self.planned = self._work_after(len(entrants), planned[number + 1 :])
+            stage = f"stage {number + 1} of {len(planned)}"
             found = self.stage(entrants, effort, stage, shares[number], starts)
             if number in centres and found:
-                chosen = reversed(found[: centres[number]])
-                parents = {near: each for each in chosen for near in self.space.neighbours(each.settings)}
-                new = [near for near in parents if near not in set(entrants)]
-                starts.update({near: parents[near] for near in new})
-                found = _ranked([*found, *self.stage(new, effort, stage, shares[number], starts)])
+                near = self.neighbours(found[: centres[number]], entrants)
+                starts |= near
+                found = ranked([*found, *self.stage(list(near), effort, f"{stage}, neighbours", shares[number], starts)])
             best = found or best
             entrants = [trial.settings for trial in best[: max(len(best) // KEEP, LEAST_KEPT)]]
-            starts.update({trial.settings: trial for trial in best})
+            starts |= {trial.settings: trial for trial in best}
         return best
+
+    def _work_after(self, entrants: int, later: Sequence[TrialEffort]) -> float:
+        """Return the work of later stages, with neighbours of the best."""
+        counts = [max(entrants // KEEP ** (number + 1), LEAST_KEPT) + CENTRES * NEIGHBOURS for number in range(len(later))]
+        return sum(effort.work * count for effort, count in zip(later, counts, strict=True))
+
+    def neighbours(self, best: Sequence[Trial], known: Sequence[Settings]) -> dict[Settings, Trial]:
+        """Return the neighbours of the best settings that are not known yet, each with the trial that it is near to."""
+        parents = {near: trial for trial in reversed(best) for near in self.space.neighbours(trial.settings)}
+        return {near: trial for near, trial in parents.items() if near not in set(known)}
 
     def stage(
         self,
-        entrants: Iterable[Settings],
+        entrants: Sequence[Settings],
         effort: TrialEffort,
         stage: str,
-        share: float,
-        starts: dict[Settings, Trial],
+        share: float = 1.0,
+        starts: Mapping[Settings, Trial] = NO_STARTS,
     ) -> list[Trial]:
         """Return the trials of a stage for which there was time, the best first."""
         found: list[Trial] = []
-        entrants = list(entrants)
         for settings in entrants:
             trial = self.store.recall(settings, effort)
             if trial is None:
@@ -162,7 +169,7 @@ class Halving:
             found.append(trial)
             self.table.append(trial)
             self._tell(stage, len(found), len(entrants), effort, found)
-        return _ranked(found)
+        return ranked(found)
 
     def _check_time(self, trial: Trial) -> None:
         """Raise TimeoutError if the first trial has used up all the time."""
@@ -178,41 +185,9 @@ class Halving:
         left = self.clock.seconds_for((of - done) * effort.work + self.planned + self.last_fit)
         if self.clock.left is not None:
             left = min(left, self.clock.left)
-        self.callback(TuningProgress(f"stage {stage}", done, of, min(each.error for each in found), self.clock.gone, left))
+        self.callback(TuningProgress(stage, done, of, min(each.error for each in found), self.clock.gone, left))
 
 
-def _ranked(trials: Iterable[Trial]) -> list[Trial]:
+def ranked(trials: Iterable[Trial]) -> list[Trial]:
     """Return the trials by error, the lowest first; of equal ones the fixed metric first, then as they were tried."""
     return sorted(trials, key=lambda trial: (trial.error, trial.settings.metric != "fixed"))
-
-
-def smallest(search: Halving, finalists: Sequence[Trial], allowed: float) -> Trial:
-    """Return the trial of the smallest model whose error is within `allowed`; the best finalist if none is.
-
-    Sizes are halved while the error stays within it, then bisected.
-    """
-    within = [trial for trial in finalists if trial.error <= allowed]
-    if not within:
-        return finalists[0]
-    too_small = 0
-    while within[0].effort.size > 1:
-        size = within[0].effort.size // 2
-        found = _within(search, [trial.settings for trial in within], replace(within[0].effort, size=size), allowed)
-        if not found:
-            too_small = size
-            break
-        within = found
-    best = within[0]
-    while best.effort.size - too_small > max(1, best.effort.size // RESOLUTION) and too_small:
-        size = (best.effort.size + too_small) // 2
-        found = _within(search, [trial.settings for trial in within], replace(best.effort, size=size), allowed)
-        if found:
-            within, best = found, found[0]
-        else:
-            too_small = size
-    return best
-
-
-def _within(search: Halving, settings: Sequence[Settings], effort: TrialEffort, allowed: float) -> list[Trial]:
-    """Return the trials of a size that are within the error, the best first."""
-    return [trial for trial in search.stage(settings, effort, "size", 1.0, {}) if trial.error <= allowed]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from ...estimators import Interrupted
+from ...model import Status
 from ...reducers import Slim
 from ...solvers.metric_search import Learning
-from .halving import Halving
+from .halving import Halving, ranked
 from .problem import Problem
 from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
+from .smallest import smallest_of
 from .trials import Trial, bytes_of
 
 #: mini-batches for the sizes before the largest one, with a learned metric; more: better models of these sizes, which are
@@ -42,16 +44,30 @@ def fit_best(
     own = best.settings.metric == given.metric
     estimator.set_params(reducer=template.reducer if own else replace(given, metric=best.settings.metric))
     last = _as_trial(best, estimator, problem, perf_counter() - began)
-    result = TuningResult(
-        pipeline,
-        {**best.settings.parameters, "budget": best.effort.size},
-        best.error,
-        columns([*search.table, last], constraint),
-        constraint.met(best),
-    )
+    result = _result(pipeline, best, columns([*search.table, last], constraint), constraint)
     if interrupted:
         raise Interrupted(result)
     return result
+
+
+def raise_interrupted(problem: Problem, search: Halving, constraint: Constraint) -> NoReturn:
+    """After Ctrl-C in the search, raise `Interrupted` with the model of the best trial; a KeyboardInterrupt without one."""
+    trials = [trial for trial in search.table if trial.fitted is not None]
+    if not trials:
+        raise KeyboardInterrupt
+    error = constraint.error
+    best = ranked(trials)[0] if error is None else smallest_of(trials, error)
+    estimator, scaler = best.fitted, search.trials.scalers[best.settings.scaling]
+    estimator.status_ = Status.INTERRUPTED
+    estimator.set_params(reducer=problem.template.reducer)
+    pipeline = make_pipeline(estimator) if scaler is None else make_pipeline(scaler, estimator)
+    raise Interrupted(_result(pipeline, best, columns(search.table, constraint), constraint)) from None
+
+
+def _result(pipeline: Pipeline, best: Trial, table: dict[str, list[Any]], constraint: Constraint) -> TuningResult:
+    """Return the result with the settings of a trial."""
+    settings = {**best.settings.parameters, "budget": best.effort.size}
+    return TuningResult(pipeline, settings, best.error, table, constraint.met(best))
 
 
 def _learning(given: Learning, *, limited: bool) -> Learning:

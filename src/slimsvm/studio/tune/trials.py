@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -51,7 +51,11 @@ SETUP_STEPS = 10
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a trial. `points` are the models' points, one array for each fold, from which others may start."""
+    """The result of a trial.
+
+    `points` are the models' points, one array for each fold, from which others may start. `fitted` is the estimator of the
+    last fold, and None for a trial of an earlier run.
+    """
 
     settings: Settings
     effort: TrialEffort
@@ -63,6 +67,7 @@ class Trial:
     status: Status
     stage: str
     points: tuple[Array, ...] = ()
+    fitted: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -104,18 +109,15 @@ class Trials:
         """Return the trial of some settings within this many seconds; `start` has points for each fold, or nothing."""
         began, losses, weights, points, ends = perf_counter(), [], [], [], []
         deadline = Deadline(seconds)
-        model = None
         for number, fold in enumerate(self.rows.folds[: effort.folds]):
             first = start[number] if number < len(start) else None
             estimator = self._fitted(settings, effort, fold.train[: effort.rows], first, deadline)
             predicted = estimator.predict(self._scaled(settings, fold.validation))
             losses.append(self.rows.losses(predicted, fold.validation))
             weights.append(self.rows.weights[fold.validation])
-            model = estimator.model_
-            points.append(model.points)
+            points.append(estimator.model_.points)
             ends.append(estimator.path_.status)
-        assert model is not None
-        found = Judgement.of(np.concatenate(losses), np.concatenate(weights))
+        found, model = Judgement.of(np.concatenate(losses), np.concatenate(weights)), estimator.model_
         return Trial(
             settings,
             effort,
@@ -127,6 +129,7 @@ class Trials:
             Status.worst(ends),
             stage,
             tuple(points),
+            estimator,
         )
 
     def _fitted(self, settings: Settings, effort: TrialEffort, rows: Array, start: Array | None, deadline: Deadline) -> Any:

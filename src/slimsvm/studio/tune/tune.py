@@ -14,11 +14,12 @@ from ...limits import check_time_limit
 from ...progress import silent
 from ...warning import warn_user
 from .folds import make_rows
-from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, smallest
-from .last_fit import fit_best
+from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts
+from .last_fit import fit_best, raise_interrupted
 from .problem import Problem, constraint_of, make_problem
 from .progress import LAST_FIT, TuningProgress, print_tuning
 from .result import TuningResult
+from .smallest import find_smallest
 from .space import different_scalers, make_space
 from .study import open_store, open_study, seed_in
 from .trials import Trial, TrialEffort, Trials
@@ -62,9 +63,9 @@ def tune(
     budget_bytes : int, default=None
         The most bytes of points, coefficients, bias and scaling as float32 tables.
     max_error : float, default=None
-        Return the smallest model whose validation error is within this: the share of wrong labels, or 1 - R^2 for a
-        regression. Without `budget` and `budget_bytes`, models have at most 256 support vectors. Without `max_error`, the
-        model of the lowest error within the other limits is returned.
+        Return the smallest model found whose validation error is within this: the share of wrong labels, or 1 - R^2 for a
+        regression. More time never gives a larger one. Without `budget` and `budget_bytes`, models have at most 256 support
+        vectors. Without `max_error`, the model of the lowest error within the other limits is returned.
     time_limit : float, default=None
         The most seconds, the last fit included. Without one, the result depends only on the data and `random_state`.
     n_trials : int, default=36
@@ -95,6 +96,9 @@ def tune(
     ------
     TimeoutError
         If the time limit is too short for one trial and a last fit.
+    Interrupted
+        After Ctrl-C, if a trial had ended: `best` is the result with the best model so far. That of a trial was fitted to
+        a part of the rows. It is a KeyboardInterrupt.
 
     Examples
     --------
@@ -120,7 +124,10 @@ def tune(
     store = open_store(kept, problem, seed)
     tell = callback or (print_tuning if verbose else silent)
     search = _search(problem, seed, clock, tell, store)
-    best = _best_trial(search, store, n_trials, max_error)
+    try:
+        best = _best_trial(search, store, n_trials, max_error)
+    except KeyboardInterrupt:
+        raise_interrupted(problem, search, constraint)
     if not constraint.met(best):
         warn_user(
             f"no model of at most {problem.size} support vectors has a validation error of {max_error:g}; the best has "
@@ -145,9 +152,12 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
 def _best_trial(search: Halving, store: Any, n_trials: int, max_error: float | None) -> Trial:
     """Return the trial with the chosen settings; the store gets the finalists, also after Ctrl-C."""
     finalists: list[Trial] = []
+    settings = search.space.settings(n_trials, search.trials.seed)
     try:
-        planned = efforts(search.trials.rows, search.size)
-        finalists = search.search(search.space.settings(n_trials, search.trials.seed), planned)
-        return finalists[0] if max_error is None else smallest(search, finalists, max_error)
+        if max_error is None:
+            finalists = search.search(settings, efforts(search.trials.rows, search.size))
+        else:
+            finalists = [find_smallest(search, settings, max_error)]
+        return finalists[0]
     finally:
         store.close(trial.settings for trial in finalists)
