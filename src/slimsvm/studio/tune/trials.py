@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,6 +19,7 @@ from ...reducers import Slim
 from ...selection.path import Step
 from ...solvers.metric_search import Learning
 from ...solvers.point_search import Schedule
+from ...states import UNSAVED
 from .folds import FoldedRows
 from .space import Settings
 
@@ -62,7 +63,7 @@ class Trial:
     seconds: float
     status: Status
     stage: str
-    points: tuple[Array, ...] = ()
+    points: Annotated[tuple[Array, ...], UNSAVED] = ()
 
 
 @dataclass(frozen=True)
