@@ -18,8 +18,8 @@ from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
-from slimsvm.reducers.metric_path import MetricRun
 from slimsvm.reducers.slim import METRICS, Slim
+from slimsvm.reducers.slim_paths import GrowingPath
 from slimsvm.run import Run
 from slimsvm.solvers.learned_metric import KINDS
 from slimsvm.solvers.metric_search import Learning, MetricSearch
@@ -196,7 +196,7 @@ def test_the_last_size_begins_fixed_where_there_is_time(passes, outputs, size, b
     task = make_task(RBF(0.5), X, np.tile(np.where(y, 1.0, -1.0)[:, None], (1, outputs)))
     task = replace(task, goal=OneVsRest(max(outputs, 2)))
     task = replace(task, run=Run(deadline=Deadline(60.0)))
-    run = MetricRun(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], "both")
+    run = GrowingPath(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], "both")
     assert run.begins_fixed == begins
 
 

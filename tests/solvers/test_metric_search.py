@@ -18,7 +18,6 @@ from slimsvm.solvers.metric_search import (
     LearningEffort,
     MetricSearch,
     spread,
-    with_objective,
 )
 from slimsvm.solvers.mini_batches import MiniBatches
 from slimsvm.solvers.point_search import Objective, Schedule
@@ -285,10 +284,10 @@ def test_another_objective_goes_on_from_the_same_model():
     X, y = two_rings(200)
     search = search_on(X, y)
     search.learn(2, last=False)
-    other = with_objective(search, Objective("slant", None, search.model))
+    other = search.under(Objective("slant", None, search.model))
     assert str(other.made) == "target=slant, metric=both"
     np.testing.assert_array_equal(other.model.points, search.model.points)
-    assert with_objective(search, search.objective) is search
+    assert search.under(search.objective) is search
 
 
 def test_a_deadline_ends_the_search_in_time():

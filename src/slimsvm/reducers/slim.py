@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..keeping import PartKeeper, State, StateError
 from ..kernels import Array, Kernel
 from ..made import Made
 from ..metric import takes_factors, takes_widths
@@ -22,10 +21,9 @@ from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
 from ..solvers.metric_search import Learning, MetricSearch
 from ..solvers.point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
-from ..states import pack, unpack
-from .base import EndedModels, Models, Reducer
+from .base import EndedModels, Reducer
 from .drift import better_on_neighbours
-from .metric_path import MetricRun, SavedModel, ended
+from .slim_paths import FixedPath, GrowingPath, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
@@ -167,7 +165,7 @@ class Slim(Reducer):
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
-    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models | EndedModels:
+    def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
@@ -203,32 +201,17 @@ class Slim(Reducer):
             learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
         return replace(self, loss=CrossEntropy.name, learning=learning)
 
-    def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> Models | EndedModels:
+    def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with one kind of metric."""
         if kind == "fixed" and self.loss == Demands.name:
-            return self._fixed_models(task, sizes, model)
+            return FixedPath(self, task, sizes, self._objectives(task, model)).models()
         if not self._has_memory_for(sizes[-1], task.rows.d):
             raise ValueError(
                 f"metric={kind!r} with loss={self.loss!r} moves {sizes[-1]} points of {task.rows.d} features together, and "
                 f"at most {self.learning.most_numbers} numbers may move; give metric='fixed' with loss={Demands.name!r}, a "
                 "smaller budget or fewer features, or raise Learning.most_numbers if there is memory"
             )
-        return self._learned_models(task, sizes, model, kind)
-
-    def _fixed_models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
-        """Yield models for one target; at one size the other target is tried too, and the better one is kept."""
-        run = _PathRun(self, task, sizes, self._objectives(task, model))
-        yield from run.made
-        while not run.ended:
-            yield run.grow()
-
-    def _learned_models(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
-        """Yield models with a learned metric; the smallest start from the fixed one, which tries several initial points."""
-        run = MetricRun(self, task, sizes, self._objectives(task, model), kind)
-        yield from run.made
-        while not run.ended:
-            yield run.grow()
-        return run.status
+        return GrowingPath(self, task, sizes, self._objectives(task, model), kind).models()
 
     def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models of the fixed metric, then learned ones unless blocks of neighbouring rows decide against them.
@@ -238,7 +221,7 @@ class Slim(Reducer):
         kind, largest, made = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, Made()
         limited, first = task.run.deadline.left is not None, replace(task, run=task.run.share(DECISION))
         if kind is not None and limited and self._is_worth_learning(first, sizes[-1], model, kind):
-            return (yield from self._learned_models(task, sizes, model, kind))
+            return (yield from self._models_of(task, sizes, model, kind))
         for largest, settings in self._models_of(task, sizes, model, "fixed"):
             made = Made.of(settings)
             yield largest, made
@@ -247,7 +230,7 @@ class Slim(Reducer):
             return ended(size, sizes, task.run)
         decided = replace(self, target=made.target)
         if decided._is_worth_learning(task, size, model, kind):
-            return (yield from decided._learned_models(task, sizes, model, kind))
+            return (yield from decided._models_of(task, sizes, model, kind))
         return ended(size, sizes, task.run)
 
     def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, kind: str) -> bool:
@@ -360,98 +343,3 @@ def _features(model: Expansion, task: Task) -> Array | None:
     if not issparse(model.points) or task.rows.main_features(np.unique(model.points.indices).size) is None:
         return None
     return np.unique(model.points.indices)
-
-
-@dataclass
-class SavedPath:
-    """The models made so far, the search, and the rounds of the largest size if these have begun."""
-
-    made: list[SavedModel]
-    compared: bool
-    objective: Made
-    search: State
-    inside: State | None
-
-
-class _PathRun:
-    """One path: the search, the models made so far, and the state from which another run can continue."""
-
-    def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective]) -> None:
-        self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
-        self.run = task.run.within(f"path to {sizes[-1]}")
-        self.search = slim._search(task, sizes[-1], objectives[0])
-        self.made: list[tuple[Expansion, Made]] = []
-        self.inside: State | None = None  # the state of a round on all rows
-        self.known = known_objectives(objectives, slim.schedule)
-        compares = len(objectives) > 1 and task.n_validation > 0
-        self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
-        saved = self.run.keeper.saved()
-        if saved is not None:
-            self._restore(saved)
-
-    @property
-    def decays_at(self) -> int:
-        """The size at which other decays are tried; 0 if the models are too small for that."""
-        least, most = self.slim.schedule.decays_from, self.slim.schedule.decays_at
-        return max((size for size in self.sizes[:-1] if least <= size <= most), default=0)
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is no further size to make, or no time for it."""
-        count = len(self.made)
-        smaller = count > 0 and self.made[-1][0].size < self.sizes[count - 1]  # no point could be added
-        return count == len(self.sizes) or smaller or (count > 0 and self.run.over)
-
-    def grow(self) -> tuple[Expansion, Made]:
-        """Return the model of the next size; other decays are tried at one size, other targets at another."""
-        size, task, slim = self.sizes[len(self.made)], self.task, self.slim
-        compare, last = size >= self.compare_at, size == self.sizes[-1]
-        all_rows, last_steps = last and not compare, slim._last_steps(task, size)
-        if last:
-            self._keep_rounds()
-            self.search.be_patient()
-        if self.inside is not None:
-            self.search.resume_rounds(self.inside)
-        else:
-            steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
-            self.search.grow(size, steps, all_rows=all_rows, last=last)
-        self.inside = None
-        if size == self.decays_at:
-            self.search.choose_decay()
-        if compare:
-            objectives = [self.search.objective, *self.objectives[1:]]
-            self.search, self.compare_at = self.search.best_objective(objectives, slim.steps // 2), np.inf
-        if compare and last:
-            self._keep_rounds()
-            self.search.be_patient()
-            self.search.refine(self.search.model, last_steps)
-        # the keeper of `_keep_rounds` refers to this path: without another one, a cycle would keep both in memory
-        self.search.run = self.run.saved_by()
-        self.made.append((self.search.model, self.search.objective.made))
-        if not self.run.over:  # a run with more time repeats a search that was cut short
-            self.run.keeper.keep(self._state())
-        return self.made[-1]
-
-    def _keep_rounds(self) -> None:
-        """Let the search save the state of its rounds on all rows."""
-        keeper = PartKeeper(self.run.keeper, self._state)
-        self.search.run = self.run.saved_by(keeper)
-
-    def _state(self, rounds: State | None = None) -> State:
-        made = [SavedModel.of(model, made, self.search.written(model.points)) for model, made in self.made]
-        compared = bool(self.compare_at == np.inf)
-        return pack(SavedPath(made, compared, self.search.objective.made, self.search.state(), rounds))
-
-    def _restore(self, saved: State) -> None:
-        found = unpack(SavedPath, saved, d=self.search.home.d, q=self.search.demands.shape[1])
-        self.search = self.search.under(objective_of(self.known, found.objective))
-        self.search.restore(found.search)
-        if len(found.made) > len(self.sizes):
-            raise StateError(f"{len(found.made)} models of {len(self.sizes)} sizes")
-        for each, size in zip(found.made, self.sizes, strict=False):
-            if each.points.shape[0] > size:
-                raise StateError(f"{each.points.shape[0]} points in a model of size {size}")
-            model = each.model(self.task.rows.kernel, self.search.read(each.points))
-            self.made.append((model, objective_of(self.known, each.made).made))
-        self.compare_at = np.inf if found.compared else self.compare_at
-        self.inside = found.inside

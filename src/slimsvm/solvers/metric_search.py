@@ -245,6 +245,18 @@ class MetricSearch(PointSearch):
 
         return trials[best_power(judged, schedule.decay_powers, BETTER_BY, self.run.deadline)]
 
+    def written(self, points: Matrix) -> Array:
+        """Return the points of a model, which are an array, for a state."""
+        return points
+
+    def read(self, written: Array) -> Matrix:
+        """Return the points of a model from the array of `written`."""
+        return written
+
+    def under(self, objective: Objective) -> MetricSearch:
+        """Return this search, or one under another objective that continues from the model of this one."""
+        return self if objective.made == self.objective.made else self.copied(objective)
+
     def copied(self, objective: Objective) -> MetricSearch:
         """Return a search under an objective that continues from the model of this one."""
         other = MetricSearch(self.task, objective, self.unit, self.schedule, self.learning, self.kind, self.loss_name)
@@ -464,8 +476,3 @@ def spread(X: Matrix) -> Array:
     squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
     varying = X.max(axis=0).toarray().ravel() != X.min(axis=0).toarray().ravel()
     return np.where(varying, np.sqrt(np.maximum(squares - mean**2, 0.0)), 0.0)
-
-
-def with_objective(search: MetricSearch, objective: Objective) -> MetricSearch:
-    """Return this search, or one under another objective that continues from the model of this one."""
-    return search if objective.made == search.objective.made else search.copied(objective)

@@ -285,6 +285,11 @@ class PointSearch:
         self.least_gain = schedule.least_gain
 
     @property
+    def made(self) -> Made:
+        """The settings of the present model."""
+        return self.objective.made
+
+    @property
     def run(self) -> Run:
         """When the search must end, and what saves its rounds on all rows."""
         return self.task.run
