@@ -378,15 +378,19 @@ HOSTILE = {
     ),
     "coefficients of other points": (
         "slim, no full model",
-        entry("search", "found", "theta", to=np.zeros((9, 3))),
+        entry("search", "state", "found", "theta", to=np.zeros((9, 3))),
         "no array 'theta'",
     ),
     "an infinite weight under water": ("sbp", entry("run", "covered", to=np.inf), "numbers in 'covered'"),
     "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
-    "more models than sizes": ("slim, no full model", lambda part, _: part.update(made=part["made"] * 99), "models of"),
+    "more models than sizes": (
+        "slim, no full model",
+        lambda part, _: part.update(made=part["made"] * 99),
+        "that is not between",
+    ),
     "an objective of the file's own": (
         "slim, no full model",
-        entry("objective", "target", to="\x1b[31m" * 99),
+        entry("search", "objective", "target", to="\x1b[31m" * 99),
         "unknown objective",
     ),
     "a metric's model of fewer coefficients than points": (
@@ -409,18 +413,19 @@ HOSTILE = {
     ),
     "fewer sizes tried than made": ("slim, metric", entry("tried", to=0), "'tried' that is not between"),
     "more sizes tried than there are": ("slim, metric", entry("tried", to=10**6), "'tried' that is not between"),
-    "an unknown objective of the metric": ("slim, metric", entry("objective", "target", to="x"), "unknown objective .*=x"),
+    "an unknown objective": ("slim, metric", entry("search", "objective", "target", to="x"), "unknown objective .*=x"),
     "an unknown fixed objective": (
         "slim, metric",
-        entry("fixed_objective", "decay", to=7.0),
+        entry("fixed", "objective", "decay", to=7.0),
         "unknown objective",
     ),
     "a row twice in a subsample": (
         "slim, metric",
-        entry("search", "subsample", to=np.zeros(999, np.int64)),
+        entry("search", "state", "subsample", to=np.zeros(999, np.int64)),
         "a row twice in 'subsample'",
     ),
-    "rows of a subsample that are not there": ("slim, metric", entry("search", "subsample", to=-1), "rows in 'subsample'"),
+    "no search with the fixed metric": ("slim, metric", lambda part, _: part.pop("fixed"), "no 'fixed'"),
+    "no such rows in a subsample": ("slim, metric", entry("search", "state", "subsample", to=-1), "rows in 'subsample'"),
 }
 
 
