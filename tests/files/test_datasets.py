@@ -1,6 +1,9 @@
 """Files of rows and labels: what each format may look like, and one line for whatever is wrong with it."""
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import tracemalloc
 import zipfile
@@ -580,3 +583,39 @@ def test_text_that_is_not_utf_8_says_what_to_do(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe,label\n1,a\n".encode("latin-1"))
     with pytest.raises(ValueError, match="byte 0xf6 is no UTF-8 text; save the file as UTF-8"):
         read_table(tmp_path / "t.csv", Wanted())
+
+
+# Packed text, and files of other kinds
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+@pytest.mark.parametrize(("name", "text"), [("t.csv", "ax,label\n1,a\n2,b\n"), ("t.libsvm", "0 1:1\n1 1:2\n")])
+def test_packed_text_is_read(module, name, text, tmp_path):
+    ending = {gzip: ".gz", bz2: ".bz2", lzma: ".xz"}[module]
+    with module.open(tmp_path / (name + ending), "wt") as file:
+        file.write(text)
+    X, y = read_data(tmp_path / (name + ending))
+    assert X.shape == (2, 1)
+    assert len(set(y.tolist())) == 2
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_what_is_not_packed_as_its_ending_says_is_refused(ending, tmp_path):
+    (tmp_path / f"t.csv{ending}").write_bytes(b"ax,label\n1,a\n" * 9)
+    with pytest.raises(ValueError, match="damaged, or not packed as its ending says"):
+        read_data(tmp_path / f"t.csv{ending}")
+
+
+def test_a_packed_archive_is_refused(tmp_path):
+    (tmp_path / "t.npz.gz").write_bytes(gzip.compress(b"PK"))
+    with pytest.raises(ValueError, match=r"a packed \.npz file; unpack it first"):
+        read_data(tmp_path / "t.npz.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("t.xlsx", b"PK\3\4"), ("t.json", b'{"a": 1}'), ("t.xml", b"<?xml"), ("t.bin", b"\0\1\2\3")]
+)
+def test_files_of_other_kinds_are_named(name, begin, tmp_path):
+    (tmp_path / name).write_bytes(begin + b"\n" * 40)
+    with pytest.raises(ValueError, match=r"it is no LIBSVM text.*the formats are \.csv.*as CSV"):
+        read_data(tmp_path / name)

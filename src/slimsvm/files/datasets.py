@@ -1,5 +1,7 @@
 """Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input.
 
+CSV and LIBSVM text may be packed (.csv.gz, .bz2, .xz).
+
 scipy and scikit-learn are imported by the readers that need them: dense rows of CSV and .npz files need NumPy only.
 """
 
@@ -26,7 +28,7 @@ import numpy as np
 from .columns import Wanted
 from .container import check_letters
 from .csv_rows import read_csv
-from .decompression import check_unpacked_size
+from .decompression import PACKED, check_unpacked_size, unpacked
 from .labels import as_labels
 from .numbers import strict_number
 
@@ -124,6 +126,8 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train
 def _read(source: Source, wanted: Wanted, split: str) -> tuple[Any, Any, tuple[str, ...] | None]:
     if source.ending in (".csv", ".tsv"):
         return read_csv(source.open(), wanted)
+    if source.ending in (".npy", ".npz", ".parquet") and source.is_packed:
+        raise ValueError(f"it is a packed {source.ending} file; unpack it first")
     if source.ending in (".npy", ".parquet"):
         from .mapped import open_npy, open_parquet
 
@@ -152,27 +156,33 @@ class Source:
         """The name in messages."""
         return "the standard input" if self.is_stdin else repr(str(self.path))
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the ending is that of a packed file."""
+        return self.path.suffix.lower() in PACKED
+
     @cached_property
-    def _stdin(self) -> bytes:
-        return sys.stdin.buffer.read()
+    def _held(self) -> bytes:
+        """The standard input, or the contents of a packed file."""
+        return sys.stdin.buffer.read() if self.is_stdin else unpacked(self.path)
 
     def open(self) -> BinaryIO:
         """Return the bytes as an open file."""
-        return io.BytesIO(self._stdin) if self.is_stdin else open(self.path, "rb")
+        return io.BytesIO(self._held) if self.is_stdin or self.is_packed else open(self.path, "rb")
 
     @property
     def size(self) -> int:
-        """The bytes of a file; 0 for the standard input, which is in memory."""
-        return 0 if self.is_stdin else self.path.stat().st_size
+        """The bytes of a file; 0 where they are in memory."""
+        return 0 if self.is_stdin or self.is_packed else self.path.stat().st_size
 
     @property
     def ending(self) -> str:
         """The ending, which decides the format; for the standard input, from its first bytes."""
         if not self.is_stdin:
-            return self.path.suffix.lower()
-        if self._stdin.startswith(b"PK"):
+            return Path(self.path.stem if self.is_packed else self.path).suffix.lower()
+        if self._held.startswith(b"PK"):
             return ".npz"
-        words = self._stdin.lstrip().partition(b"\n")[0].split()
+        words = self._held.lstrip().partition(b"\n")[0].split()
         return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
 
 
@@ -274,9 +284,21 @@ def _read_svmlight(source: Source, n_features: int | None) -> Data:
     if source.size >= LARGE_TEXT:
         return open_svmlight(source.path, n_features)
     with source.open() as file:
-        X, y = _parsed_svmlight(file.read(), n_features)
+        text = file.read()
+    _check_text(text)
+    X, y = _parsed_svmlight(text, n_features)
     _check_svmlight(X, n_features)
     return X, as_labels(y)
+
+
+def _check_text(text: bytes) -> None:
+    """Raise ValueError for the first bytes of a file of another kind."""
+    begin = text[:4]
+    if begin.startswith((b"PK", b"{", b"[", b"<", b"%PDF")) or b"\0" in begin:
+        raise ValueError(
+            f"it is no LIBSVM text, since it begins with {begin!r}; the formats are .csv, .tsv, .npz, .npy, .parquet and "
+            "LIBSVM (text also packed as .gz, .bz2 or .xz). Save a spreadsheet or JSON as CSV"
+        )
 
 
 def open_svmlight(path: Path, n_features: int | None, batch: int = TEXT_BATCH) -> Data:
