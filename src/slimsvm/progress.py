@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import isfinite, log
 from threading import Lock
 from time import perf_counter
 from typing import Any
+
+from .states import Finite
 
 #: rounds after which a run whose gap has not fallen yet counts as a quarter done; more: bars that move more slowly
 ROUNDS = 200
@@ -25,6 +28,7 @@ def not_recorded(**measures: Any) -> None:
     """Record nothing."""
 
 
+@dataclass
 class GapProgress:
     """The share done of a run that closes a gap: from its largest value to its goal, on a logarithmic scale.
 
@@ -33,9 +37,12 @@ class GapProgress:
     0 is infinitely far on this scale, so only rounds count until the gap is 0.
     """
 
-    def __init__(self, goal: float, largest: float = 0.0, rounds: int = 0, quarter: float = ROUNDS) -> None:
-        self.goal, self.largest, self.rounds, self.quarter = goal, largest, rounds, quarter
-        self.closed, self.share = 0.0, 0.0
+    goal: float
+    largest: Finite = 0.0
+    rounds: int = 0
+    quarter: float = ROUNDS
+    closed: float = field(default=0.0, init=False)
+    share: float = field(default=0.0, init=False)
 
     def update(self, gap: float) -> float:
         """Return the share done, from 0 to 1, after another round with this gap."""

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from slimsvm.clock import Deadline
-from slimsvm.keeping import Saved
 from slimsvm.kernels import RBF, Custom, Linear, Poly, Precomputed
 from slimsvm.model import Status
 from slimsvm.rows.array import ArrayRows
@@ -148,7 +147,7 @@ def test_a_run_goes_on_from_any_of_its_states_to_the_same_end(gpu):
     assert len(keeper.states) > 5
     for number in (0, 1, 3, len(keeper.states) - 1):
         again = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap)
-        again.restore(Saved(deepcopy(keeper.states[number])))
+        again.restore(deepcopy(keeper.states[number]))
         again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
         np.testing.assert_array_equal(again.responses.values, whole.responses.values)

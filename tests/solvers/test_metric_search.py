@@ -129,13 +129,13 @@ def test_a_watch_keeps_the_best_vector_and_says_if_the_end_is_clearly_worse():
     watch = Watch(lambda x: Judgement(losses[float(x[0])], 0.1), 2.5, np.zeros(1))
     for place in (2.0, 1.0, 3.0):
         watch(np.array([place]))
-    np.testing.assert_array_equal(watch.state()["watched"], [1.0])
+    np.testing.assert_array_equal(watch.kept, [1.0])
     np.testing.assert_array_equal(watch.earlier_than(np.array([2.0])), [1.0])
     assert watch.earlier_than(np.array([3.0])) is None  # within a standard error
     assert [steps for steps in range(11) if watch.is_due(steps)] == [3, 5, 8, 10]
     nothing = Watch(None, np.inf, np.zeros(0))
     nothing(np.ones(1))
-    assert nothing.state() == {}
+    assert nothing.kept is None
     assert not nothing.is_due(5)
     assert nothing.earlier_than(np.ones(1)) is None
 

@@ -6,7 +6,6 @@ from scipy.optimize import minimize, minimize_scalar
 
 from slimsvm._core import core
 from slimsvm.goals.demands import Demands
-from slimsvm.keeping import Saved
 from slimsvm.kernels import Precomputed
 from slimsvm.rows.curvatures import FEW_ROWS, RunningCurvatures
 from slimsvm.rows.host import HostRows
@@ -14,6 +13,7 @@ from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
 from slimsvm.solvers.kept_factors import MANY, KeptFactors
 from slimsvm.solvers.newton import RIDGE, IntervalSquares, Line, NewtonSettings, tie_ridge
+from slimsvm.states import pack, unpack
 
 
 def handle(K):
@@ -230,7 +230,7 @@ def test_a_fit_is_restored_in_its_order_of_memory():
     found = fitted(*problem(1))
     for outputs in (np.ascontiguousarray(found.outputs), np.asfortranarray(found.outputs)):
         fit = newton.Fitted(found.theta, outputs, found.loss)
-        again = newton.Fitted.restored(Saved(fit.state()), 80, 2)
+        again = unpack(newton.Fitted, pack(fit), n=80, q=2)
         assert np.isfortran(again.outputs) == np.isfortran(outputs)
         np.testing.assert_array_equal(again.outputs, outputs)
 

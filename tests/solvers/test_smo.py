@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slimsvm._core import core
-from slimsvm.keeping import Keeper, Saved, StateError
+from slimsvm.keeping import Keeper, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
 from slimsvm.run import Run
@@ -407,7 +407,9 @@ def test_a_saved_state_asks_for_no_more_steps_than_the_run():
     run.run = Run(keeper=keeper)
     run.solve(np.inf)
     again = many_at_bounds()
-    again.restore(Saved(deepcopy(keeper.states[1]) | {"limit": 1e30}))
+    forged = deepcopy(keeper.states[1])
+    forged["rounds"]["limit"] = 1e30
+    again.restore(forged)
     again.solve(again.steps + 1)
     assert again.status is Status.MAX_ITER
 
@@ -571,11 +573,11 @@ def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
     whole, keeper = many_at_bounds(), Kept()
     whole.run = Run(keeper=keeper)
     whole.solve(np.inf)
-    inside = [number for number, kept in enumerate(keeper.states) if "inner" in kept]
+    inside = [number for number, kept in enumerate(keeper.states) if "inner" in kept["rounds"]]
     assert inside, "no problem of active rows"
     for number in [0, 1, inside[0], inside[-1], len(keeper.states) - 1]:
         again = many_at_bounds()
-        again.restore(Saved(deepcopy(keeper.states[number])))
+        again.restore(deepcopy(keeper.states[number]))
         assert again.rows.spent == keeper.states[number]["spent"]
         again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
@@ -590,10 +592,10 @@ def test_a_state_outside_of_the_box_is_refused(value):
     run.solve(np.inf)
     last = keeper.states[-1]
     assert {0.0, 0.5} <= set(last["alpha"])  # at the bounds is within them
-    many_at_bounds().restore(Saved(deepcopy(last)))
+    many_at_bounds().restore(deepcopy(last))
     last["alpha"][7] = value
     with pytest.raises(StateError, match="outside of their bounds"):
-        many_at_bounds().restore(Saved(last))
+        many_at_bounds().restore(last)
 
 
 def test_a_deadline_ends_a_run_with_a_state_that_is_kept_at_once():

@@ -22,14 +22,15 @@ from scipy.sparse import issparse
 
 from ..checks import check_positive
 from ..files.container import container_bytes, entry_of, pack_file, unpack_file, write_whole
-from ..keeping import Keeper, Saved, State, StateError
+from ..keeping import Keeper, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
+from ..states import Whole
 from ..text import short
 from ..warning import warn_user
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 3
+FORMAT = 4
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
@@ -117,16 +118,17 @@ class Checkpoint:
                 raise ValueError("it is a model and not a checkpoint; give another name")
             entry = entry_of(header, "checkpoint", dict)
             self._check(entry, header.get("slimsvm"))
-            self.seed = Saved(entry).count("seed", most=np.iinfo(np.int32).max)
+            self.seed = Whole(0, np.iinfo(np.int32).max).read("seed", entry.get("seed"), {})
             self.found = {name: _unpacked(state, arrays) for name, state in entry_of(entry, "states", dict).items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"cannot continue from the checkpoint {str(self.path)!r}: {error}") from error
 
     def _check(self, entry: dict[str, Any], written_by: Any) -> None:
         theirs, ours = entry_of(entry, "identity", dict), self.identity
-        if written_by != version("slimsvm") or entry.get("format") != FORMAT:
+        if (written_by, entry.get("format")) != (version("slimsvm"), FORMAT):
             raise ValueError(
-                f"slimsvm {short(written_by)} wrote it, but this is {version('slimsvm')}; finish the fit there or delete it"
+                f"slimsvm {short(written_by)} wrote it with states of version {short(entry.get('format'))}, but this is "
+                f"slimsvm {version('slimsvm')} with states of version {FORMAT}; finish the fit there or delete it"
             )
         if theirs.get("data") != ours["data"]:
             raise ValueError("it is of other rows, labels or weights; give those, or delete it to start again")

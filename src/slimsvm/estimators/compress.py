@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..goals import CLASSIFIERS
+from ..importers.around import unwrapped
 from ..kernels import Array, Matrix
 from ..progress import History, Printed, silent
 from ..run import Run
@@ -170,7 +171,7 @@ def compress_within(
     settings |= more if calibration is None else {**more, "calibration": calibration}
     held_out = None if X_val is None else (X_val, y_val)
     small = _shrunk(model, X, y, Shrinking(settings, multiclass, sample_weight, Surroundings(run), held_out))
-    if was_interrupted(_innermost(small).path_):
+    if was_interrupted(unwrapped(small)[-1].path_):
         raise Interrupted(small)
     return small
 
@@ -223,10 +224,3 @@ def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine
 def _transformed(model: TransformedTargetRegressor, y: Any) -> Array:
     """Return targets as the regressor inside sees them."""
     return np.asarray(model.transformer_.transform(column_or_1d(y, warn=True).reshape(-1, 1))).ravel()
-
-
-def _innermost(model: Any) -> Any:
-    """Return the kernel machine in a Pipeline or TransformedTargetRegressor, or the model itself."""
-    if isinstance(model, Pipeline):
-        return _innermost(model.steps[-1][1])
-    return _innermost(model.regressor_) if isinstance(model, TransformedTargetRegressor) else model

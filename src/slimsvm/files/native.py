@@ -19,13 +19,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from ..calibration import CALIBRATIONS
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
+from ..importers.around import is_identity, target_scaling, unwrapped
 from ..importers.scaler_kinds import NOTHING
 from ..importers.scalers import SCALERS
 from ..importers.vectorizers import words_before
@@ -100,8 +104,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     `path_`, `checkpoint`, a RandomState and the `memory` of a Pipeline are not saved: they are None after loading.
     """
     writer = _Writer()
-    entry = _dump_pipeline(model, writer) if type(model) is Pipeline else _dump_machine(model, writer, "")
-    header = {"slimsvm": version(), "model": entry}
+    header = {"slimsvm": version(), "model": _dump(model, writer, "")}
     write_whole(Path(os.path.realpath(path)), pack_file(header, writer.arrays, writer.format))
 
 
@@ -111,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         header, arrays = unpack_file(data)
         entry, reader = entry_of(header, "model", dict), Reader(arrays, KINDS, Status.__members__)
-        return _load_pipeline(entry, reader) if entry.get("type") == "Pipeline" else _load_machine(entry, reader)
+        return _load(entry, reader)
     except RecursionError:
         reason: object = "its header is nested too deeply"
     except (OverflowError, ValueError) as error:
@@ -277,16 +280,55 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
     return estimator
 
 
-def _dump_pipeline(pipeline: Any, writer: _Writer) -> Entry:
+def _dump(model: Any, writer: _Writer, name: str) -> Entry:
+    """Return the entry of a machine, or of what is around one."""
+    if type(model) is Pipeline:
+        return _dump_pipeline(model, writer, name)
+    return (_dump_targets if type(model) is TransformedTargetRegressor else _dump_machine)(model, writer, name)
+
+
+def _load(entry: Entry, reader: Reader) -> Any:
+    return LOADERS.get(str(entry.get("type")), _load_machine)(entry, reader)
+
+
+def _dump_targets(model: Any, writer: _Writer, name: str) -> Entry:
+    """Return the entry of a TransformedTargetRegressor; its unfitted parts are those of the fitted ones."""
+    check_is_fitted(model)
+    transformer = model.transformer_
+    if not is_identity(transformer):
+        target_scaling(transformer)
+    return {
+        "type": "TransformedTargetRegressor",
+        "transformer": None if is_identity(transformer) else _dump_estimator(transformer, writer, f"{name}target."),
+        "regressor": _dump(model.regressor_, writer, f"{name}regressor."),
+        "axes": int(model._training_dim),
+    }
+
+
+def _load_targets(entry: Entry, reader: Reader) -> Any:
+    transformer, regressor = entry.get("transformer"), _load(entry_of(entry, "regressor", dict), reader)
+    _check(unwrapped(regressor)[-1].goal_.name == "regression", "a transformer of targets around no regression")
+    if transformer is not None:
+        transformer = _load_transformer(transformer, reader)
+        _check(type(transformer) in SCALERS and transformer.n_features_in_ == 1, "targets and their scaler")
+    model = TransformedTargetRegressor(clone(regressor), transformer=None if transformer is None else clone(transformer))
+    nothing = FunctionTransformer(validate=True, check_inverse=False)
+    model.regressor_ = regressor
+    model.transformer_ = nothing.fit(np.zeros((1, 1))) if transformer is None else transformer
+    model._training_dim = 2 if entry.get("axes") == 2 else 1
+    return model
+
+
+def _dump_pipeline(pipeline: Any, writer: _Writer, prefix: str) -> Entry:
     steps = [step for _, step in pipeline.steps]
     _, rest = words_before(steps)
     scalers = [step for step in rest[:-1] if step not in NOTHING]
-    if not rest or type(rest[-1]) not in MACHINES or not all(type(step) in SCALERS for step in scalers):
+    if not rest or type(rest[-1]) not in LAST or not all(type(step) in SCALERS for step in scalers):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
-    entries = [_dump_step(step, writer, f"steps.{number}.") for number, step in enumerate(steps)]
+    entries = [_dump_step(step, writer, f"{prefix}steps.{number}.") for number, step in enumerate(steps)]
     return {
         "type": "Pipeline",
-        "params": _dump_params(pipeline, writer, ""),
+        "params": _dump_params(pipeline, writer, prefix),
         "steps": [[name, entry] for (name, _), entry in zip(pipeline.steps, entries, strict=True)],
     }
 
@@ -296,9 +338,10 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     if not pairs or not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise ValueError(f"it has a Pipeline with steps that are not names and estimators: {short(pairs)}")
     steps = [(name, _load_transformer(step, reader)) for name, step in pairs[:-1]]
-    steps.append((pairs[-1][0], _load_machine(pairs[-1][1], reader)))
+    load_last = _load_targets if _is_targets(pairs[-1][1]) else _load_machine
+    steps.append((pairs[-1][0], load_last(pairs[-1][1], reader)))
     words, rest = vectorizers.checked([step for _, step in steps])
-    counts = {step.n_features_in_ for step in rest if step not in NOTHING}
+    counts = {getattr(step, "n_features_in_", None) for step in rest if step not in NOTHING}
     if len(counts | ({len(words.vocabulary)} if words else set())) > 1:
         raise ValueError("it has a Pipeline whose steps disagree about the number of features")
     return _load_params(entry, reader, Pipeline, steps)
@@ -310,7 +353,7 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
     if type(step).__name__ in vectorizers.KINDS:
         params, fitted = ({key: writer.pack(name + key, v) for key, v in part.items()} for part in vectorizers.parts(step))
         return {"type": type(step).__name__, "params": params, "fitted": fitted}
-    return _dump_machine(step, writer, name) if type(step) in MACHINES else _dump_estimator(step, writer, name)
+    return (_dump if type(step) in LAST else _dump_estimator)(step, writer, name)
 
 
 def _load_transformer(entry: Any, reader: Reader) -> Any:
@@ -329,11 +372,22 @@ def _load_transformer(entry: Any, reader: Reader) -> Any:
     return scaler
 
 
+def _is_targets(entry: Any) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == "TransformedTargetRegressor"
+
+
+#: what a Pipeline may end in, and the readers of entries with a model inside
+LAST = (*MACHINES, TransformedTargetRegressor)
+LOADERS = {"Pipeline": _load_pipeline, "TransformedTargetRegressor": _load_targets}
+
+
 def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
         f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
-        f"scalers ({', '.join(SCALER_NAMES)}), after a vectorizer of texts if there is one{hint}"
+        f"scalers ({', '.join(SCALER_NAMES)}), after a vectorizer of texts if there is one, or a "
+        f"TransformedTargetRegressor of these{hint}. What export takes, such as a ColumnTransformer of scalers, can be "
+        "written as JSON, slimsvm.export(model, 'model.json'), for slimsvm.runtime; anything else with joblib or skops"
     )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ..keeping import Saved, StateError, restore_rng, rng_state
+from ..keeping import State, StateError
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
@@ -22,6 +22,7 @@ from ..progress import GapProgress
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
+from ..states import Floats, Places, go_on, pack, unpack
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 from .water import Amount, CostWater, Covered, DrawnWater, SlackWater, WaterSurface, fill
 
@@ -63,6 +64,42 @@ class Iterate:
         return float(scale / length), -scale * (self.threshold if self.cut is None else self.cut)
 
 
+@dataclass
+class SavedOrder:
+    """The rows of a basin in the order in which they are drawn, and the place of the next."""
+
+    order: Annotated[Array, Places("n")]
+    at: int
+
+
+@dataclass(kw_only=True)
+class SavedRun:
+    """The state that the next round depends on."""
+
+    t: int
+    drawn: int
+    before: int
+    spent: int
+    rng: np.random.Generator
+    orders: list[SavedOrder]
+    coef: Annotated[Array, Floats("n")]
+    responses: Annotated[Array, Floats("n", 1)]
+    heights: Annotated[Array, Floats("rows")]
+    levels: Annotated[Array, Floats("basins", finite=False)]
+    covered: Annotated[Array, Floats(2)]
+    sums: Annotated[Array, Floats(2, "n")]
+
+
+@dataclass
+class SavedChecks:
+    """The state of a run, and of the checks so far."""
+
+    run: SavedRun
+    next_check: int
+    objectives: Annotated[Array, Floats("", finite=False)]
+    errors: Annotated[Array, Floats("", finite=False)]
+
+
 class DrawOrder:
     """The rows of one basin, and the random order in which they are drawn."""
 
@@ -89,16 +126,14 @@ class DrawOrder:
                 self.order, self.at = self.rng.permutation(self.order), 0
         return np.concatenate(found)
 
-    def state(self) -> dict[str, Any]:
-        """Return the state for a keeper."""
-        return {"order": self.order.copy(), "at": self.at}
-
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SavedOrder) -> None:
         """Continue from a saved state."""
         size = self.rows.size
-        self.order, self.at = saved.places("order", size), saved.count("at", most=max(size - 1, 0))
-        if not np.array_equal(np.sort(self.order), np.arange(size)):
+        if not np.array_equal(np.sort(saved.order), np.arange(size)):
             raise StateError("an order that does not have each row once")
+        if not saved.at <= max(size - 1, 0):
+            raise StateError(f"a place beyond an order of {size} rows")
+        self.order, self.at = saved.order, saved.at
 
     def shares(self, places: Array, wet: Array) -> Array:
         """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
@@ -254,42 +289,40 @@ class BatchPerceptron:
         filled = [(h, basin.weights) for h, basin in zip(heights, self.basins, strict=True)]
         return Iterate(coef, values, heights, fill(filled, amount, guess))
 
-    def state(self) -> dict[str, Any]:
-        """Return the state that the next round depends on, for a keeper."""
+    @property
+    def state(self) -> SavedRun:
+        """The state that the next round depends on, for a keeper."""
         last = self.last
-        return {
-            "t": self.t,
-            "drawn": self.drawn,
-            "before": self.before,
-            "spent": self.responses.rows.spent,
-            "rng": rng_state(self.rng),
-            "orders": [basin.state() for basin in self.basins],
-            "coef": last.coef.copy(),
-            "responses": self.responses.values.copy(),
-            "heights": np.concatenate(last.heights),
-            "levels": np.array(last.surface.levels),
-            "covered": np.array(last.surface.covered, dtype=np.float64),
-            "sums": self.sums.copy(),
-        }
+        return SavedRun(
+            t=self.t,
+            drawn=self.drawn,
+            before=self.before,
+            spent=self.responses.rows.spent,
+            rng=self.rng,
+            orders=[SavedOrder(basin.order, basin.at) for basin in self.basins],
+            coef=last.coef,
+            responses=self.responses.values,
+            heights=np.concatenate(last.heights),
+            levels=np.array(last.surface.levels),
+            covered=np.array(last.surface.covered, dtype=np.float64),
+            sums=self.sums,
+        )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SavedRun) -> None:
         """Continue from a saved state, with the same draws as the run that saved it."""
-        n, sizes = self.y.size, [basin.rows.size for basin in self.basins]
-        self.t, self.drawn, self.before = (saved.count(name) for name in ("t", "drawn", "before"))
-        self.responses.rows.spent = saved.count("spent")
-        restore_rng(self.rng, saved.part("rng"))
-        orders = saved.parts("orders")
-        if len(orders) != len(self.basins):
-            raise StateError(f"{len(orders)} orders for {len(self.basins)} groups of rows")
-        for basin, order in zip(self.basins, orders, strict=True):
+        if len(saved.orders) != len(self.basins):
+            raise StateError(f"{len(saved.orders)} orders for {len(self.basins)} groups of rows")
+        for basin, order in zip(self.basins, saved.orders, strict=True):
             basin.restore(order)
-        self.responses.values, self.sums = saved.array("responses", n, 1), saved.array("sums", 2, n)
-        heights = np.split(saved.array("heights", sum(sizes)), np.cumsum(sizes)[:-1])
-        levels = tuple(saved.array("levels", len(sizes), finite=False).tolist())
+        self.t, self.drawn, self.before, self.responses.rows.spent = saved.t, saved.drawn, saved.before, saved.spent
+        go_on(self.rng, saved.rng)
+        self.responses.values, self.sums = saved.responses, saved.sums
+        heights = np.split(saved.heights, np.cumsum([basin.rows.size for basin in self.basins])[:-1])
+        levels = tuple(saved.levels.tolist())
         if self.root and not all((h <= level).any() for h, level in zip(heights, levels, strict=True)):
             raise StateError("a group of rows none of which is under water")
-        surface = WaterSurface(levels, Covered(*saved.array("covered", 2).tolist()))
-        self.last = Iterate(saved.array("coef", n), self.values, heights, surface)
+        surface = WaterSurface(levels, Covered(*saved.covered.tolist()))
+        self.last = Iterate(saved.coef, self.values, heights, surface)
 
     @property
     def under_water(self) -> int:
@@ -485,16 +518,18 @@ class Monitor:
         self.progress.update(self.gain())
         self.problem.run.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the state of the run and of the checks so far, for a keeper."""
-        checked = {"objectives": np.array(self.objectives), "errors": np.array(self.errors)}
-        return {"run": self.run.state(), "next_check": self.next_check, **checked}
+        return pack(SavedChecks(self.run.state, self.next_check, np.array(self.objectives), np.array(self.errors)))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: State) -> None:
         """Continue from a saved state."""
-        self.run.restore(saved.part("run"))
-        self.next_check = saved.count("next_check")
-        self.objectives, self.errors = (saved.array(name, None, finite=False).tolist() for name in ("objectives", "errors"))
+        basins = self.run.basins
+        sizes = {"n": self.run.y.size, "basins": len(basins), "rows": sum(basin.rows.size for basin in basins)}
+        found = unpack(SavedChecks, saved, **sizes)
+        self.run.restore(found.run)
+        self.next_check = found.next_check
+        self.objectives, self.errors = found.objectives.tolist(), found.errors.tolist()
 
     def validation_error(self, iterate: Iterate) -> float:
         """Return the weighted share of misclassified validation rows."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from ..keeping import PartKeeper, Saved, StateError
-from ..kernels import Array
+from ..keeping import PartKeeper, State, StateError
+from ..kernels import Array, Kernel, Matrix
 from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
 from ..run import Run
 from ..solvers.metric_search import with_objective
 from ..solvers.point_search import Objective, known_objectives, objective_of
+from ..states import Floats, pack, unpack
 
 if TYPE_CHECKING:
     from .slim import Slim
@@ -30,6 +31,43 @@ LESS_ON_THE_WAY, START_SECONDS = 0.15, 0.35
 START_ROWS = 1 << 15
 #: passes over the rows that the time must allow for a fixed start of the largest model. More: mini-batches alone for longer
 ENOUGH_PASSES = 300
+
+
+@dataclass
+class SavedModel:
+    """A model of a path, and what made it."""
+
+    points: Annotated[Array, Floats("m", "d")]
+    coef: Annotated[Array, Floats("m", "q")]
+    bias: Annotated[Array, Floats("q")]
+    factors: Annotated[Array, Floats("d", positive=True)] | None
+    widths: Annotated[Array, Floats("m", positive=True)] | None
+    made: Made
+
+    @classmethod
+    def of(cls, model: Expansion, made: Made, points: Array) -> SavedModel:
+        """Return the state of a model, with its points as an array."""
+        metric = model.metric or Metric()
+        return cls(points, model.coef, model.bias, metric.factors, metric.widths, made)
+
+    def model(self, kernel: Kernel, points: Matrix) -> Expansion:
+        """Return the model."""
+        metric = None if self.factors is None and self.widths is None else Metric(self.factors, self.widths)
+        return Expansion(kernel, points, self.coef, self.bias, metric)
+
+
+@dataclass(kw_only=True)
+class SavedGrowingPath:
+    """The models made so far, how many sizes were tried, both searches, and the last descent if it has begun."""
+
+    made: list[SavedModel]
+    tried: int
+    compare_at: int
+    fixed_objective: Made
+    fixed: State
+    objective: Made
+    search: State
+    inside: State | None = None
 
 
 class MetricRun:
@@ -53,10 +91,10 @@ class MetricRun:
         self.begins_fixed = large and self._has_time_to_begin_fixed()  # whether the last size does
         self.made: list[tuple[Expansion, Made]] = []
         self.tried = 0  # sizes that were made or skipped
-        self.inside = Saved(None)  # the state of the descent of the last size
+        self.inside: State | None = None  # the state of the descent of the last size
         saved = self.run.keeper.saved()
         if saved is not None:
-            self._restore(Saved(saved))
+            self._restore(saved)
 
     def _has_time_to_begin_fixed(self) -> bool:
         """Return whether the last size may begin with the fixed metric: where the time is short, mini-batches need it all.
@@ -85,10 +123,10 @@ class MetricRun:
         late = self.tried > 0 and self.run.deadline.used > most
         self.tried = len(self.sizes) if late else self.tried + 1
         size, last = self.sizes[self.tried - 1], self.tried == len(self.sizes)
-        if self.inside.state:
+        if self.inside is not None:
             self.search.run = self._run_of_last()
             self.search.resume_last(self.inside)
-            self.inside = Saved(None)
+            self.inside = None
         else:
             self._grow_fixed(size)
             if last:
@@ -127,37 +165,37 @@ class MetricRun:
 
     def _run_of_last(self) -> Run:
         """Return the run of the last size's descent, with whose state that before this size is saved."""
-        before = self._state() | {"tried": len(self.sizes) - 1}
+        before = self._state(tried=len(self.sizes) - 1)
         return self.run.saved_by(PartKeeper(self.run.keeper, lambda inside: before | {"inside": inside}))
 
-    def _state(self) -> dict[str, Any]:
-        made = [
-            _written(model) | {"objective": str(Made(target=made.target, decay=made.decay)), "stopped": made.stopped}
-            for model, made in self.made
-        ]
-        return {
-            "made": made,
-            "tried": self.tried,
-            "compare_at": self.compare_at,
-            "fixed": self.fixed.state(),
-            "search": self.search.state(),
-        }
+    def _state(self, tried: int | None = None) -> State:
+        made = [SavedModel.of(model, made, model.points) for model, made in self.made]
+        return pack(
+            SavedGrowingPath(
+                made=made,
+                tried=self.tried if tried is None else tried,
+                compare_at=self.compare_at,
+                fixed_objective=self.fixed.objective.made,
+                fixed=self.fixed.state(),
+                objective=self.search.objective.made,
+                search=self.search.state(),
+            )
+        )
 
-    def _restore(self, saved: Saved) -> None:
-        fixed, search = saved.part("fixed"), saved.part("search")
+    def _restore(self, saved: State) -> None:
+        found = unpack(SavedGrowingPath, saved, d=self.task.rows.d, q=self.search.demands.shape[1])
         known = known_objectives(self.objectives, self.slim.schedule)
-        self.fixed = self.fixed.under(objective_of(known, fixed))
-        self.search = with_objective(self.search, objective_of(known, search))
-        self.fixed.restore(fixed)
-        self.search.restore(search)
-        kernel, d, q = self.task.rows.kernel, self.task.rows.d, self.search.demands.shape[1]
-        for each in saved.parts("made"):
-            objective, stopped = objective_of(known, each), each.value("stopped", bool)
-            settings = replace(self.search.made, target=objective.target, decay=objective.multiple, stopped=stopped)
-            self.made.append((_read(each, kernel, d, q), settings))
-        self.tried = saved.count("tried", len(self.made), len(self.sizes))
-        self.compare_at = saved.count("compare_at")
-        self.inside = Saved(saved.state.get("inside"))
+        self.fixed = self.fixed.under(objective_of(known, found.fixed_objective))
+        self.search = with_objective(self.search, objective_of(known, found.objective))
+        self.fixed.restore(found.fixed)
+        self.search.restore(found.search)
+        for each in found.made:
+            objective, stopped = objective_of(known, each.made).made, each.made.stopped
+            made = replace(objective, metric=self.search.kind, loss=self.search.loss_name, stopped=stopped)
+            self.made.append((each.model(self.task.rows.kernel, each.points), made))
+        if not len(found.made) <= found.tried <= len(self.sizes):
+            raise StateError(f"'tried' that is not between {len(found.made)} and {len(self.sizes)}")
+        self.tried, self.compare_at, self.inside = found.tried, found.compare_at, found.inside
 
 
 def ended(size: int, sizes: Sequence[int], run: Run) -> Status:
@@ -165,29 +203,3 @@ def ended(size: int, sizes: Sequence[int], run: Run) -> Status:
     if size >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if run.over else Status.EXHAUSTED
-
-
-def _written(model: Expansion) -> dict[str, Any]:
-    """Return the state of a model for a keeper; missing parts of the metric are empty."""
-    metric = model.metric or Metric()
-    parts = {"factors": metric.factors, "widths": metric.widths}
-    learned = {name: np.zeros(0) if part is None else part for name, part in parts.items()}
-    return {"points": model.points, "coef": model.coef, "bias": model.bias} | learned
-
-
-def _read(saved: Saved, kernel: Any, d: int, q: int) -> Expansion:
-    """Return the model of a state that `_written` made."""
-    points, coef, bias = saved.array("points", None, d), saved.array("coef", None, q), saved.array("bias", q)
-    m = points.shape[0]
-    if coef.shape[0] != m:
-        raise StateError(f"{m} points and coefficients of {coef.shape[0]}")
-    metric = Metric(_positive(saved, "factors", d), _positive(saved, "widths", m))
-    return Expansion(kernel, points, coef, bias, metric)
-
-
-def _positive(saved: Saved, name: str, size: int) -> Array | None:
-    """Return a part of a metric; None if the model does not have it."""
-    part = saved.array(name, None)
-    if part.size not in (0, size) or (part <= 0).any():
-        raise StateError(f"{part.size} {name}, not {size} positive ones")
-    return part if part.size else None

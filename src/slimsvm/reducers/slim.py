@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..keeping import PartKeeper, Saved, StateError
+from ..keeping import PartKeeper, State, StateError
 from ..kernels import Array, Kernel
 from ..made import Made
 from ..metric import takes_factors, takes_widths
@@ -22,9 +22,10 @@ from ..solvers.basis import check_C
 from ..solvers.learned_metric import KINDS
 from ..solvers.metric_search import Learning, MetricSearch
 from ..solvers.point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
+from ..states import pack, unpack
 from .base import EndedModels, Models, Reducer
 from .drift import better_on_neighbours
-from .metric_path import MetricRun, ended
+from .metric_path import MetricRun, SavedModel, ended
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
@@ -276,7 +277,7 @@ class Slim(Reducer):
             if saved is None:
                 learned.finish()
             else:
-                learned.resume_finish(Saved(saved))
+                learned.resume_finish(saved)
             return learned.model
         search = self._searching_from(task, step, step.size, model)
         search.run = run
@@ -284,7 +285,7 @@ class Slim(Reducer):
         if saved is None:
             search.refine(step.model, self._last_steps(task, step.size))
         else:
-            search.resume_rounds(Saved(saved))
+            search.resume_rounds(saved)
         return search.sparse_model()
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
@@ -304,8 +305,7 @@ class Slim(Reducer):
         return step.made.target != "label"
 
     def _objective_of(self, task: Task, step: Step, model: Expansion | None) -> Objective:
-        known = known_objectives(self._objectives(task, model), self.schedule)
-        return next(each for each in known if (each.target, each.multiple) == (step.made.target, step.made.decay))
+        return objective_of(known_objectives(self._objectives(task, model), self.schedule), step.made)
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
@@ -362,6 +362,17 @@ def _features(model: Expansion, task: Task) -> Array | None:
     return np.unique(model.points.indices)
 
 
+@dataclass
+class SavedPath:
+    """The models made so far, the search, and the rounds of the largest size if these have begun."""
+
+    made: list[SavedModel]
+    compared: bool
+    objective: Made
+    search: State
+    inside: State | None
+
+
 class _PathRun:
     """One path: the search, the models made so far, and the state from which another run can continue."""
 
@@ -370,13 +381,13 @@ class _PathRun:
         self.run = task.run.within(f"path to {sizes[-1]}")
         self.search = slim._search(task, sizes[-1], objectives[0])
         self.made: list[tuple[Expansion, Made]] = []
-        self.inside = Saved(None)  # the state of a round on all rows
+        self.inside: State | None = None  # the state of a round on all rows
         self.known = known_objectives(objectives, slim.schedule)
         compares = len(objectives) > 1 and task.n_validation > 0
         self.compare_at = min(slim.schedule.compare_at, sizes[-1]) if compares else np.inf
         saved = self.run.keeper.saved()
         if saved is not None:
-            self._restore(Saved(saved))
+            self._restore(saved)
 
     @property
     def decays_at(self) -> int:
@@ -399,12 +410,12 @@ class _PathRun:
         if last:
             self._keep_rounds()
             self.search.be_patient()
-        if self.inside.state:
+        if self.inside is not None:
             self.search.resume_rounds(self.inside)
         else:
             steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
             self.search.grow(size, steps, all_rows=all_rows, last=last)
-        self.inside = Saved(None)
+        self.inside = None
         if size == self.decays_at:
             self.search.choose_decay()
         if compare:
@@ -423,28 +434,24 @@ class _PathRun:
 
     def _keep_rounds(self) -> None:
         """Let the search save the state of its rounds on all rows."""
-        keeper = PartKeeper(self.run.keeper, lambda rounds: self._state() | {"inside": rounds})
+        keeper = PartKeeper(self.run.keeper, self._state)
         self.search.run = self.run.saved_by(keeper)
 
-    def _state(self) -> dict[str, Any]:
-        made = [
-            {"points": self.search.written(m.points), "coef": m.coef, "bias": m.bias, "objective": str(made)}
-            for m, made in self.made
-        ]
-        return {"made": made, "compared": self.compare_at == np.inf, "search": self.search.state()}
+    def _state(self, rounds: State | None = None) -> State:
+        made = [SavedModel.of(model, made, self.search.written(model.points)) for model, made in self.made]
+        compared = bool(self.compare_at == np.inf)
+        return pack(SavedPath(made, compared, self.search.objective.made, self.search.state(), rounds))
 
-    def _restore(self, saved: Saved) -> None:
-        search, (_, q), d = saved.part("search"), self.search.demands.shape, self.search.home.d
-        self.search = self.search.under(objective_of(self.known, search))
-        self.search.restore(search)
-        made = saved.parts("made")
-        if len(made) > len(self.sizes):
-            raise StateError(f"{len(made)} models of {len(self.sizes)} sizes")
-        for each, size in zip(made, self.sizes, strict=False):
-            points, coef, bias = each.array("points", None, d), each.array("coef", None, q), each.array("bias", q)
-            if not coef.shape[0] == points.shape[0] <= size:
-                raise StateError(f"{points.shape[0]} points and coefficients of {coef.shape[0]} in a model of size {size}")
-            model = Expansion(self.task.rows.kernel, self.search.read(points), coef, bias)
-            self.made.append((model, objective_of(self.known, each).made))
-        self.compare_at = np.inf if saved.value("compared", bool) else self.compare_at
-        self.inside = Saved(saved.state.get("inside"))
+    def _restore(self, saved: State) -> None:
+        found = unpack(SavedPath, saved, d=self.search.home.d, q=self.search.demands.shape[1])
+        self.search = self.search.under(objective_of(self.known, found.objective))
+        self.search.restore(found.search)
+        if len(found.made) > len(self.sizes):
+            raise StateError(f"{len(found.made)} models of {len(self.sizes)} sizes")
+        for each, size in zip(found.made, self.sizes, strict=False):
+            if each.points.shape[0] > size:
+                raise StateError(f"{each.points.shape[0]} points in a model of size {size}")
+            model = each.model(self.task.rows.kernel, self.search.read(each.points))
+            self.made.append((model, objective_of(self.known, each.made).made))
+        self.compare_at = np.inf if found.compared else self.compare_at
+        self.inside = found.inside

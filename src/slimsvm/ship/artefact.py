@@ -141,6 +141,10 @@ class Artefact:
         factors = np.asarray(metric.factors, dtype=np.float64)
         return replace(widened, points=self.points * factors, scaling=with_factors(self.scaling, factors))
 
+    def with_values(self, target: Scaling) -> Artefact:
+        """Return the function of values whose scaled form this one computes: (y - centre) * scale = f(x)."""
+        return replace(self, coef=self.coef / target.scale, bias=self.bias / target.scale + target.centre)
+
     def settled(self) -> Artefact:
         """Return the artefact with dense points if its points are sparse and its scaling changes zeros."""
         moves = self.scaling is not None and (self.scaling.clips or bool(self.scaling.centre.any()))

@@ -72,7 +72,12 @@ def read_slim(path: str | os.PathLike[str]) -> Artefact | None:
 
 
 def _artefact(model: Entry, reader: Reader) -> Artefact:
-    steps = [step for _, step in model["steps"]] if model["type"] == "Pipeline" else [model]
+    steps, targets = [model], []
+    while steps[-1]["type"] in ("Pipeline", TARGETS):
+        *before, last = steps
+        if last["type"] == TARGETS:
+            targets.append(last["transformer"])
+        steps = [*before, *([last["regressor"]] if last["type"] == TARGETS else (step for _, step in last["steps"]))]
     words, steps = _words_before(steps, reader)
     *scalers, machine = steps
     parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
@@ -90,7 +95,11 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     artefact = Artefact(
         kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, names=names, words=words
     )
-    return artefact.with_metric(function.metric).settled()
+    artefact = artefact.with_metric(function.metric).settled()
+    for target in reversed(targets):
+        scaling = _scaling([target], reader, 1)
+        artefact = artefact if scaling is None else artefact.with_values(scaling)
+    return artefact
 
 
 def _words_before(steps: list[Any], reader: Reader) -> tuple[Words | None, list[Any]]:
@@ -118,6 +127,8 @@ def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:
     return tuple(reader.unpack(fitted["feature_names_in_"])) if "feature_names_in_" in fitted else ()
 
 
+#: the type of an entry with a transformer of targets around a model
+TARGETS = "TransformedTargetRegressor"
 #: fitted attributes that predictions need; `coding_` in files of version 0.1
 PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_"}
 

@@ -1,4 +1,4 @@
-"""From estimators to artefacts: an estimator of slimsvm, an SVM of scikit-learn, or a Pipeline of scalers and one."""
+"""From estimators to artefacts: estimators of slimsvm, SVMs of scikit-learn, and what may be around them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
+from ..importers.around import is_identity, target_scaling, unwrapped
 from ..importers.models import is_known
 from ..importers.preprocessing import are_scalers, fold_transformers, scaling_of
 from ..importers.vectorizers import words_before
@@ -29,7 +29,7 @@ def artefact_of(model: Any) -> Artefact:
     """Return the function of raw rows that a fitted model computes."""
     if isinstance(model, Artefact):
         return model
-    *steps, svm = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    steps, targets, svm = unwrapped(model)
     words, steps = words_before(steps)
     function, goal, classes = _function(svm)
     written, scaling, metric = _points(function, steps)
@@ -41,6 +41,8 @@ def artefact_of(model: Any) -> Artefact:
         kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, names=names, words=words
     )
     artefact = artefact.with_metric(metric).settled()
+    for target in reversed(targets):
+        artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))
     try:
         artefact.check()
     except ValueError as error:
@@ -72,7 +74,7 @@ def _function(svm: Any) -> tuple[Expansion, Goal, Array]:
         ours = ", ".join(kind.__name__ for kind in MACHINES)
         raise ValueError(
             f"cannot export a {type(svm).__name__}; give a fitted {ours}, another kernel machine that compress takes, or a "
-            "Pipeline of scalers that ends in one"
+            "Pipeline of scalers or TransformedTargetRegressor with one inside"
         )
     source = imported(svm)
     return source.model, source.goal, source.classes

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from .._core import core
 from ..kernels import Array
 from ..limits import Deadline
+from ..states import Floats
 
 #: decay rates of the running means of the gradient and of its square, and a number that prevents a division by 0
 MEAN, SQUARE, TINY = 0.9, 0.999, 1e-12
@@ -36,15 +37,19 @@ class Moments:
     The vectors may be on a device. No step then waits for their numbers.
     """
 
-    x: Any
-    mean: Any
-    square: Any
+    x: Annotated[Any, Floats("v")]
+    mean: Annotated[Any, Floats("v")]
+    square: Annotated[Any, Floats("v")]
     steps: int = 0
 
     @classmethod
     def at(cls, x: Any) -> Moments:
         """Return the state at the start, from a vector."""
         return cls(x + 0.0, 0.0 * x, 0.0 * x)
+
+    def moved(self, move: Callable[[Any], Any]) -> Moments:
+        """Return the state with its vectors moved to another device."""
+        return Moments(move(self.x), move(self.mean), move(self.square), self.steps)
 
 
 def take_steps(

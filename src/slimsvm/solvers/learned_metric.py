@@ -11,17 +11,18 @@ regularised instead. `pull` regularises factors and widths towards 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from ..goals.row_loss import RowLoss
-from ..keeping import Saved
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
 from ..rows.protocol import Rows
+from ..states import Floats
 from .whitening import Whitening
 
 #: for each kind of metric, whether factors and whether widths are learned
@@ -36,26 +37,15 @@ CURVATURE_ROWS = 4096, 16384
 class Parameters:
     """The parameters of a model: points in the home's coordinates, biases above coefficients, and logarithms."""
 
-    points: Array  # (m, d)
-    theta: Array  # (m + 1, q)
-    log_factors: Array  # (d,)
-    log_widths: Array  # (m,)
+    points: Annotated[Array, Floats("m", "d")]
+    theta: Annotated[Array, Floats(("m", 1), "q")]
+    log_factors: Annotated[Array, Floats("d")]
+    log_widths: Annotated[Array, Floats("m")]
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """The parts, in the order of a vector."""
         return self.points, self.theta, self.log_factors, self.log_widths
-
-    def state(self) -> dict[str, Array]:
-        """Return the state for a keeper."""
-        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
-
-    @classmethod
-    def restored(cls, saved: Saved, d: int, q: int) -> Parameters:
-        """Return the parameters of a saved state, for d features and q outputs."""
-        points = saved.array("points", None, d)
-        m = points.shape[0]
-        return cls(points, saved.array("theta", m + 1, q), saved.array("log_factors", d), saved.array("log_widths", m))
 
 
 @dataclass(frozen=True)

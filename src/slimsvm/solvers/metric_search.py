@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from scipy.sparse import issparse
@@ -15,17 +15,18 @@ from ..checks import check_at_least_zero
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.demands import Demands
 from ..goals.row_loss import RowLoss
-from ..keeping import Saved, restore_rng, rng_state
+from ..keeping import State, StateError
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
+from ..states import Floats, Places, go_on, pack, unpack
 from .adam import AdamSettings, Moments, take_steps
 from .decay_choice import best_power
 from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
-from .mini_batches import MiniBatches, read_moments, steps_on
+from .mini_batches import MiniBatches, SavedBatches, steps_on
 from .point_search import Objective, PointSearch, Schedule
 from .watch import Lowest, Watch
 
@@ -44,8 +45,6 @@ WAY_PASSES = 100
 FEWEST_STEPS = 20
 #: L-BFGS ends when this many steps together gain less than this share of the loss. More steps, or less gain: a later end
 WINDOW, LEAST_GAIN = 20, 1e-4
-#: the state before a descent
-NOTHING = Saved(None)
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,35 @@ class LearningEffort:
     shares: tuple[float, float]
 
 
+@dataclass
+class SavedGrowth:
+    """The state that the next size depends on."""
+
+    model: Parameters
+    clamped: bool
+    stopped_early: bool
+    subsample: Annotated[Array, Places("n")]
+    rng: np.random.Generator
+    task_rng: np.random.Generator
+
+
+@dataclass
+class SavedDescent:
+    """The state of a descent: of the model at its start, and of the vectors that are relative to it."""
+
+    model: Parameters
+    watched: Annotated[Array, Floats("v")] | None = None
+    batches: SavedBatches | None = None
+    descent: Moments | None = None
+    batches_ended: Annotated[Array, Floats("v")] | None = None
+
+    @property
+    def vectors(self) -> list[Array]:
+        """All vectors."""
+        moments = [] if self.descent is None else [self.descent.x, self.descent.mean, self.descent.square]
+        return [vector for vector in (self.watched, self.batches_ended, *moments) if vector is not None]
+
+
 class MetricSearch(PointSearch):
     """A model that grows under one objective, whose metric is learned with its points and coefficients."""
 
@@ -165,29 +193,24 @@ class MetricSearch(PointSearch):
         metric = None if self.kind == "fixed" else metric_of(found, KINDS[self.kind])
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the state that the next size depends on, for a keeper."""
-        return {
-            "objective": str(self.objective.made),
-            "model": self.parameters.state(),
-            "clamped": self.clamped,
-            "stopped_early": self.stopped_early,
-            "subsample": self.subsample,
-            "rng": rng_state(self.rng),
-            "task_rng": rng_state(self.task.rng),
-        }
+        ends = self.clamped, self.stopped_early
+        return pack(SavedGrowth(self.parameters, *ends, self.subsample, self.rng, self.task.rng))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: State) -> None:
         """Continue from a saved state."""
-        self.parameters = self._read_parameters(saved.part("model"))
-        self.clamped, self.stopped_early = saved.value("clamped", bool), saved.value("stopped_early", bool)
-        self.subsample = saved.places("subsample", self.task.rows.n)
+        found = unpack(SavedGrowth, saved, **self._sizes)
+        self.parameters, self.clamped, self.stopped_early = found.model, found.clamped, found.stopped_early
+        self.subsample = found.subsample
         self.units = replace(self.units, spread=spread(self.task.rows.take(self.subsample)))
-        restore_rng(self.rng, saved.part("rng"))
-        restore_rng(self.task.rng, saved.part("task_rng"))
+        go_on(self.rng, found.rng)
+        go_on(self.task.rng, found.task_rng)
 
-    def _read_parameters(self, saved: Saved) -> Parameters:
-        return Parameters.restored(saved, self.task.rows.d, self.demands.shape[1])
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """The sizes that arrays of states have."""
+        return {"n": self.task.rows.n, "d": self.task.rows.d, "q": self.demands.shape[1]}
 
     def adopt(self, model: Expansion) -> None:
         """Continue from a model, with its metric."""
@@ -239,7 +262,7 @@ class MetricSearch(PointSearch):
         rows = np.arange(self.task.rows.n) if last else self._enough_rows(self.parameters.points.size)
         self._descend_in_metric(rows, self._last_effort(rows.size) if last else self._way_effort(share), watched=last)
 
-    def resume_last(self, saved: Saved) -> None:
+    def resume_last(self, saved: State) -> None:
         """Continue the last size from a saved state of its descent."""
         self._resume(saved, self._last_effort(self.task.rows.n), watched=True)
 
@@ -247,13 +270,16 @@ class MetricSearch(PointSearch):
         """Refine the model on all rows for some passes at a lower rate."""
         self._descend_in_metric(np.arange(self.task.rows.n), self._finish_effort())
 
-    def resume_finish(self, saved: Saved) -> None:
+    def resume_finish(self, saved: State) -> None:
         """Continue the refinement from a saved state of its descent."""
         self._resume(saved, self._finish_effort())
 
-    def _resume(self, saved: Saved, effort: LearningEffort, *, watched: bool = False) -> None:
-        self.parameters = self._read_parameters(saved.part("model"))
-        self._descend_in_metric(np.arange(self.task.rows.n), effort, saved, watched=watched)
+    def _resume(self, saved: State, effort: LearningEffort, *, watched: bool = False) -> None:
+        found = unpack(SavedDescent, saved, **self._sizes)
+        if any(vector.size != sum(part.size for part in found.model.arrays) for vector in found.vectors):
+            raise StateError("vectors of another model")
+        self.parameters = found.model
+        self._descend_in_metric(np.arange(self.task.rows.n), effort, found, watched=watched)
 
     def _batch_rows(self, rows: int) -> int:
         """Return the rows of a mini-batch."""
@@ -281,7 +307,7 @@ class MetricSearch(PointSearch):
     # Descent.
 
     def _descend_in_metric(
-        self, rows: Array, effort: LearningEffort, saved: Saved = NOTHING, *, watched: bool = False
+        self, rows: Array, effort: LearningEffort, saved: SavedDescent | None = None, *, watched: bool = False
     ) -> None:
         """Move points, coefficients and metric together; keep the lowest loss seen, which may be the start's.
 
@@ -289,13 +315,13 @@ class MetricSearch(PointSearch):
         lowest loss. `saved` is the state of a descent from the same start, which continues. There is no descent after the
         deadline.
         """
-        if self.run.over and not saved.state:
+        if self.run.over and saved is None:
             return
         loss = self._metric_loss(rows)
         effort = self._affordable(loss, effort)
         watch = self._watch(loss, saved, watched=watched)
         x = self._by_batches(loss, effort, saved, watch)
-        self.run.keeper.keep({"model": loss.start.state(), "batches_ended": x} | watch.state())
+        self.run.keeper.keep(pack(SavedDescent(loss.start, watch.kept, batches_ended=x)))
         seen = Lowest(loss.cheapest_near(x), np.zeros(x.size))
         self._polish(loss, seen, x, effort, watch)
         best = watch.earlier_than(seen.x)
@@ -310,13 +336,13 @@ class MetricSearch(PointSearch):
             return None if holdout is None else holdout.judge_shortfall
         return partial(holdout.judge_by, CrossEntropy(holdout.goal.encode(holdout.labels)))
 
-    def _watch(self, loss: MetricLoss, saved: Saved, *, watched: bool) -> Watch:
+    def _watch(self, loss: MetricLoss, saved: SavedDescent | None, *, watched: bool) -> Watch:
         """Return what watches the validation loss of a descent; it does nothing without validation rows."""
         judge, often = self._judge(), self.learning.watch
         if not watched or judge is None or not often:
             return Watch(None, np.inf, np.zeros(0))
         batch = max(self._batch_rows(loss.rows.n), loss.at_home.least_batch)
-        start = saved.array("watched", loss.origin.size) if "watched" in saved.state else np.zeros(loss.origin.size)
+        start = np.zeros(loss.origin.size) if saved is None or saved.watched is None else saved.watched
         return Watch(lambda x: judge(self._model_of(loss.at(x))), max(loss.rows.n / (often * batch), 1.0), start)
 
     def _metric_loss(self, rows: Array, start: Parameters | None = None) -> MetricLoss:
@@ -368,22 +394,20 @@ class MetricSearch(PointSearch):
             return effort
         return replace(effort, steps=0, shares=(for_batches + share, 0.0))
 
-    def _by_batches(self, loss: MetricLoss, effort: LearningEffort, saved: Saved, watch: Watch) -> Array:
+    def _by_batches(self, loss: MetricLoss, effort: LearningEffort, saved: SavedDescent | None, watch: Watch) -> Array:
         """Return the vector after a descent by mini-batches, which keeps it in the home of the rows."""
-        if "batches_ended" in saved.state:
-            return saved.array("batches_ended", loss.origin.size)
+        if saved is not None and saved.batches_ended is not None:
+            return saved.batches_ended
         there, settings = loss.at_home, AdamSettings(effort.batches, effort.rate, self._seconds(effort.shares[0]))
         size = max(self._batch_rows(loss.rows.n), there.least_batch)
         batches = MiniBatches(there.shuffled, loss.rows.n, size, self.rng)
         now = Moments.at(there.sent(np.zeros(loss.origin.size)))
-        if "batches" in saved.state:
-            batches.restore(saved.part("batches"))
-            now = read_moments(saved.part("descent"), there, loss.origin.size)
+        if saved is not None and saved.batches is not None and saved.descent is not None:
+            batches.restore(saved.batches)
+            now = saved.descent.moved(there.sent)
 
-        def offered(now: Moments) -> dict[str, Any]:
-            descent = {name: there.fetched(getattr(now, name)).copy() for name in ("x", "mean", "square")}
-            begun = {"model": loss.start.state(), "batches": batches.state()} | watch.state()
-            return begun | {"descent": descent | {"steps": now.steps}}
+        def offered(now: Moments) -> State:
+            return pack(SavedDescent(loss.start, watch.kept, batches.state(), now.moved(there.fetched)))
 
         def looked_at(now: Moments) -> None:
             if watch.is_due(now.steps):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..keeping import Saved, restore_rng, rng_state
 from ..rows.metric_problem import MetricLosses
+from ..states import go_on
 from .adam import Moments, plain_steps, recorded_steps
+
+
+@dataclass
+class SavedBatches:
+    """The generator before a pass, and the place in the pass."""
+
+    rng: np.random.Generator
+    place: int
 
 
 class MiniBatches:
@@ -23,7 +33,7 @@ class MiniBatches:
 
     def _begin(self, place: int = 0) -> None:
         """Begin a pass, at a place in the order of its rows."""
-        self.before, self.place = rng_state(self.rng), place
+        self.before, self.place = deepcopy(self.rng), place
         self.order = self.shuffled(self.rng)
 
     def __next__(self) -> Any:
@@ -33,14 +43,14 @@ class MiniBatches:
         self.place += self.size
         return self.order[self.place - self.size : self.place]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedBatches:
         """Return the state that the next batches depend on."""
-        return {"rng": self.before, "place": self.place}
+        return SavedBatches(self.before, self.place)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SavedBatches) -> None:
         """Continue from a saved state."""
-        restore_rng(self.rng, saved.part("rng"))
-        self._begin(saved.count("place"))
+        go_on(self.rng, saved.rng)
+        self._begin(saved.place)
 
 
 def steps_on(there: MetricLosses, batches: MiniBatches, now: Moments) -> Callable[[float], None]:
@@ -55,9 +65,3 @@ def steps_on(there: MetricLosses, batches: MiniBatches, now: Moments) -> Callabl
         again(rate)
 
     return step
-
-
-def read_moments(saved: Saved, there: MetricLosses, size: int) -> Moments:
-    """Return the state of a descent from what a keeper saved."""
-    x, mean, square = (there.sent(saved.array(name, size)) for name in ("x", "mean", "square"))
-    return Moments(x, mean, square, saved.count("steps"))

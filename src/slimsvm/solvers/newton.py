@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from .._core import core
 from ..goals.demands import Demands
-from ..keeping import Saved
 from ..kernels import Array
 from ..rows.protocol import Against, Curvatures, Factor
 from ..rows.threads import blocks, one_blas_thread
+from ..states import Floats, Ordered
 from .kept_factors import MANY, KeptFactors
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
@@ -56,21 +56,9 @@ class NewtonSettings:
 class Fitted:
     """Biases and coefficients theta (m + 1, q), the outputs f of each row (n, q), and the objective."""
 
-    theta: Array
-    outputs: Array
+    theta: Annotated[Array, Floats(("m", 1), "q")]
+    outputs: Annotated[Array, Ordered("n", "q")]  # sums over outputs depend on the order in memory
     loss: float
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for a keeper."""
-        fortran = bool(np.isfortran(self.outputs))
-        return {"theta": self.theta.copy(), "outputs": self.outputs.copy(), "fortran": fortran, "loss": self.loss}
-
-    @classmethod
-    def restored(cls, saved: Saved, n: int, q: int) -> Fitted:
-        """Return a saved fit of n rows, with the same order in memory, on which sums over outputs depend."""
-        outputs = saved.array("outputs", n, q)
-        outputs = np.asfortranarray(outputs) if saved.value("fortran", bool) else outputs
-        return cls(saved.array("theta", None, q), outputs, saved.number("loss"))
 
     @property
     def bias(self) -> Array:

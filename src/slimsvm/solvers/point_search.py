@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from ..checks import check_at_least_zero
-from ..keeping import Saved, StateError, restore_rng, rng_state
+from ..keeping import State, StateError
 from ..kernels import Array, Matrix
 from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
@@ -19,6 +19,7 @@ from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
+from ..states import Floats, Places, go_on, pack, unpack
 from ..text import short
 from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
@@ -212,13 +213,41 @@ def known_objectives(objectives: Sequence[Objective], schedule: Schedule) -> lis
     return [each for given in objectives for each in given.with_other_decays(schedule)]
 
 
-def objective_of(objectives: Sequence[Objective], saved: Saved) -> Objective:
-    """Return the objective that a state names."""
-    name = saved.value("objective", str)
+def objective_of(objectives: Sequence[Objective], made: Made) -> Objective:
+    """Return the objective under which a model was made."""
     for objective in objectives:
-        if str(objective.made) == name:
+        if (objective.target, objective.multiple) == (made.target, made.decay):
             return objective
-    raise StateError(f"the unknown objective {short(name)}")
+    raise StateError(f"the unknown objective {short(str(made))}")
+
+
+@dataclass(kw_only=True)
+class SavedPoints:
+    """Points, with the span that they are in, and their coefficients."""
+
+    basis: Annotated[Array, Floats("features", "d")] | None = None
+    widened: int = 0
+    points: Annotated[Array, Floats("m", "d")]
+    found: Fitted
+
+
+@dataclass(kw_only=True)
+class SavedRounds(SavedPoints):
+    """The state between two rounds on all rows."""
+
+    steps: int
+
+
+@dataclass(kw_only=True)
+class SavedSearch(SavedPoints):
+    """The state that the next size depends on."""
+
+    subsample: Annotated[Array, Places("n")]
+    rng: np.random.Generator
+    task_rng: np.random.Generator
+
+
+Placed = TypeVar("Placed", bound=SavedPoints)
 
 
 class PointSearch:
@@ -264,25 +293,18 @@ class PointSearch:
     def run(self, run: Run) -> None:
         self.task = replace(self.task, run=run)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the state that the next size depends on, for a keeper."""
-        return {
-            "objective": str(self.objective.made),
-            "points": self.points.copy(),
-            "found": self.found.state(),
-            "subsample": self.subsample,
-            "rng": rng_state(self.rng),
-            "task_rng": rng_state(self.task.rng),
-        } | self._span_state()
+        placed = self._placed(self.points, self.found)
+        return pack(SavedSearch(subsample=self.subsample, rng=self.rng, task_rng=self.task.rng, **placed))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: State) -> None:
         """Continue from a saved state."""
-        self._restore_span(saved)
-        self.points, self.found = self._restored_fit(saved)
-        self.subsample = saved.places("subsample", self.demands.shape[0])
+        found = self._read(SavedSearch, saved)
+        self.points, self.found, self.subsample = found.points, found.found, found.subsample
         self.subsample_loss = self._loss_on_subsample(self.subsample)
-        restore_rng(self.rng, saved.part("rng"))
-        restore_rng(self.task.rng, saved.part("task_rng"))
+        go_on(self.rng, found.rng)
+        go_on(self.task.rng, found.task_rng)
 
     def written(self, points: Matrix) -> Array:
         """Return the points of a model as an array for a state; if they have only some features, without the others."""
@@ -292,20 +314,29 @@ class PointSearch:
         """Return the points of a model from the array of `written`."""
         return written if self.features is None else self.home.outward(written)
 
-    def resume_rounds(self, saved: Saved) -> None:
+    def resume_rounds(self, saved: State) -> None:
         """Continue rounds on all rows from a saved state."""
-        self._restore_span(saved)
-        points, found = self._restored_fit(saved)
-        self._set_decay(points.shape[0])
-        self.points, self.found = self._rounds(points, found, saved.count("steps"))
+        found = self._read(SavedRounds, saved)
+        self._set_decay(found.points.shape[0])
+        self.points, self.found = self._rounds(found.points, found.found, found.steps)
         self._widen()
 
-    def _restored_fit(self, saved: Saved) -> tuple[Array, Fitted]:
-        """Return the points of a state and their coefficients."""
-        points, found = saved.array("points", None, self.rows.d), Fitted.restored(saved.part("found"), *self.demands.shape)
-        if found.coef.shape[0] != points.shape[0]:
-            raise StateError(f"{points.shape[0]} points and coefficients of {found.coef.shape[0]}")
-        return points, found
+    def _placed(self, points: Array, found: Fitted) -> dict[str, Any]:
+        """Return the fields of `SavedPoints`."""
+        span = {} if self.span is None else {"basis": self.span.basis, "widened": self.widened}
+        return {"points": points, "found": found, **span}
+
+    def _read(self, kind: type[Placed], saved: State) -> Placed:
+        """Return a saved state, after moving into its span."""
+        (n, q), sizes = self.demands.shape, {"d": self.rows.d} if self.span is None else {"features": self.home.d}
+        found = unpack(kind, saved, n=n, q=q, **sizes)
+        if self.span is not None:
+            if found.basis is None:
+                raise StateError("no 'basis'")
+            self.points = self.points[:0, :0]
+            self._move_in(self.span.on_basis(found.basis))
+            self.widened = found.widened
+        return found
 
     def be_patient(self) -> None:
         """Let descents end at the gain that the schedule has for the last size."""
@@ -493,7 +524,7 @@ class PointSearch:
     def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
         round_steps = self.schedule.round_steps
         while steps > 0 and not self.run.over:
-            self.run.keeper.keep({"points": points.copy(), "found": found.state(), "steps": steps} | self._span_state())
+            self.run.keeper.keep(pack(SavedRounds(**self._placed(points, found), steps=steps)))
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
@@ -555,15 +586,6 @@ class PointSearch:
         theta, self.loss = self.loss.theta, ProjectedLoss(span, self.demands, self.task.weights, self.loss.decay)
         self.loss.theta = theta
         self.subsample_loss = self._loss_on_subsample(self.subsample)
-
-    def _span_state(self) -> dict[str, Any]:
-        return {} if self.span is None else {"basis": self.span.basis, "widened": self.widened}
-
-    def _restore_span(self, saved: Saved) -> None:
-        if self.span is not None:
-            self.points = self.points[:0, :0]
-            self._move_in(self.span.on_basis(saved.array("basis", self.home.d, None)))
-            self.widened = saved.count("widened")
 
     # Initial points.
 

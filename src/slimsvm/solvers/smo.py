@@ -10,19 +10,20 @@ take long, the free rows are solved for by Newton's method (`free_rows`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 from .._core import core
-from ..keeping import PartKeeper, Saved, StateError
+from ..keeping import PartKeeper, State, StateError
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
 from ..run import BY_ITSELF, Run
+from ..states import Finite, Floats, Places, Whole, pack, unpack
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
 
@@ -60,14 +61,14 @@ class RoundCount:
     """What the next round depends on besides the coefficients and responses."""
 
     limit: float  # pair steps at most
-    best: float  # the highest objective so far
+    best: Finite  # the highest objective so far
     progress: GapProgress
-    idle: int = -1  # rounds without a higher objective; the first round meets its own objective again
+    idle: Annotated[int, Whole(-1, PATIENCE)] = -1  # rounds without a higher objective; the first meets its own again
     fresh: bool = True  # whether the last round was one of all rows
     tried: int = 0  # pair steps before the last attempt of Newton's method that failed
-    failed: int = 0  # attempts that failed
-    active: Array | None = None  # the rows of a problem of active rows that is being solved
-    inner: Saved = field(default_factory=lambda: Saved(None))  # the state of that problem
+    failed: Annotated[int, Whole(0, MOST_FAILED)] = 0  # attempts that failed
+    active: Annotated[Array, Places("n")] | None = None  # the rows of a problem of active rows that is being solved
+    inner: State | None = None  # the state of that problem
 
     def is_stalled(self, objective: float) -> bool:
         """Count a round with this objective; return whether there were too many without a higher one."""
@@ -75,24 +76,17 @@ class RoundCount:
         self.best = max(self.best, objective)
         return self.idle >= PATIENCE
 
-    def state(self) -> dict[str, Any]:
-        """Return the state for a keeper."""
-        progress = {"largest": self.progress.largest, "rounds": self.progress.rounds}
-        newton = {"tried": self.tried, "failed": self.failed}
-        return {"limit": self.limit, "best": self.best, "idle": self.idle, "fresh": self.fresh, **newton, **progress}
 
-    @classmethod
-    def restored(cls, saved: Saved, tol: float, n: int) -> RoundCount:
-        """Return a saved count, of a problem of n rows."""
-        progress = GapProgress(tol, saved.number("largest", finite=True), saved.count("rounds"))
-        counts = (
-            saved.count("idle", -1, PATIENCE),
-            saved.value("fresh", bool),
-            saved.count("tried"),
-            saved.count("failed", 0, MOST_FAILED),
-        )
-        inner = (saved.places("active", n), saved.part("inner")) if "inner" in saved.state else ()
-        return cls(saved.number("limit"), saved.number("best", finite=True), progress, *counts, *inner)
+@dataclass
+class SavedSmo:
+    """The state that the next round depends on."""
+
+    alpha: Annotated[Array, Floats("n")]
+    responses: Annotated[Array, Floats("n", 1)]
+    working: Annotated[Array, Places("n")]
+    steps: int
+    spent: int
+    rounds: RoundCount
 
 
 def usual_working_set(rows: Rows) -> int:
@@ -247,18 +241,16 @@ class SmoState:
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
         """Return the state that the next round depends on, for a keeper."""
-        vectors = {"alpha": self.alpha.copy(), "responses": self.current_responses().copy(), "working": self.working}
-        return vectors | {"steps": self.steps, "spent": self.rows.spent} | rounds.state()
+        responses = self.current_responses()
+        return pack(SavedSmo(self.alpha, responses, self.working, self.steps, self.rows.spent, rounds))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: State | None) -> None:
         """Continue from a saved state; `solve` then takes the same steps as the run that saved it."""
-        n = self.rows.n
-        self.alpha, self.responses.values = saved.array("alpha", n), saved.array("responses", n, 1)
-        if not ((self.alpha >= 0) & (self.alpha <= self.cap)).all():
+        found = unpack(SavedSmo, saved, n=self.rows.n)
+        if not ((found.alpha >= 0) & (found.alpha <= self.cap)).all():
             raise StateError("coefficients outside of their bounds")
-        self.working, self.steps = saved.places("working", n), saved.count("steps")
-        self.rows.spent = saved.count("spent")
-        self.rounds = RoundCount.restored(saved, self.tol, n)
+        self.alpha, self.responses.values, self.working = found.alpha, found.responses, found.working
+        self.steps, self.rows.spent, self.rounds = found.steps, found.spent, found.rounds
 
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
@@ -366,7 +358,7 @@ class SmoState:
         return replace(
             self.run.part(rounds.progress.inside),
             history=lambda phase, **gaps: self.run.record(active_gap=max(gaps.values())),  # noqa: ARG005
-            keeper=PartKeeper(self.run.keeper, lambda inner: self.state(rounds) | {"active": active, "inner": inner}),
+            keeper=PartKeeper(self.run.keeper, lambda inner: self.state(replace(rounds, active=active, inner=inner))),
         )
 
     def part(self, rows: Array, run: Run) -> SmoState:

@@ -69,6 +69,7 @@ class Watch:
             return None
         return self.x if self.judged(end).worse_than(self.lowest, 1.0) else None
 
-    def state(self) -> dict[str, Array]:
-        """Return the state for a keeper."""
-        return {} if self.judged is None else {"watched": self.x.copy()}
+    @property
+    def kept(self) -> Array | None:
+        """The vector of the lowest loss, for a keeper; None if nothing is watched."""
+        return None if self.judged is None else self.x

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import slimsvm
-from slimsvm.studio import cli
+from slimsvm.studio.cli import commands as cli
 
 NAMES = ["ax_mean", "ax_std", "energy", "steps", "phase"]
 

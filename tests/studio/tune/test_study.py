@@ -4,8 +4,9 @@ from sklearn.datasets import make_moons
 
 from slimsvm import SlimSVC, tune
 from slimsvm.model import Status
+from slimsvm.states import pack
 from slimsvm.studio.tune.space import Settings
-from slimsvm.studio.tune.study import EVALUATIONS, SEED, StudyStore, _values_of, seed_in
+from slimsvm.studio.tune.study import EVALUATIONS, SEED, StudyStore, seed_in
 from slimsvm.studio.tune.trials import Trial, TrialEffort, Trials
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -124,7 +125,7 @@ HOSTILE = {
 def test_a_study_with_what_no_trial_leaves_is_refused(name):
     kept = Trial(Settings(1.0, 1.0, "none"), TrialEffort(10, 5, 1, 2), 0.1, 0.01, 2, 24, 0.5, Status.CONVERGED, "first")
     study = optuna.create_study()
-    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: HOSTILE[name](_values_of(kept))}))
+    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: HOSTILE[name](pack(kept))}))
     with pytest.raises(ValueError, match=r"cannot be continued: its trial 0 has .*; give another name"):
         StudyStore(study)
 
@@ -132,7 +133,7 @@ def test_a_study_with_what_no_trial_leaves_is_refused(name):
 def test_what_a_trial_leaves_is_read_back():
     kept = Trial(Settings(1.0, 2.0, "none", 0.5), TrialEffort(10, 5, 1, 2), 0.1, 0.01, 2, 24, 0.5, Status.MAX_ITER, "first")
     study = optuna.create_study()
-    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: [_values_of(kept)]}))
+    study.add_trial(optuna.create_trial(value=0.0, user_attrs={EVALUATIONS: [pack(kept)]}))
     assert StudyStore(study).recall(kept.settings, kept.effort) == kept
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,18 @@ def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[t
 
 def facts(model: Any) -> list[tuple[str, str]]:
     """Return the facts of a model for `info`."""
-    from sklearn.pipeline import Pipeline
+    from ...importers.around import unwrapped
 
     svm = _machine(model)
     expansion, goal = svm.model_, svm.goal_
-    steps = [type(step).__name__ for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    steps, targets, _ = unwrapped(model)
     kernel = ", ".join(f"{name}={value:g}" for name, value in vars(expansion.kernel).items())
     return [
         ("kernel", f"{expansion.kernel.name}({kernel})"),
         ("predicts", PREDICTIONS[task_of(svm)]) if goal.real else ("classes", _classes(svm.classes_)),
         ("features", _features(svm.n_features_in_, names_of(model))),
-        ("preprocessing", ", ".join(steps) or "none"),
+        ("preprocessing", ", ".join(type(step).__name__ for step in steps) or "none"),
+        *[("targets", type(step).__name__) for step in targets],
         ("support vectors", f"{expansion.size:,}"),
         ("outputs", f"{expansion.bias.size:,} ({goal.name})"),
         *_metric(expansion),
@@ -172,24 +174,26 @@ def _classes(classes: Any) -> str:
 
 
 def _machine(model: Any) -> Any:
-    """Return the last step of a model, as an estimator of slimsvm."""
-    from sklearn.pipeline import Pipeline
-
+    """Return the kernel machine inside a model, as an estimator of slimsvm."""
     from ...estimators import imported, machine_of
+    from ...importers.around import unwrapped
 
-    last = model[-1] if isinstance(model, Pipeline) else model
+    last = unwrapped(model)[-1]
     return last if hasattr(last, "model_") else machine_of(imported(last))
 
 
 def as_ours(model: Any) -> Any:
     """Return a model with its estimator converted to slimsvm's, which predicts faster than scikit-learn's."""
+    from sklearn.compose import TransformedTargetRegressor
     from sklearn.pipeline import Pipeline
 
-    return (
-        Pipeline([*model.steps[:-1], (model.steps[-1][0], _machine(model))])
-        if isinstance(model, Pipeline)
-        else _machine(model)
-    )
+    if isinstance(model, Pipeline):
+        return Pipeline([*model.steps[:-1], (model.steps[-1][0], as_ours(model[-1]))])
+    if isinstance(model, TransformedTargetRegressor):
+        changed = copy(model)
+        changed.regressor_ = as_ours(model.regressor_)
+        return changed
+    return _machine(model)
 
 
 def costs(model: Any) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from sklearn.preprocessing import MinMaxScaler
 from ...importers.scalers import make_scaler
 from ...kernels import Array, Matrix, resolve_gamma, squared_norms
 from ...kernels.spec import SPECS
+from ...states import Finite
 
 #: the scalings to try for dense rows, and for sparse rows, whose zeros stay zero
 DENSE_SCALERS = ("none", "standard", "minmax", "robust")
@@ -43,10 +44,10 @@ PAIRS = 4096
 class Settings:
     """The settings of a trial. `epsilon` is None for classes."""
 
-    gamma: float
-    C: float
+    gamma: Finite
+    C: Finite
     scaling: str
-    epsilon: float | None = None
+    epsilon: Finite | None = None
     metric: str = "fixed"
 
     @property

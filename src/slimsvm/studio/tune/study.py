@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ...keeping import Saved, StateError
+from ...keeping import StateError
 from ...kernels import Array, Matrix
-from ...model import Status
 from ...reducers.slim import METRICS
+from ...states import Part, Several, pack
 from ...text import short
 from .problem import Problem
 from .space import DENSE_SCALERS, SPARSE_SCALERS, Settings
@@ -25,6 +24,8 @@ from .trials import Trial, TrialEffort
 
 #: user attributes of a study and of its trials
 DATA, SEARCH, SEED, EVALUATIONS = "slimsvm_data", "slimsvm_search", "slimsvm_seed", "slimsvm_evaluations"
+#: what is in the last one
+EVALUATED = Several(Part(Trial))
 
 
 def fingerprint(X: Matrix, y: Array, weights: Array) -> str:
@@ -107,8 +108,7 @@ class StudyStore:
         self.open: dict[Settings, Any] = {}
         for trial in study.get_trials(deepcopy=False):
             try:
-                for values in Saved(trial.user_attrs).parts(EVALUATIONS) if EVALUATIONS in trial.user_attrs else ():
-                    kept = _trial_from(values)
+                for kept in EVALUATED.read(EVALUATIONS, trial.user_attrs.get(EVALUATIONS, []), {}):
                     self.known[kept.settings, kept.effort] = kept
             except StateError as error:
                 raise ValueError(
@@ -157,7 +157,7 @@ class StudyStore:
             self.study.enqueue_trial(trial.settings.parameters)
             kept = self.open[trial.settings] = self.study.ask(_distributions(trial.settings))
         kept.report(trial.error, step=len(kept.user_attrs.get(EVALUATIONS, ())))
-        kept.set_user_attr(EVALUATIONS, [*kept.user_attrs.get(EVALUATIONS, ()), _values_of(trial)])
+        kept.set_user_attr(EVALUATIONS, [*kept.user_attrs.get(EVALUATIONS, ()), pack(trial)])
         self.known[trial.settings, trial.effort] = trial
 
     def close(self, finalists: Iterable[Settings]) -> None:
@@ -186,49 +186,3 @@ def _distributions(settings: Settings) -> dict[str, Any]:
         "metric": CategoricalDistribution(sorted(METRICS)),
     }
     return {name: ranges[name] for name in settings.parameters}
-
-
-def _values_of(trial: Trial) -> dict[str, Any]:
-    return {
-        "settings": asdict(trial.settings),
-        "effort": asdict(trial.effort),
-        "error": trial.error,
-        "standard_error": trial.standard_error,
-        "size": trial.size,
-        "nbytes": trial.nbytes,
-        "seconds": trial.seconds,
-        "status": trial.status.value,
-        "stage": trial.stage,
-    }
-
-
-def _trial_from(values: Saved) -> Trial:
-    """Return a trial that was kept; raise StateError for entries of a wrong type or range."""
-    return Trial(
-        settings=_settings_from(values.part("settings")),
-        effort=TrialEffort(*(values.part("effort").count(field.name) for field in fields(TrialEffort))),
-        error=values.number("error"),
-        standard_error=values.number("standard_error"),
-        size=values.count("size"),
-        nbytes=values.count("nbytes"),
-        seconds=values.number("seconds"),
-        status=_status_from(values.value("status", str)),
-        stage=values.value("stage", str),
-    )
-
-
-def _settings_from(values: Saved) -> Settings:
-    return Settings(
-        gamma=values.number("gamma", finite=True),
-        C=values.number("C", finite=True),
-        scaling=values.value("scaling", str),
-        epsilon=None if values.state.get("epsilon") is None else values.number("epsilon", finite=True),
-        metric=values.value("metric", str),
-    )
-
-
-def _status_from(word: str) -> Status:
-    try:
-        return Status(word)
-    except ValueError:
-        raise StateError(f"{short(word)} for 'status'") from None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from ...goals import Goal, OneVsRest
-from ...keeping import Saved, StateError
+from ...keeping import State
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
 from ...pairs import PairCoefficients, PairDual, PairTargets
 from ...rows.protocol import Rows
 from ...run import BY_ITSELF, Run
 from ...solvers.class_pairs import OneAgainst
-from ...text import short
+from ...states import Finite, Floats, pack, unpack
 from ..base import Trainer
 
 #: several outputs are solved at once, one in each thread, if their problems have at most this many working sets of rows:
@@ -34,7 +34,7 @@ class Binary:
     start: Array | None  # signed coefficients of an earlier run to start from
     goal: Goal = field(default_factory=lambda: OneVsRest(2))
     run: Run = BY_ITSELF
-    saved: Saved | None = None  # the state to continue from
+    saved: State | None = None  # the state to continue from
     draws: int = 0  # the rows that `start` was learned from, repeated ones too; 0: unknown
 
 
@@ -42,25 +42,12 @@ class Binary:
 class Solution:
     """The result of a trainer for one output."""
 
-    dual: Array  # signed coefficients of the problem's rows
-    bias: float
+    dual: Annotated[Array, Floats("n")]  # signed coefficients of the problem's rows
+    bias: Finite
     steps: int
     gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
     draws: int = 0  # the rows learned from, repeated ones and those of the start too, where steps get shorter with them
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for a keeper."""
-        return vars(self) | {"status": self.status.name}
-
-    @classmethod
-    def restored(cls, saved: Saved, n: int) -> Solution:
-        """Return a saved solution of n rows."""
-        name = saved.value("status", str)
-        if name not in Status.__members__:
-            raise StateError(f"the unknown status {short(name)}")
-        numbers = saved.count("steps"), saved.number("gap"), Status[name], saved.count("draws")
-        return cls(saved.array("dual", n), saved.number("bias", finite=True), *numbers)
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -99,10 +86,9 @@ class BinaryTrainer(Trainer):
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
             run = task.run.within(f"output {column}").of(outputs.done, q)
-            state = run.keeper.saved()
-            saved = None if state is None else Saved(state)
-            if saved is not None and "dual" in saved.state:
-                outputs.store(column, Solution.restored(saved, rows.size))
+            saved = run.keeper.saved()
+            if saved is not None and "dual" in saved:
+                outputs.store(column, unpack(Solution, saved, n=rows.size))
                 return
             problem = Binary(
                 task.rows if rows.size == task.rows.n else task.rows.subset(rows),
@@ -124,7 +110,7 @@ class BinaryTrainer(Trainer):
                 outputs.store(column, stop.found)
                 raise TrainingInterrupted(outputs.fit()) from None
             if solution.status is not Status.TIME_LIMIT:  # a later run with more time continues
-                run.keeper.keep(solution.state())
+                run.keeper.keep(pack(solution))
             outputs.store(column, solution)
 
         few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)
