@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slimsvm.keeping import StateError
-from slimsvm.states import LARGEST, MOST, UNSAVED, Finite, Floats, Ordered, Places, Whole, go_on, pack, unpack
+from slimsvm.states import LARGEST, MOST, UNSAVED, Finite, floats, go_on, ordered, pack, row_numbers, unpack, whole
 
 
 class Colour(Enum):
@@ -18,19 +18,19 @@ class Colour(Enum):
 
 @dataclass
 class Inner:
-    values: Annotated[np.ndarray, Floats("n")]
+    values: Annotated[np.ndarray, floats("n")]
 
 
 @dataclass
 class Outer:
-    points: Annotated[np.ndarray, Floats("m", "d")]
-    theta: Annotated[np.ndarray, Floats(("m", 1), 2)]
-    ordered: Annotated[np.ndarray, Ordered("m", "d")]
-    places: Annotated[np.ndarray, Places("n")]
+    points: Annotated[np.ndarray, floats("m", "d")]
+    theta: Annotated[np.ndarray, floats(("m", 1), 2)]
+    ordered: Annotated[np.ndarray, ordered("m", "d")]
+    places: Annotated[np.ndarray, row_numbers("n")]
     number: float
     finite: Finite
     steps: int
-    share: Annotated[int, Whole(-1, 5)]
+    share: Annotated[int, whole(-1, 5)]
     going: bool
     name: str
     colour: Colour
@@ -39,7 +39,7 @@ class Outer:
     several: list[Inner]
     opaque: dict[str, object]
     missing: int | None = None
-    factors: Annotated[np.ndarray, Floats("", positive=True)] | None = None
+    factors: Annotated[np.ndarray, floats("", positive=True)] | None = None
     unsaved: Annotated[object, UNSAVED] = None
     cached: float = field(default=0.0, init=False)
 

@@ -2,7 +2,7 @@
 
     @dataclass
     class Solved:
-        dual: Annotated[Array, Floats("n")]
+        dual: Annotated[Array, floats("n")]
         steps: int
         status: Status
 
@@ -14,8 +14,8 @@ that has it sets it; ("m", 1) is one more than "m".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
 from math import isfinite, isnan
@@ -39,205 +39,139 @@ MOST = 2**62
 LARGEST = 1e150
 
 
+@dataclass(frozen=True, eq=False)
 class Entry:
-    """What may be in a field; this kind is of values that are written as they are."""
+    """What a field is read from, by its name and the sizes known so far, with a StateError otherwise; how it is written."""
 
-    def __init__(self, *kinds: type) -> None:
-        self.kinds = kinds
+    read: Callable[[str, Any, Sizes], Any]
+    packed: Callable[[Any], Any] = lambda value: value
 
-    def packed(self, value: Any) -> Any:
-        """Return the value as it is written."""
-        return value
 
-    def read(self, name: str, found: Any, sizes: Sizes) -> Any:  # noqa: ARG002
-        """Return the value that was written; raise StateError if it cannot be one."""
-        if not isinstance(found, self.kinds) or (isinstance(found, bool) and bool not in self.kinds):
+def plain(*kinds: type) -> Entry:
+    """Return the entry for values of these types, which are written as they are."""
+
+    def read(name: str, found: Any, _: Sizes) -> Any:
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
             raise StateError(f"no {name!r}")
         return found
 
+    return Entry(read)
 
-class Whole(Entry):
-    """A whole number from `least` to `most`."""
 
-    def __init__(self, least: int = 0, most: int = MOST) -> None:
-        super().__init__(int)
-        self.least, self.most = least, most
+def whole(least: int = 0, most: int = MOST) -> Entry:
+    """Return the entry for whole numbers from `least` to `most`."""
 
-    def read(self, name: str, found: Any, sizes: Sizes) -> int:
-        """Return the number."""
-        if not self.least <= super().read(name, found, sizes) <= self.most:
-            raise StateError(f"a {name!r} that is not between {self.least} and {self.most}")
+    def read(name: str, found: Any, sizes: Sizes) -> int:
+        if not least <= plain(int).read(name, found, sizes) <= most:
+            raise StateError(f"a {name!r} that is not between {least} and {most}")
         return int(found)
 
+    return Entry(read)
 
-class Real(Entry):
-    """A number, which is not NaN and, if `finite`, not infinite."""
 
-    def __init__(self, *, finite: bool = False) -> None:
-        super().__init__(int, float)
-        self.finite = finite
+def real(*, finite: bool = False) -> Entry:
+    """Return the entry for numbers, which are not NaN and, if `finite`, not infinite."""
 
-    def read(self, name: str, found: Any, sizes: Sizes) -> float:
-        """Return the number."""
+    def read(name: str, found: Any, sizes: Sizes) -> float:
         try:
-            number = float(super().read(name, found, sizes))
+            number = float(plain(int, float).read(name, found, sizes))
         except OverflowError:
             raise StateError(f"a number {name!r} beyond float64") from None
-        if isnan(number) or (self.finite and not isfinite(number)):
+        if isnan(number) or (finite and not isfinite(number)):
             raise StateError(f"{number} for {name!r}")
         return number
 
-
-class OneOf(Entry):
-    """A member of an enumeration, by its name."""
-
-    def __init__(self, members: type[Enum]) -> None:
-        super().__init__(str)
-        self.members = members
-
-    def packed(self, value: Any) -> str:
-        """Return the name."""
-        return str(value.name)
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> Enum:
-        """Return the member."""
-        if super().read(name, found, sizes) not in self.members.__members__:
-            raise StateError(f"the unknown {name} {short(found)}")
-        return self.members[found]
+    return Entry(read)
 
 
-class Floats(Entry):
-    """A float64 array without NaN and, if `finite`, with entries up to LARGEST. See above for the shape."""
+def floats(*shape: Size, finite: bool = True, positive: bool = False, dtype: str = "float64") -> Entry:
+    """Return the entry for arrays without NaN and, if `finite`, with entries up to LARGEST; they are copied."""
 
-    dtype = "float64"
-
-    def __init__(self, *shape: Size, finite: bool = True, positive: bool = False) -> None:
-        super().__init__(np.ndarray)
-        self.shape, self.finite, self.positive = shape, finite, positive
-
-    def packed(self, value: Any) -> Any:
-        """Return a copy: the run changes its arrays."""
-        return np.array(value)
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> Array:
-        """Return a copy of the array."""
-        fits = isinstance(found, np.ndarray) and found.dtype == self.dtype and found.ndim == len(self.shape)
-        if not fits or not all(_agrees(*pair, sizes) for pair in zip(self.shape, found.shape, strict=True)):
-            raise StateError(f"no array {name!r} of shape {self.shape} and type {self.dtype}, with {sizes}")
-        self.check(name, found, sizes)
+    def read(name: str, found: Any, sizes: Sizes) -> Array:
+        fits = isinstance(found, np.ndarray) and found.dtype == dtype and found.ndim == len(shape)
+        if not fits or not all(_agrees(*pair, sizes) for pair in zip(shape, found.shape, strict=True)):
+            raise StateError(f"no array {name!r} of shape {shape} and type {dtype}, with {sizes}")
+        if np.isnan(found).any() or (finite and (np.abs(found) > LARGEST).any()):
+            raise StateError(f"numbers in {name!r} that are NaN or too large")
+        if positive and not (found > 0).all():
+            raise StateError(f"numbers in {name!r} that are not positive")
         return found.copy()
 
-    def check(self, name: str, found: Array, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise StateError if the numbers are not of this kind."""
-        if np.isnan(found).any() or (self.finite and (np.abs(found) > LARGEST).any()):
-            raise StateError(f"numbers in {name!r} that are NaN or too large")
-        if self.positive and not (found > 0).all():
-            raise StateError(f"numbers in {name!r} that are not positive")
+    return Entry(read, lambda value: np.array(value, dtype))
 
 
-class Ordered(Floats):
-    """An array whose order in memory is kept, on which sums depend."""
+def ordered(*shape: Size) -> Entry:
+    """Return the entry for arrays whose order in memory is kept, on which sums depend."""
 
-    def packed(self, value: Any) -> Any:
-        """Return a copy, and its order."""
-        return {"values": np.array(value), "fortran": bool(np.isfortran(value))}
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> Array:
-        """Return the array in its order."""
+    def read(name: str, found: Any, sizes: Sizes) -> Array:
         parts = found if isinstance(found, dict) else {}
-        values = super().read(name, parts.get("values"), sizes)
-        return np.asfortranarray(values) if Entry(bool).read(name, parts.get("fortran"), sizes) else values
+        values = floats(*shape).read(name, parts.get("values"), sizes)
+        return np.asfortranarray(values) if plain(bool).read(name, parts.get("fortran"), sizes) else values
+
+    return Entry(read, lambda value: {"values": np.array(value), "fortran": bool(np.isfortran(value))})
 
 
-class Places(Floats):
-    """Row numbers below a size that is given, without repetition."""
+def row_numbers(below: str) -> Entry:
+    """Return the entry for row numbers below a size that `unpack` is given, without repetition."""
+    numbers = floats("", finite=False, dtype="int64")
 
-    dtype = "int64"
-
-    def __init__(self, below: str) -> None:
-        super().__init__("")
-        self.below = below
-
-    def packed(self, value: Any) -> Any:
-        """Return a copy."""
-        return np.array(value, dtype=np.int64)
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> Array:
-        """Return the row numbers."""
-        return super().read(name, found, sizes).astype(np.intp)
-
-    def check(self, name: str, found: Array, sizes: Sizes) -> None:
-        """Raise StateError if a row is not there or is there twice."""
-        if found.size and not 0 <= found.min() <= found.max() < sizes[self.below]:
+    def read(name: str, found: Any, sizes: Sizes) -> Array:
+        rows: Array = numbers.read(name, found, sizes).astype(np.intp)
+        if rows.size and not 0 <= rows.min() <= rows.max() < sizes[below]:
             raise StateError(f"rows in {name!r} that are out of range")
-        if np.unique(found).size < found.size:
+        if np.unique(rows).size < rows.size:
             raise StateError(f"a row twice in {name!r}")
+        return rows
+
+    return Entry(read, numbers.packed)
 
 
-class Generator(Entry):
-    """A random generator. PCG64 needs an odd increment; with others it can return zeros for ever."""
-
-    def packed(self, value: Any) -> State:
-        """Return the state of the generator."""
-        return dict(value.bit_generator.state)
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> np.random.Generator:  # noqa: ARG002
-        """Return a generator in that state."""
-        rng = np.random.default_rng(0)
-        try:
-            if found["state"]["inc"] % 2 != 1:
-                raise ValueError("its increment is even")
-            rng.bit_generator.state = found
-        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
-            raise StateError(f"no generator ({error})") from error
-        return rng
+def nested(kind: type) -> Entry:
+    """Return the entry for a dataclass; the sizes known by then hold in it too."""
+    return Entry(lambda name, found, sizes: unpack(kind, plain(dict).read(name, found, sizes), **sizes), pack)
 
 
-class Part(Entry):
-    """A state within the state; the sizes known by then hold in it too."""
-
-    def __init__(self, kind: type) -> None:
-        super().__init__(dict)
-        self.kind = kind
-
-    def packed(self, value: Any) -> State:
-        """Return the state of the part."""
-        return pack(value)
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> Any:
-        """Return the part."""
-        return unpack(self.kind, super().read(name, found, sizes), **sizes)
+def several(each: Entry) -> Entry:
+    """Return the entry for lists."""
+    return Entry(
+        lambda name, found, sizes: [each.read(name, item, sizes) for item in plain(list).read(name, found, sizes)],
+        lambda value: [each.packed(item) for item in value],
+    )
 
 
-class Several(Entry):
-    """A list."""
+def _member(members: type[Enum]) -> Entry:
+    """Return the entry for the members of an enumeration, by their names."""
 
-    def __init__(self, each: Entry) -> None:
-        super().__init__(list)
-        self.each = each
+    def read(name: str, found: Any, sizes: Sizes) -> Enum:
+        if plain(str).read(name, found, sizes) not in members.__members__:
+            raise StateError(f"the unknown {name} {short(found)}")
+        return members[found]
 
-    def packed(self, value: Any) -> list[Any]:
-        """Return the list as it is written."""
-        return [self.each.packed(item) for item in value]
-
-    def read(self, name: str, found: Any, sizes: Sizes) -> list[Any]:
-        """Return the list."""
-        return [self.each.read(name, item, sizes) for item in super().read(name, found, sizes)]
+    return Entry(read, lambda value: value.name)
 
 
-#: what may be in fields of these types
-PLAIN: dict[type, Entry] = {
-    bool: Entry(bool),
-    int: Whole(),
-    float: Real(),
-    str: Entry(str),
-    dict: Entry(dict),
-    np.random.Generator: Generator(),
+def _generator(name: str, found: Any, _: Sizes) -> np.random.Generator:
+    """Return a random generator in a state. PCG64 needs an odd increment; with others it can return zeros for ever."""
+    rng = np.random.default_rng(0)
+    try:
+        if found["state"]["inc"] % 2 != 1:
+            raise ValueError("its increment is even")
+        rng.bit_generator.state = found
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise StateError(f"no generator {name!r} ({error})") from error
+    return rng
+
+
+#: what is in fields of these types
+PLAIN: dict[Any, Entry] = {kind: plain(kind) for kind in (bool, str, dict)} | {
+    int: whole(),
+    float: real(),
+    np.random.Generator: Entry(_generator, lambda value: dict(value.bit_generator.state)),
 }
 #: marks a field that is not saved and has a default: Annotated[X, UNSAVED]
 UNSAVED = object()
 #: a number that is neither NaN nor infinite
-Finite = Annotated[float, Real(finite=True)]
+Finite = Annotated[float, real(finite=True)]
 
 
 def pack(value: Any) -> State:
@@ -249,14 +183,10 @@ def pack(value: Any) -> State:
 
 def unpack(kind: type[T], state: Any, **sizes: int) -> T:
     """Return the dataclass of a state that `pack` made; raise StateError if it cannot be one."""
-    found = state if isinstance(state, Mapping) else {}
-    declared: Any = kind
-    return kind(
-        **{
-            name: None if optional and found.get(name) is None else entry.read(name, found.get(name), sizes)
-            for name, entry, optional in _entries(declared)
-        }
-    )
+    found, declared = state if isinstance(state, dict) else {}, _entries(kind)  # type: ignore[arg-type]
+    read = {name: entry.read for name, entry, optional in declared if not optional or found.get(name) is not None}
+    absent = {name: None for name, _, _ in declared if name not in read}
+    return kind(**absent, **{name: reading(name, found.get(name), sizes) for name, reading in read.items()})
 
 
 def go_on(rng: np.random.Generator, at: np.random.Generator) -> None:
@@ -279,11 +209,9 @@ def _entry_of(hint: Any) -> tuple[Entry, bool]:
     if origin is Annotated:
         return next(each for each in arguments if isinstance(each, Entry)), False
     if origin is list:
-        return Several(_entry_of(arguments[0])[0]), False
+        return several(_entry_of(arguments[0])[0]), False
     kind: Any = origin or hint
-    if kind in PLAIN:
-        return PLAIN[kind], False
-    return (OneOf(kind) if issubclass(kind, Enum) else Part(kind)), False
+    return PLAIN.get(kind) or (_member(kind) if issubclass(kind, Enum) else nested(kind)), False
 
 
 def _agrees(size: Size, have: int, sizes: Sizes) -> bool:

@@ -25,7 +25,7 @@ from ..files.container import container_bytes, entry_of, pack_file, unpack_file,
 from ..keeping import Keeper, State, StateError
 from ..kernels import Array, Matrix
 from ..rows.threads import blocks
-from ..states import Whole
+from ..states import whole
 from ..text import short
 from ..warning import warn_user
 
@@ -118,7 +118,7 @@ class Checkpoint:
                 raise ValueError("it is a model and not a checkpoint; give another name")
             entry = entry_of(header, "checkpoint", dict)
             self._check(entry, header.get("slimsvm"))
-            self.seed = Whole(0, np.iinfo(np.int32).max).read("seed", entry.get("seed"), {})
+            self.seed = whole(0, np.iinfo(np.int32).max).read("seed", entry.get("seed"), {})
             self.found = {name: _unpacked(state, arrays) for name, state in entry_of(entry, "states", dict).items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"cannot continue from the checkpoint {str(self.path)!r}: {error}") from error

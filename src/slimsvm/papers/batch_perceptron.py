@@ -22,7 +22,7 @@ from ..progress import GapProgress
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
-from ..states import Floats, Places, go_on, pack, unpack
+from ..states import floats, go_on, pack, row_numbers, unpack
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 from .water import Amount, CostWater, Covered, DrawnWater, SlackWater, WaterSurface, fill
 
@@ -68,7 +68,7 @@ class Iterate:
 class SavedOrder:
     """The rows of a basin in the order in which they are drawn, and the place of the next."""
 
-    order: Annotated[Array, Places("n")]
+    order: Annotated[Array, row_numbers("n")]
     at: int
 
 
@@ -82,12 +82,12 @@ class SavedRun:
     spent: int
     rng: np.random.Generator
     orders: list[SavedOrder]
-    coef: Annotated[Array, Floats("n")]
-    responses: Annotated[Array, Floats("n", 1)]
-    heights: Annotated[Array, Floats("rows")]
-    levels: Annotated[Array, Floats("basins", finite=False)]
-    covered: Annotated[Array, Floats(2)]
-    sums: Annotated[Array, Floats(2, "n")]
+    coef: Annotated[Array, floats("n")]
+    responses: Annotated[Array, floats("n", 1)]
+    heights: Annotated[Array, floats("rows")]
+    levels: Annotated[Array, floats("basins", finite=False)]
+    covered: Annotated[Array, floats(2)]
+    sums: Annotated[Array, floats(2, "n")]
 
 
 @dataclass
@@ -96,8 +96,8 @@ class SavedChecks:
 
     run: SavedRun
     next_check: int
-    objectives: Annotated[Array, Floats("", finite=False)]
-    errors: Annotated[Array, Floats("", finite=False)]
+    objectives: Annotated[Array, floats("", finite=False)]
+    errors: Annotated[Array, floats("", finite=False)]
 
 
 class DrawOrder:

@@ -16,7 +16,7 @@ from ..model import Expansion, Status, Task
 from ..run import Run
 from ..solvers.metric_search import with_objective
 from ..solvers.point_search import Objective, known_objectives, objective_of
-from ..states import Floats, pack, unpack
+from ..states import floats, pack, unpack
 
 if TYPE_CHECKING:
     from .slim import Slim
@@ -37,11 +37,11 @@ ENOUGH_PASSES = 300
 class SavedModel:
     """A model of a path, and what made it."""
 
-    points: Annotated[Array, Floats("m", "d")]
-    coef: Annotated[Array, Floats("m", "q")]
-    bias: Annotated[Array, Floats("q")]
-    factors: Annotated[Array, Floats("d", positive=True)] | None
-    widths: Annotated[Array, Floats("m", positive=True)] | None
+    points: Annotated[Array, floats("m", "d")]
+    coef: Annotated[Array, floats("m", "q")]
+    bias: Annotated[Array, floats("q")]
+    factors: Annotated[Array, floats("d", positive=True)] | None
+    widths: Annotated[Array, floats("m", positive=True)] | None
     made: Made
 
     @classmethod

@@ -12,7 +12,7 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from ..limits import Deadline
-from ..states import Floats
+from ..states import floats
 
 #: decay rates of the running means of the gradient and of its square, and a number that prevents a division by 0
 MEAN, SQUARE, TINY = 0.9, 0.999, 1e-12
@@ -37,9 +37,9 @@ class Moments:
     The vectors may be on a device. No step then waits for their numbers.
     """
 
-    x: Annotated[Any, Floats("v")]
-    mean: Annotated[Any, Floats("v")]
-    square: Annotated[Any, Floats("v")]
+    x: Annotated[Any, floats("v")]
+    mean: Annotated[Any, floats("v")]
+    square: Annotated[Any, floats("v")]
     steps: int = 0
 
     @classmethod

@@ -22,7 +22,7 @@ from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.metric_problem import HasCoarseRows, HasMetricLosses, MetricLosses, MetricProblem
 from ..rows.protocol import Rows
-from ..states import Floats
+from ..states import floats
 from .whitening import Whitening
 
 #: for each kind of metric, whether factors and whether widths are learned
@@ -37,10 +37,10 @@ CURVATURE_ROWS = 4096, 16384
 class Parameters:
     """The parameters of a model: points in the home's coordinates, biases above coefficients, and logarithms."""
 
-    points: Annotated[Array, Floats("m", "d")]
-    theta: Annotated[Array, Floats(("m", 1), "q")]
-    log_factors: Annotated[Array, Floats("d")]
-    log_widths: Annotated[Array, Floats("m")]
+    points: Annotated[Array, floats("m", "d")]
+    theta: Annotated[Array, floats(("m", 1), "q")]
+    log_factors: Annotated[Array, floats("d")]
+    log_widths: Annotated[Array, floats("m")]
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:

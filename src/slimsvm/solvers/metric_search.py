@@ -21,7 +21,7 @@ from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
-from ..states import Floats, Places, go_on, pack, unpack
+from ..states import floats, go_on, pack, row_numbers, unpack
 from .adam import AdamSettings, Moments, take_steps
 from .decay_choice import best_power
 from .descent import DescentSettings, descend
@@ -134,7 +134,7 @@ class SavedGrowth:
     model: Parameters
     clamped: bool
     stopped_early: bool
-    subsample: Annotated[Array, Places("n")]
+    subsample: Annotated[Array, row_numbers("n")]
     rng: np.random.Generator
     task_rng: np.random.Generator
 
@@ -144,10 +144,10 @@ class SavedDescent:
     """The state of a descent: of the model at its start, and of the vectors that are relative to it."""
 
     model: Parameters
-    watched: Annotated[Array, Floats("v")] | None = None
+    watched: Annotated[Array, floats("v")] | None = None
     batches: SavedBatches | None = None
     descent: Moments | None = None
-    batches_ended: Annotated[Array, Floats("v")] | None = None
+    batches_ended: Annotated[Array, floats("v")] | None = None
 
     @property
     def vectors(self) -> list[Array]:

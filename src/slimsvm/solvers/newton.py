@@ -22,7 +22,7 @@ from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Against, Curvatures, Factor
 from ..rows.threads import blocks, one_blas_thread
-from ..states import Floats, Ordered
+from ..states import floats, ordered
 from .kept_factors import MANY, KeptFactors
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
@@ -56,8 +56,8 @@ class NewtonSettings:
 class Fitted:
     """Biases and coefficients theta (m + 1, q), the outputs f of each row (n, q), and the objective."""
 
-    theta: Annotated[Array, Floats(("m", 1), "q")]
-    outputs: Annotated[Array, Ordered("n", "q")]  # sums over outputs depend on the order in memory
+    theta: Annotated[Array, floats(("m", 1), "q")]
+    outputs: Annotated[Array, ordered("n", "q")]  # sums over outputs depend on the order in memory
     loss: float
 
     @property

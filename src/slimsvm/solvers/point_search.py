@@ -19,7 +19,7 @@ from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
-from ..states import Floats, Places, go_on, pack, unpack
+from ..states import floats, go_on, pack, row_numbers, unpack
 from ..text import short
 from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
@@ -225,9 +225,9 @@ def objective_of(objectives: Sequence[Objective], made: Made) -> Objective:
 class SavedPoints:
     """Points, with the span that they are in, and their coefficients."""
 
-    basis: Annotated[Array, Floats("features", "d")] | None = None
+    basis: Annotated[Array, floats("features", "d")] | None = None
     widened: int = 0
-    points: Annotated[Array, Floats("m", "d")]
+    points: Annotated[Array, floats("m", "d")]
     found: Fitted
 
 
@@ -242,7 +242,7 @@ class SavedRounds(SavedPoints):
 class SavedSearch(SavedPoints):
     """The state that the next size depends on."""
 
-    subsample: Annotated[Array, Places("n")]
+    subsample: Annotated[Array, row_numbers("n")]
     rng: np.random.Generator
     task_rng: np.random.Generator
 

@@ -23,7 +23,7 @@ from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
 from ..run import BY_ITSELF, Run
-from ..states import Finite, Floats, Places, Whole, pack, unpack
+from ..states import Finite, floats, pack, row_numbers, unpack, whole
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
 
@@ -63,11 +63,11 @@ class RoundCount:
     limit: float  # pair steps at most
     best: Finite  # the highest objective so far
     progress: GapProgress
-    idle: Annotated[int, Whole(-1, PATIENCE)] = -1  # rounds without a higher objective; the first meets its own again
+    idle: Annotated[int, whole(-1, PATIENCE)] = -1  # rounds without a higher objective; the first meets its own again
     fresh: bool = True  # whether the last round was one of all rows
     tried: int = 0  # pair steps before the last attempt of Newton's method that failed
-    failed: Annotated[int, Whole(0, MOST_FAILED)] = 0  # attempts that failed
-    active: Annotated[Array, Places("n")] | None = None  # the rows of a problem of active rows that is being solved
+    failed: Annotated[int, whole(0, MOST_FAILED)] = 0  # attempts that failed
+    active: Annotated[Array, row_numbers("n")] | None = None  # the rows of a problem of active rows that is being solved
     inner: State | None = None  # the state of that problem
 
     def is_stalled(self, objective: float) -> bool:
@@ -81,9 +81,9 @@ class RoundCount:
 class SavedSmo:
     """The state that the next round depends on."""
 
-    alpha: Annotated[Array, Floats("n")]
-    responses: Annotated[Array, Floats("n", 1)]
-    working: Annotated[Array, Places("n")]
+    alpha: Annotated[Array, floats("n")]
+    responses: Annotated[Array, floats("n", 1)]
+    working: Annotated[Array, row_numbers("n")]
     steps: int
     spent: int
     rounds: RoundCount

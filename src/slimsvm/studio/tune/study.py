@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from ...keeping import StateError
 from ...kernels import Array, Matrix
 from ...reducers.slim import METRICS
-from ...states import Part, Several, pack
+from ...states import nested, pack, several
 from ...text import short
 from .problem import Problem
 from .space import DENSE_SCALERS, SPARSE_SCALERS, Settings
@@ -25,7 +25,7 @@ from .trials import Trial, TrialEffort
 #: user attributes of a study and of its trials
 DATA, SEARCH, SEED, EVALUATIONS = "slimsvm_data", "slimsvm_search", "slimsvm_seed", "slimsvm_evaluations"
 #: what is in the last one
-EVALUATED = Several(Part(Trial))
+EVALUATED = several(nested(Trial))
 
 
 def fingerprint(X: Matrix, y: Array, weights: Array) -> str:

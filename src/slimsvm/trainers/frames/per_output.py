@@ -15,7 +15,7 @@ from ...pairs import PairCoefficients, PairDual, PairTargets
 from ...rows.protocol import Rows
 from ...run import BY_ITSELF, Run
 from ...solvers.class_pairs import OneAgainst
-from ...states import Finite, Floats, pack, unpack
+from ...states import Finite, floats, pack, unpack
 from ..base import Trainer
 
 #: several outputs are solved at once, one in each thread, if their problems have at most this many working sets of rows:
@@ -42,7 +42,7 @@ class Binary:
 class Solution:
     """The result of a trainer for one output."""
 
-    dual: Annotated[Array, Floats("n")]  # signed coefficients of the problem's rows
+    dual: Annotated[Array, floats("n")]  # signed coefficients of the problem's rows
     bias: Finite
     steps: int
     gap: float  # distance from the optimum, in the trainer's own measure
