@@ -1,6 +1,9 @@
 """Files of rows and labels: what each format may look like, and one line for whatever is wrong with it."""
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import tracemalloc
 import zipfile
@@ -13,7 +16,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics.pairwise import manhattan_distances
 
-from slimsvm.files.datasets import read_data
+from slimsvm.files.columns import Wanted
+from slimsvm.files.datasets import read_data, read_table
 
 ROWS = [[1.5, -2.0], [0.0, 3.25], [1e-3, 4.0]]
 
@@ -488,3 +492,130 @@ def test_labels_with_letters_beyond_unicode_are_refused(tmp_path):
     np.savez(tmp_path / "rows.npz", X=np.eye(2), y=y)
     with pytest.raises(ValueError, match=r"rows\.npz.*its y has letters beyond Unicode"):
         read_data(tmp_path / "rows.npz")
+
+
+# Columns by name
+
+
+NAMES = ("ax", "ay", "steps")
+
+
+def table_of(text, tmp_path, name="t.csv", **wanted):
+    (tmp_path / name).write_text(text)
+    return read_table(tmp_path / name, Wanted(**wanted))
+
+
+def test_a_header_names_the_features(tmp_path):
+    X, y, names = table_of("ax,kind,ay\n1,a,2\n3,b,4\n", tmp_path, target="kind")
+    assert names == ("ax", "ay")
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["a", "b"]
+    assert table_of("1,2,a\n3,4,b\n", tmp_path).names is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "steps,kind,ay,ax\n3,a,2,1\n6,b,5,4\n",
+        "kind;ay;ax;steps\na;2;1;3\nb;5;4;6\n",
+        ",ay,ax,steps,kind\n0,2,1,3,a\n1,5,4,6,b\n",  # with the index of a data frame
+        "1,2,3,a\n4,5,6,b\n",  # without a header
+    ],
+    ids=["reversed", "labels first", "an index", "no header"],
+)
+@pytest.mark.parametrize("labels", [True, False])
+def test_columns_are_found_by_the_names_of_a_model(text, labels, tmp_path):
+    X, y, names = table_of(text, tmp_path, names=NAMES, n_features=3, labels=labels)
+    assert X.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert y.tolist() == ["a", "b"]
+    assert names in (NAMES, None)
+
+
+def test_columns_of_parquet_files_are_found_by_name_too(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame({"steps": [3, 6], "label": [0, 1], "ay": [2, 5], "ax": [1, 4]}).to_parquet(tmp_path / "t.parquet")
+    X, y, names = read_table(tmp_path / "t.parquet", Wanted(names=NAMES, n_features=3))
+    assert X.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert y.tolist() == [0, 1]
+    assert names == NAMES
+
+
+def test_columns_that_no_model_needs_are_left_out_with_a_word(tmp_path):
+    with pytest.warns(UserWarning, match=r"does not use are left out: \['id', 'time'\]"):
+        X, y, _ = table_of("id,ax,time,ay,steps,target\n7,1,9,2,3,a\n8,4,9,5,6,b\n", tmp_path, names=NAMES)
+    assert X.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ax,ay,kind\n1,2,a\n", r"lacks 1 of the model's features, \['steps'\]; its columns are \['ax', 'ay', 'kind'\]"),
+        ("ax,ay,ax,steps,label\n1,2,3,4,5\n", "two columns 'ax'"),
+        ("ax,ay,steps,b,c\n1,2,3,4,5\n", r"the column of the labels may be one of \['b', 'c'\]; name it"),
+        ("ax,ay,steps\n1,2,3\n", "none: all columns are features"),
+    ],
+    ids=["missing", "twice", "several", "no labels"],
+)
+def test_columns_that_cannot_be_found_are_named(text, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        table_of(text, tmp_path, names=NAMES)
+
+
+@pytest.mark.parametrize("first", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_an_unnamed_first_column_that_counts_is_an_index(first, start, tmp_path):
+    text = f"{first},ax,label\n" + "".join(f"{start + row},{row * 0.5},{row % 2}\n" for row in range(5))
+    with pytest.warns(UserWarning, match="the first column has no name and counts the rows; it is left out"):
+        X, _, names = table_of(text, tmp_path)
+    assert names == ("ax",)
+    assert X.ravel().tolist() == [0, 0.5, 1, 1.5, 2]
+
+
+def test_an_unnamed_first_column_of_other_numbers_is_a_feature(tmp_path):
+    X, _, names = table_of(",ax,label\n5,1,0\n3,2,1\n", tmp_path)
+    assert names == ("", "ax")
+    assert X.tolist() == [[5, 1], [3, 2]]
+
+
+def test_text_that_is_not_utf_8_says_what_to_do(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe,label\n1,a\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="byte 0xf6 is no UTF-8 text; save the file as UTF-8"):
+        read_table(tmp_path / "t.csv", Wanted())
+
+
+# Packed text, and files of other kinds
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+@pytest.mark.parametrize(("name", "text"), [("t.csv", "ax,label\n1,a\n2,b\n"), ("t.libsvm", "0 1:1\n1 1:2\n")])
+def test_packed_text_is_read(module, name, text, tmp_path):
+    ending = {gzip: ".gz", bz2: ".bz2", lzma: ".xz"}[module]
+    with module.open(tmp_path / (name + ending), "wt") as file:
+        file.write(text)
+    X, y = read_data(tmp_path / (name + ending))
+    assert X.shape == (2, 1)
+    assert len(set(y.tolist())) == 2
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_what_is_not_packed_as_its_ending_says_is_refused(ending, tmp_path):
+    (tmp_path / f"t.csv{ending}").write_bytes(b"ax,label\n1,a\n" * 9)
+    with pytest.raises(ValueError, match="damaged, or not packed as its ending says"):
+        read_data(tmp_path / f"t.csv{ending}")
+
+
+def test_a_packed_archive_is_refused(tmp_path):
+    (tmp_path / "t.npz.gz").write_bytes(gzip.compress(b"PK"))
+    with pytest.raises(ValueError, match=r"a packed \.npz file; unpack it first"):
+        read_data(tmp_path / "t.npz.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("t.xlsx", b"PK\3\4"), ("t.json", b'{"a": 1}'), ("t.xml", b"<?xml"), ("t.bin", b"\0\1\2\3")]
+)
+def test_files_of_other_kinds_are_named(name, begin, tmp_path):
+    (tmp_path / name).write_bytes(begin + b"\n" * 40)
+    with pytest.raises(ValueError, match=r"it is no LIBSVM text.*the formats are \.csv.*as CSV"):
+        read_data(tmp_path / name)

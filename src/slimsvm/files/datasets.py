@@ -1,5 +1,7 @@
 """Rows and labels from files: CSV, .npz, .npy, Parquet, and LIBSVM/svmlight for other endings; "-" is standard input.
 
+CSV and LIBSVM text may be packed (.csv.gz, .bz2, .xz).
+
 scipy and scikit-learn are imported by the readers that need them: dense rows of CSV and .npz files need NumPy only.
 """
 
@@ -15,31 +17,27 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .columns import label_column
+from .columns import Wanted
 from .container import check_letters
-from .decompression import check_unpacked_size
-from .numbers import is_plain, strict_number
+from .csv_rows import read_csv
+from .decompression import PACKED, check_unpacked_size, unpacked
+from .labels import as_labels
+from .numbers import strict_number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..kernels import Array, Matrix
 
-SEPARATORS = ("\t", ";", ",")
 SPLITS = ("train", "test")
-#: whole numbers below this are exact in float64
-EXACT = 2**53
 #: the most digits of a feature index
 LONGEST_INDEX = 20
 #: bytes of LIBSVM text that are read at a time, and file size above which rows become a mapped file; more: more memory
@@ -64,6 +62,14 @@ DAMAGED = (
 )
 
 Data = tuple[Any, Any]  # rows, dense or sparse, and their labels as an array or None
+
+
+class Table(NamedTuple):
+    """Rows, dense or sparse, their labels or None, and the names of the features or None."""
+
+    X: Any
+    y: Any
+    names: tuple[str, ...] | None = None
 
 
 def read_data(
@@ -100,22 +106,38 @@ def read_data(
     y : ndarray or None
         Whole numbers if all labels are, else numbers or strings.
     """
+    return read_table(path, Wanted(labels, target, n_features), split)[:2]
+
+
+def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train") -> Table:
+    """Return the rows, the labels and the names of the features of a file, as `read_data` does.
+
+    Where a model's features have names, `wanted.names`, columns of a CSV or Parquet file are found by them.
+    """
     source = Source(Path(path))
     try:
-        if source.ending in (".csv", ".tsv"):
-            X, y = _read_csv(source, labels, target, n_features)
-        elif source.ending in (".npy", ".parquet"):
-            X, y = _open_mapped(source, labels, target, n_features)
-        elif target is not None:
-            raise ValueError(f"target={target!r} names a column of a CSV file, and this is not a CSV file; leave it out")
-        elif source.ending == ".npz":
-            X, y = _read_npz(source, labels, split)
-        else:
-            X, y = _read_svmlight(source, n_features)
-        _check_width(X, n_features)
+        X, y, names = _read(source, wanted, split)
+        _check_width(X, wanted.n_features)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"cannot read {source.name}: {error}") from error
-    return X, y
+    return Table(X, y, names)
+
+
+def _read(source: Source, wanted: Wanted, split: str) -> tuple[Any, Any, tuple[str, ...] | None]:
+    if source.ending in (".csv", ".tsv"):
+        return read_csv(source.open(), wanted)
+    if source.ending in (".npy", ".npz", ".parquet") and source.is_packed:
+        raise ValueError(f"it is a packed {source.ending} file; unpack it first")
+    if source.ending in (".npy", ".parquet"):
+        from .mapped import open_npy, open_parquet
+
+        X, y, names = (open_npy if source.ending == ".npy" else open_parquet)(source.path, wanted)
+        return X, None if y is None else as_labels(y), names
+    if wanted.target is not None:
+        raise ValueError(f"target={wanted.target!r} names a column of a CSV file, and this is not a CSV file; leave it out")
+    if source.ending == ".npz":
+        return *_read_npz(source, wanted.labels, split), None
+    return *_read_svmlight(source, wanted.n_features), None
 
 
 @dataclass(frozen=True)
@@ -134,36 +156,34 @@ class Source:
         """The name in messages."""
         return "the standard input" if self.is_stdin else repr(str(self.path))
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the ending is that of a packed file."""
+        return self.path.suffix.lower() in PACKED
+
     @cached_property
-    def _stdin(self) -> bytes:
-        return sys.stdin.buffer.read()
+    def _held(self) -> bytes:
+        """The standard input, or the contents of a packed file."""
+        return sys.stdin.buffer.read() if self.is_stdin else unpacked(self.path)
 
     def open(self) -> BinaryIO:
         """Return the bytes as an open file."""
-        return io.BytesIO(self._stdin) if self.is_stdin else open(self.path, "rb")
+        return io.BytesIO(self._held) if self.is_stdin or self.is_packed else open(self.path, "rb")
 
     @property
     def size(self) -> int:
-        """The bytes of a file; 0 for the standard input, which is in memory."""
-        return 0 if self.is_stdin else self.path.stat().st_size
+        """The bytes of a file; 0 where they are in memory."""
+        return 0 if self.is_stdin or self.is_packed else self.path.stat().st_size
 
     @property
     def ending(self) -> str:
         """The ending, which decides the format; for the standard input, from its first bytes."""
         if not self.is_stdin:
-            return self.path.suffix.lower()
-        if self._stdin.startswith(b"PK"):
+            return Path(self.path.stem if self.is_packed else self.path).suffix.lower()
+        if self._held.startswith(b"PK"):
             return ".npz"
-        words = self._stdin.lstrip().partition(b"\n")[0].split()
+        words = self._held.lstrip().partition(b"\n")[0].split()
         return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
-
-
-def _open_mapped(source: Source, labels: bool, target: str | int | None, n_features: int | None) -> Data:
-    """Return the rows of an .npy or Parquet file as a mapped file, and their labels."""
-    from .mapped import open_npy, open_parquet
-
-    X, y = (open_npy if source.ending == ".npy" else open_parquet)(source.path, labels, target, n_features)
-    return X, None if y is None else _as_labels(y)
 
 
 def _check_width(X: Matrix, n_features: int | None) -> None:
@@ -171,119 +191,6 @@ def _check_width(X: Matrix, n_features: int | None) -> None:
         raise ValueError(
             f"it has {X.shape[1]} features and {n_features} are wanted; give the same features in the same order"
         )
-
-
-def _as_labels(y: Array) -> Array:
-    """Return numbers as integers if all of them are whole."""
-    whole = y.dtype.kind == "f" and (np.abs(y, dtype=np.float64) < EXACT).all() and (y == np.rint(y)).all()
-    return y.astype(np.int64) if whole else y
-
-
-# CSV: one row in a line, with or without a header line.
-
-
-def _read_csv(source: Source, labels: bool, target: str | int | None, n_features: int | None) -> Data:
-    with io.TextIOWrapper(source.open(), encoding="utf-8-sig", newline="") as file:
-        rows = _csv_rows(file)
-        line, first = next(rows, (0, []))
-        if not first:
-            raise ValueError("it is empty")
-        labelled = labels or target is not None or len(first) - 1 == n_features
-        place = _target_column(first, target) if labelled else None
-        header = _is_header(first, place, target)
-        return _table(rows if header else chain([(line, first)], rows), len(first), place, header)
-
-
-def _csv_rows(file: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with their line numbers."""
-    start = next((line for line in iter(file.readline, "") if line.strip()), "")
-    file.seek(0)
-    reader = csv.reader(file, delimiter=max(SEPARATORS, key=start.count))
-    for row in reader:
-        cells = [cell.strip() for cell in row]
-        if len(cells) > 1 or any(cells):
-            yield reader.line_num, cells
-
-
-def _target_column(first: list[str], target: str | int | None) -> int:
-    """Return the number of the column with the labels, from the first row."""
-    count = len(first)
-    if count < 2:
-        raise ValueError("it has one column only; features and labels need two or more, separated by commas or semicolons")
-    if target in first and strict_number(str(target)) is None:
-        return first.index(str(target))
-    if target is None:
-        return label_column(first)
-    try:
-        column = int(target)
-    except ValueError:
-        raise ValueError(f"it has no column {target!r}; its first line is {short(first)}") from None
-    if not -count <= column < count:
-        raise ValueError(f"it has no column {column}; its columns are numbered from 0 to {count - 1}")
-    return column % count
-
-
-def _is_header(first: list[str], place: int | None, target: str | int | None) -> bool:
-    """Return whether the first row is a header: it has the name of the target, or no number among the features."""
-    features = [cell for column, cell in enumerate(first) if column != place]
-    named = target in first and strict_number(str(target)) is None
-    return named or all(strict_number(cell) is None for cell in features)
-
-
-def _table(rows: Iterator[tuple[int, list[str]]], width: int, place: int | None, header: bool) -> Data:
-    """Return the features and labels of rows with `width` cells; `header` is whether there was a header line."""
-    values, labels, lines = array("d"), [], []
-    for line, row in rows:
-        if len(row) != width:
-            raise ValueError(f"line {line} has {len(row)} columns and the first line has {width}")
-        if place is not None:
-            labels.append(row.pop(place))
-        values.extend(_features(row, line, place))
-        lines.append(line)
-    if not lines:
-        raise ValueError("it has a header line and no rows")
-    X = np.array(values).reshape(len(lines), -1)
-    skip = not header and _has_numbered_header(labels)
-    return X[skip:], None if place is None else _text_labels(labels[skip:], lines[skip:])
-
-
-def _features(cells: list[str], line: int, place: int | None) -> list[float]:
-    """Return the numbers of one row, all finite."""
-    try:
-        numbers = [float(cell) for cell in cells]
-    except ValueError:
-        numbers = [math.nan]
-    if not math.isfinite(sum(numbers)) or not is_plain("".join(cells)):
-        for column, cell in enumerate(cells):
-            number = strict_number(cell)
-            if number is None or not math.isfinite(number):
-                column += place is not None and column >= place
-                what = f"{short(cell)} is not a finite number" if cell else "there is no value"
-                hint = f"; if this column has the labels, give target={column}" if cell else ""
-                raise ValueError(
-                    f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
-                )
-    return numbers
-
-
-def _has_numbered_header(labels: list[str]) -> bool:
-    """Return whether the first row is a header with numbers for feature names: a word, and numbers for all other labels."""
-    numbers = [strict_number(label) is not None for label in labels]
-    return len(labels) > 1 and any(map(str.isalpha, labels[0])) and not numbers[0] and all(numbers[1:])
-
-
-def _text_labels(labels: list[str], lines: list[int]) -> Array:
-    """Return labels as numbers if all are numbers, else as strings."""
-    if "" in labels:
-        raise ValueError(f"line {lines[labels.index('')]} has no label")
-    numbers = [strict_number(label) for label in labels]
-    if any(number is None for number in numbers):
-        return np.array(labels)
-    y = np.array(numbers, dtype=np.float64)
-    if not np.isfinite(y).all():
-        worst = int(np.isfinite(y).argmin())
-        raise ValueError(f"line {lines[worst]} has the label {labels[worst]!r}; labels must be finite numbers or words")
-    return _as_labels(y) if (np.abs(y) < EXACT).all() else np.array(labels)
 
 
 # NumPy's archives: X and y, or X_train and so on, or the parts of a CSR array.
@@ -353,7 +260,7 @@ def _npz_labels(y: Array, rows: int) -> Array:
     if y.dtype.kind == "f":
         _check_finite(y, "y")
     check_letters(y, "y")
-    return _as_labels(y.astype(str) if y.dtype.kind == "S" else y).ravel()
+    return as_labels(y.astype(str) if y.dtype.kind == "S" else y).ravel()
 
 
 def _check_finite(values: Matrix, name: str) -> None:
@@ -377,9 +284,21 @@ def _read_svmlight(source: Source, n_features: int | None) -> Data:
     if source.size >= LARGE_TEXT:
         return open_svmlight(source.path, n_features)
     with source.open() as file:
-        X, y = _parsed_svmlight(file.read(), n_features)
+        text = file.read()
+    _check_text(text)
+    X, y = _parsed_svmlight(text, n_features)
     _check_svmlight(X, n_features)
-    return X, _as_labels(y)
+    return X, as_labels(y)
+
+
+def _check_text(text: bytes) -> None:
+    """Raise ValueError for the first bytes of a file of another kind."""
+    begin = text[:4]
+    if begin.startswith((b"PK", b"{", b"[", b"<", b"%PDF")) or b"\0" in begin:
+        raise ValueError(
+            f"it is no LIBSVM text, since it begins with {begin!r}; the formats are .csv, .tsv, .npz, .npy, .parquet and "
+            "LIBSVM (text also packed as .gz, .bz2 or .xz). Save a spreadsheet or JSON as CSV"
+        )
 
 
 def open_svmlight(path: Path, n_features: int | None, batch: int = TEXT_BATCH) -> Data:
@@ -395,7 +314,7 @@ def open_svmlight(path: Path, n_features: int | None, batch: int = TEXT_BATCH) -
             line += text.count(b"\n")
         X = rows.rows(n_features)
     _check_svmlight(X, n_features)
-    return X, _as_labels(np.concatenate(labels))
+    return X, as_labels(np.concatenate(labels))
 
 
 def _parsed_svmlight(text: bytes, n_features: int | None, line: int = 1) -> tuple[csr_array, Array]:

@@ -19,7 +19,7 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
-from .columns import label_column
+from .columns import Wanted, choose_columns
 from .decompression import check_unpacked_size
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
@@ -28,11 +28,8 @@ BATCH = 1 << 16
 PLAIN_PARQUET = "write it with compression=None and use_dictionary=False, and short words as labels"
 
 
-def open_npy(path: Path, labels: bool, target: str | int | None, n_features: int | None) -> tuple[Matrix, Any]:
-    """Return the rows of an .npy file as a mapped array, and one of its columns as labels.
-
-    Without `labels` and `target` there are labels only if the file has one column more than `n_features`.
-    """
+def open_npy(path: Path, wanted: Wanted) -> tuple[Matrix, Any, None]:
+    """Return the rows of an .npy file as a mapped array, and one of its columns as labels; columns have no names."""
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except (EOFError, TypeError, ValueError) as error:
@@ -47,13 +44,11 @@ def open_npy(path: Path, labels: bool, target: str | int | None, n_features: int
     if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
         raise ValueError(f"it is an array of {table.dtype} of shape {table.shape}; give numbers, one row each")
     width = table.shape[1]
-    labelled = labels or target is not None or width - 1 == n_features
-    column = _column(target, [], width) if labelled else None
+    column = choose_columns(None, width, wanted).label
     check_finite(table)
     if column is None:
-        return table, None
-    X = without_column(table, column)
-    return X, np.array(table[:, column])
+        return table, None, None
+    return without_column(table, column), np.array(table[:, column]), None
 
 
 def without_column(table: Array, column: int) -> Array:
@@ -75,32 +70,27 @@ def check_finite(table: Array) -> None:
             raise ValueError(f"it has {table[row, column]} at {[row, column]}; fill or drop such rows")
 
 
-def open_parquet(path: Path, labels: bool, target: str | int | None, n_features: int | None) -> tuple[Matrix, Any]:
-    """Return the columns of a Parquet file as a mapped array, and one of them as labels (extra `parquet`).
-
-    Without `labels` and `target` there are labels only if the file has one column more than `n_features`.
-    """
+def open_parquet(path: Path, wanted: Wanted) -> tuple[Matrix, Any, tuple[str, ...]]:
+    """Return columns of a Parquet file as a mapped array, one of them as labels, and their names (extra `parquet`)."""
     pyarrow, parquet = _pyarrow()
     with open(path, "rb"):  # whose errors name the file
         pass
     try:
-        return _read_parquet(parquet, path, labels, target, n_features)
+        return _read_parquet(parquet, path, wanted)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"it is not a Parquet file, or damaged ({reason})") from error
 
 
-def _read_parquet(
-    parquet: Any, path: Path, labels: bool, target: str | int | None, n_features: int | None
-) -> tuple[Matrix, Any]:
+def _read_parquet(parquet: Any, path: Path, wanted: Wanted) -> tuple[Matrix, Any, tuple[str, ...]]:
     file = parquet.ParquetFile(path)
     names, count = file.schema_arrow.names, file.metadata.num_rows
     if not count:
         raise ValueError("it has no rows")
     table = _without_index(file.schema_arrow)
-    labelled = labels or target is not None or len(table) - 1 == n_features
-    column = table[_column(target, [names[number] for number in table], len(table))] if labelled else None
-    kept = [number for number in table if number != column]
+    chosen = choose_columns([names[number] for number in table], len(table), wanted)
+    column = None if chosen.label is None else table[chosen.label]
+    kept = [table[number] for number in chosen.features]
     dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
     check_unpacked_size(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
     kind = None if column is None else file.schema_arrow.field(column).type
@@ -120,7 +110,7 @@ def _read_parquet(
     if row < count:
         raise ValueError(f"it has {row} rows, and it says that it has {count}")
     check_finite(X)
-    return X, None if column is None else np.concatenate(y)
+    return X, None if column is None else np.concatenate(y), tuple(names[number] for number in kept)
 
 
 def _without_index(schema: Any) -> list[int]:
@@ -141,19 +131,6 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise ImportError('Parquet files need pyarrow; install it by pip install "slimsvm[parquet]"') from error
     return pyarrow, parquet
-
-
-def _column(target: str | int | None, names: list[str], count: int) -> int:
-    """Return the number of the column with the labels."""
-    if target in names:
-        return names.index(str(target))
-    try:
-        column = label_column(names) if target is None else int(target)
-    except ValueError:
-        raise ValueError(f"it has no column {target!r}; it has {names[:20] or f'{count} columns, by number'}") from None
-    if count < 2 or not -count <= column < count:
-        raise ValueError(f"it has no column {column} besides its features; its columns are numbered from 0 to {count - 1}")
-    return column % count
 
 
 def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:

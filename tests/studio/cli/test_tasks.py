@@ -51,6 +51,7 @@ def test_a_regressor_is_trained_and_predicts(name, files, tmp_path, capsys):
     assert "1 (regression)" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize(("name", "target"), [("rows.csv", []), ("words.csv", ["--label", "kind"]), ("both.npz", [])])
 def test_a_novelty_detector_needs_no_labels(name, target, files, tmp_path, capsys):
     model = tmp_path / "m.slim"

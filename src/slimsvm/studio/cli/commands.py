@@ -49,6 +49,7 @@ from .parse import (
     given,
     make_reducer,
     make_scaler,
+    names_of,
     one_of,
     positive,
     read_model,
@@ -57,6 +58,7 @@ from .parse import (
     read_training_rows,
     share_of_rows,
     whole,
+    with_names,
 )
 from .predictor import open_predictor
 from .render import (
@@ -86,6 +88,8 @@ def run(arguments: list[str]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = show_warning
+        # of scikit-learn, to arrays; columns of files were found by their names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         try:
             work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
             if work is not None:
@@ -250,14 +254,14 @@ def train(
     from ...estimators import fit_reporting
     from ...files.native import save
 
-    X, y = read_training_rows(data, task, label, split)
-    tests = read_test_rows(test, task, label, X.shape[1])
+    X, y, columns = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1], columns)
     scaler = make_scaler(scale, issparse(X))
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file
         if checkpoint is not None:
-            save(model, output)
+            save(with_names(model, columns), output)
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
@@ -266,7 +270,7 @@ def train(
             lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
         )
     trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
-    _write_model(model, output, X, y, tests, interrupted, *trained)
+    _write_model(with_names(model, columns), output, X, y, tests, interrupted, *trained)
 
 
 def compress(
@@ -307,7 +311,8 @@ def compress(
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
-    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1]) for path in (test, validation))
+    columns = names_of(big)
+    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1], columns) for path in (test, validation))
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
     if held_out is not None:
         own |= {"X_val": held_out[0], "y_val": held_out[1]}

@@ -11,12 +11,15 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ...files.numbers import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Value
 from .tasks import check_classes, labels_of, task_of
+
+if TYPE_CHECKING:
+    from ...files.datasets import Table
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: the largest number of steps or of support vectors, which compiled code can hold on every platform
@@ -285,12 +288,15 @@ def _unpickled(path: Path) -> Any:
         raise ValueError(f"cannot load {path}: {type(error).__name__}: {error}") from error
 
 
-def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> tuple[Any, Any, Any]:
-    """Return a model, and rows of its width with labels in its form.
+def read_model_and_rows(
+    path: Path, data: Path, trust: bool, *, labels: bool = True, target: str | None = None, split: str = "train"
+) -> tuple[Any, Any, Any]:
+    """Return a model, and rows of its width with labels in its form; columns are found by the names of its features.
 
     A LIBSVM model takes rows with more features than it names.
     """
-    from ...files.datasets import read_data
+    from ...files.columns import Wanted
+    from ...files.datasets import read_table
     from ...files.models import is_libsvm, read_libsvm
 
     model = read_model(path, trust)
@@ -300,13 +306,29 @@ def read_model_and_rows(path: Path, data: Path, trust: bool, **options: Any) -> 
         what = "is not a fitted model" if takes is None else "takes texts; predict them in Python, by slimsvm.runtime"
         raise ValueError(f"{path} holds a {type(model).__name__}, which {what}")
     task = task_of(model)
-    options["labels"] = options.get("labels", True) and task != "novelty"
+    wanted = Wanted(labels and task != "novelty", target, width, names_of(model))
     if is_libsvm(path):
-        X, y = read_data(data, **options)
+        X, y, _ = read_table(data, replace(wanted, n_features=None), split)
         if X.shape[1] > width:
             return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
-    X, y = read_data(data, n_features=width, **options)
+    X, y, _ = read_table(data, wanted, split)
     return model, as_scalers_take(model, X), labels_of(task, y)
+
+
+def names_of(model: Any) -> tuple[str, ...] | None:
+    """Return the names of a model's features; None if it knows none."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def with_names(model: Any, names: tuple[str, ...] | None) -> Any:
+    """Return the model; its first step, which sees the raw rows, learns the names of the features."""
+    import numpy as np
+
+    if names is not None and len(set(names)) == len(names):
+        first = model.steps[0][1] if hasattr(model, "steps") else model
+        first.feature_names_in_ = np.array(names, dtype=object)
+    return model
 
 
 def as_scalers_take(model: Any, X: Any) -> Any:
@@ -320,24 +342,28 @@ def as_scalers_take(model: Any, X: Any) -> Any:
     return dense(X) if any(moved) or any(isinstance(step, MinMaxScaler) for step in steps) else X
 
 
-def read_training_rows(path: Path, task: str, label: str | None, split: str) -> tuple[Any, Any]:
-    """Return rows, and labels as the task takes them."""
-    from ...files.datasets import read_data
+def read_training_rows(path: Path, task: str, label: str | None, split: str) -> Table:
+    """Return rows, labels as the task takes them, and the names of the features."""
+    from ...files.columns import Wanted
+    from ...files.datasets import read_table
 
-    X, y = read_data(path, labels=task != "novelty", target=label, split=split)
-    y = labels_of(task, y)
+    table = read_table(path, Wanted(task != "novelty", label), split)
+    y = labels_of(task, table.y)
     if task == "classify":
         check_classes(y)
-    return X, y
+    return table._replace(y=y)
 
 
-def read_test_rows(path: Path | None, task: str, label: str | None, width: int) -> tuple[Any, Any] | None:
+def read_test_rows(
+    path: Path | None, task: str, label: str | None, width: int, names: tuple[str, ...] | None
+) -> tuple[Any, Any] | None:
     """Return the rows and labels that a model is measured on, if a file is given."""
-    from ...files.datasets import read_data
+    from ...files.columns import Wanted
+    from ...files.datasets import read_table
 
     if path is None:
         return None
-    X, y = read_data(path, labels=task != "novelty", target=label, split="test", n_features=width)
+    X, y, _ = read_table(path, Wanted(task != "novelty", label, width, names), "test")
     return X, labels_of(task, y)
 
 

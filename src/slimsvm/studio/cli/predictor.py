@@ -36,11 +36,12 @@ def open_predictor(path: Path, data: Path, trust: bool, label: str | None, split
         return _of_estimator(model), X, y
     import numpy as np
 
-    from ...files.datasets import read_data
+    from ...files.columns import Wanted
+    from ...files.datasets import read_table
 
     artefact.check_rows("the command line")
     predictor = _of_artefact(artefact)
-    X, y = read_data(data, labels=False, target=label, split=split, n_features=artefact.features)
+    X, y, _ = read_table(data, Wanted(False, label, artefact.features, artefact.names or None), split)
     y = labels_of(predictor.task, y)
     if isinstance(X, np.ndarray) and X.size * artefact.size <= LIGHT_WORK:
         return predictor, X, y

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from .interrupts import raise_on_interrupt
-from .parse import in_options
+from .parse import in_options, names_of
 from .tasks import PREDICTIONS, quality, task_of
 
 Report = Callable[[str, float], None]
 
 #: `info` quantises models to tell the costs of a C export if the points have at most this many numbers
 LARGEST_COST = 1 << 27
+#: names of features that `info` prints
+MOST_NAMES = 20
 
 
 def plain(text: str) -> str:
@@ -144,7 +146,7 @@ def facts(model: Any) -> list[tuple[str, str]]:
     return [
         ("kernel", f"{expansion.kernel.name}({kernel})"),
         ("predicts", PREDICTIONS[task_of(svm)]) if goal.real else ("classes", _classes(svm.classes_)),
-        ("features", f"{svm.n_features_in_:,}"),
+        ("features", _features(svm.n_features_in_, names_of(model))),
         ("preprocessing", ", ".join(type(step).__name__ for step in steps) or "none"),
         *[("targets", type(step).__name__) for step in targets],
         ("support vectors", f"{expansion.size:,}"),
@@ -160,6 +162,11 @@ def _metric(expansion: Any) -> list[tuple[str, str]]:
         return []
     parts = {"factors of features": expansion.metric.factors, "widths of points": expansion.metric.widths}
     return [(name, f"{v.min():.3g} to {v.max():.3g}, learned") for name, v in parts.items() if v is not None and v.size]
+
+
+def _features(count: int, names: tuple[str, ...] | None) -> str:
+    """Return the number of features, and their names."""
+    return f"{count:,}" if names is None else f"{count:,}: {', '.join(names[:MOST_NAMES])}{' …' * (count > MOST_NAMES)}"
 
 
 def _classes(classes: Any) -> str:

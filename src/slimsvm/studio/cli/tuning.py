@@ -31,6 +31,7 @@ from .parse import (
     seconds,
     share_of_errors,
     whole,
+    with_names,
 )
 from .render import measures, plain, show_model
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
@@ -94,8 +95,8 @@ def tune(
     own = own_settings(task, class_weight="balanced" if balanced else None)
     from ..tune import tune as run
 
-    X, y = read_training_rows(data, task, label, split)
-    tests = read_test_rows(test, task, label, X.shape[1])
+    X, y, columns = read_training_rows(data, task, label, split)
+    tests = read_test_rows(test, task, label, X.shape[1], columns)
     template = make_estimator(task, kernel=kernel, device=device, **own)
     raise_on_interrupt()
     result, interrupted = finished_or_best(
@@ -115,6 +116,7 @@ def tune(
         ),
         keep,
     )
+    with_names(result.best_estimator_, columns)
     _write(result, output, table, X, y, tests, interrupted)
 
 

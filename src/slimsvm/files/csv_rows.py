@@ -1,0 +1,135 @@
+"""CSV files: one row in a line, with or without a header line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from array import array
+from collections.abc import Iterator
+from itertools import chain
+from reprlib import repr as short
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from ..warning import warn_user
+from .columns import Columns, Wanted, choose_columns
+from .labels import EXACT, as_labels
+from .numbers import is_plain, strict_number
+
+if TYPE_CHECKING:
+    from ..kernels import Array
+
+SEPARATORS = ("\t", ";", ",")
+
+
+def read_csv(opened: BinaryIO, wanted: Wanted) -> tuple[Array, Array | None, tuple[str, ...] | None]:
+    """Return the features, the labels and the names of the features."""
+    with io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as file:
+        try:
+            rows = _csv_rows(file)
+            line, first = next(rows, (0, []))
+            if not first:
+                raise ValueError("it is empty")
+            header = _is_header(first, wanted)
+            columns = choose_columns(first if header else None, len(first), wanted)
+            X, y = _table(rows if header else chain([(line, first)], rows), len(first), columns, header)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise ValueError(
+                f"byte 0x{byte:02x} is no UTF-8 text; save the file as UTF-8, e.g. by iconv -f latin1 -t utf-8"
+            ) from error
+    if columns.unnamed is not None and wanted.names is None:
+        return _without_index(X, y, columns)
+    return X, y, columns.names
+
+
+def _csv_rows(file: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, with their line numbers."""
+    start = next((line for line in iter(file.readline, "") if line.strip()), "")
+    file.seek(0)
+    reader = csv.reader(file, delimiter=max(SEPARATORS, key=start.count))
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if len(cells) > 1 or any(cells):
+            yield reader.line_num, cells
+
+
+def _is_header(first: list[str], wanted: Wanted) -> bool:
+    """Return whether the first row is a header: it has names that are wanted, or no number among the features."""
+    if wanted.target in first and strict_number(str(wanted.target)) is None:
+        return True
+    place = choose_columns(None, len(first), wanted, first).label
+    features = [cell for column, cell in enumerate(first) if column != place]
+    return bool(set(wanted.names or ()) & set(first)) or all(strict_number(cell) is None for cell in features)
+
+
+def _table(rows: Iterator[tuple[int, list[str]]], width: int, columns: Columns, header: bool) -> tuple[Array, Array | None]:
+    """Return the features and labels of rows with `width` cells; `header` is whether there was a header line."""
+    values, labels, lines = array("d"), [], []
+    for line, row in rows:
+        if len(row) != width:
+            raise ValueError(f"line {line} has {len(row)} columns and the first line has {width}")
+        if columns.label is not None:
+            labels.append(row[columns.label])
+        values.extend(_features([row[column] for column in columns.features], line, columns))
+        lines.append(line)
+    if not lines:
+        raise ValueError("it has a header line and no rows")
+    X = np.array(values).reshape(len(lines), -1)
+    skip = not header and _has_numbered_header(labels)
+    return X[skip:], None if columns.label is None else _text_labels(labels[skip:], lines[skip:])
+
+
+def _without_index(X: Array, y: Array | None, columns: Columns) -> tuple[Array, Array | None, tuple[str, ...] | None]:
+    """Return the table without a column that has no name and counts the rows: the index of a data frame."""
+    place = columns.features.index(columns.unnamed) if columns.unnamed in columns.features else None
+    assert columns.names is not None
+    if place is None or X.shape[1] == 1 or not _counts_rows(X[:, place]):
+        return X, y, columns.names
+    warn_user("the first column has no name and counts the rows; it is left out")
+    return np.delete(X, place, axis=1), y, (*columns.names[:place], *columns.names[place + 1 :])
+
+
+def _counts_rows(values: Array) -> bool:
+    """Return whether values are 0, 1, 2 ... or 1, 2, 3 ..."""
+    return values.size > 1 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+
+
+def _features(cells: list[str], line: int, columns: Columns) -> list[float]:
+    """Return the numbers of one row, all finite."""
+    try:
+        numbers = [float(cell) for cell in cells]
+    except ValueError:
+        numbers = [math.nan]
+    if not math.isfinite(sum(numbers)) or not is_plain("".join(cells)):
+        for column, cell in zip(columns.features, cells, strict=True):
+            number = strict_number(cell)
+            if number is None or not math.isfinite(number):
+                what = f"{short(cell)} is not a finite number" if cell else "there is no value"
+                hint = f"; if this column has the labels, give target={column}" if cell else ""
+                raise ValueError(
+                    f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
+                )
+    return numbers
+
+
+def _has_numbered_header(labels: list[str]) -> bool:
+    """Return whether the first row is a header with numbers for feature names: a word, and numbers for all other labels."""
+    numbers = [strict_number(label) is not None for label in labels]
+    return len(labels) > 1 and any(map(str.isalpha, labels[0])) and not numbers[0] and all(numbers[1:])
+
+
+def _text_labels(labels: list[str], lines: list[int]) -> Array:
+    """Return labels as numbers if all are numbers, else as strings."""
+    if "" in labels:
+        raise ValueError(f"line {lines[labels.index('')]} has no label")
+    numbers = [strict_number(label) for label in labels]
+    if any(number is None for number in numbers):
+        return np.array(labels)
+    y = np.array(numbers, dtype=np.float64)
+    if not np.isfinite(y).all():
+        worst = int(np.isfinite(y).argmin())
+        raise ValueError(f"line {lines[worst]} has the label {labels[worst]!r}; labels must be finite numbers or words")
+    return as_labels(y) if (np.abs(y) < EXACT).all() else np.array(labels)
