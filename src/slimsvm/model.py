@@ -32,7 +32,7 @@ class Status(Enum):
     EXHAUSTED = "stopped because no candidate was left to add"
     CLAMPED = "stopped with a factor or a width of the learned metric at its bound; scale the features, or raise bound"
     INTERRUPTED = "stopped by Ctrl-C with what was found so far"
-    TIME_LIMIT = "stopped at the time limit; raise time_limit or tol"
+    TIME_LIMIT = "stopped at the time limit; raise time_limit"
     STALLED = "stopped because rounding hides further progress; scale the features, lower C, or raise tol"
     MAX_ITER = "stopped at max_iter; raise max_iter, scale the features, or lower C"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
 
@@ -15,3 +17,10 @@ def short(value: Any) -> str:
     words.maxother = words.maxstring = 80
     text = " ".join(words.repr(value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """Return the name that a word probably means: the shortest that begins with it, else one of similar letters."""
+    names = list(names)
+    begun = sorted((name for name in names if word and name.lower().startswith(word.lower())), key=len)
+    return next(iter(begun or get_close_matches(word, names, n=1)), None)

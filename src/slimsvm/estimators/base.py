@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,22 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
+    #: parameters of scikit-learn's estimators that are others here, and what to give instead
+    _other_parameters = MappingProxyType(
+        {
+            "cache_size": "give cache_mb, in MiB",
+            "probability": "for probabilities of classes give calibration='sigmoid', 'isotonic' or 'temperature'",
+            "shrinking": "leave it out: it changes the time of training only",
+        }
+    )
     #: the home of rows in place of `device`
     _home: str | None = None
+
+    def __new__(cls, *_: Any, **settings: Any) -> Any:
+        """Return a new estimator; parameters of scikit-learn's that are others here are named with what to give instead."""
+        for name in settings.keys() & cls._other_parameters.keys():
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}; {cls._other_parameters[name]}")
+        return super().__new__(cls)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse rows are allowed; the kernel decides on pairwise and negative input."""

@@ -14,6 +14,7 @@ from ..goals import Goal
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
 from ..selection.budgets import Budgets
+from ..text import nearest
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
@@ -44,7 +45,8 @@ def _method(given: Any, table: dict[str, Any], kind: type, estimator: Any) -> An
     """Return the method of that name, or the given instance, with the settings that it takes from the estimator."""
     what = kind.__name__.lower()
     if not (given in table if isinstance(given, str) else isinstance(given, kind)):
-        raise ValueError(f"unknown {what} {given!r}; there are {sorted(table)}, or give an instance of such a class")
+        known = f"{sorted(table)}{', None for no full model' * (kind is Trainer)}, or give an instance of such a class"
+        raise ValueError(f"unknown {what} {given!r}; {_hint(given, kind, table)}there are {known}")
     method = table[given]() if isinstance(given, str) else given
     fields = {field.name: field.default for field in dataclasses.fields(method)}
     taken = {name: getattr(estimator, name) for name in SHARED if name in fields and getattr(method, name) == fields[name]}
@@ -57,6 +59,14 @@ def _method(given: Any, table: dict[str, Any], kind: type, estimator: Any) -> An
         check_positive(f"{name} of the {what}", getattr(method, name, 1.0))
     check_at_least(f"max_iter of the {what}", getattr(method, "max_iter", -1), -1)
     return method
+
+
+def _hint(given: Any, kind: type, table: dict[str, Any]) -> str:
+    """Return a question about what was probably meant."""
+    if kind is Trainer and isinstance(given, str) and given.lower() == "none":
+        return "did you mean None, without quotes? "
+    near = nearest(given, table) if isinstance(given, str) else None
+    return "" if near is None else f"did you mean {near!r}? "
 
 
 def _budget(budget: Any, given: Any) -> int:

@@ -50,6 +50,12 @@ def choose_columns(names: Sequence[str] | None, width: int, wanted: Wanted, firs
     return Columns(features, label, tuple(names[column] for column in features), unnamed)
 
 
+def check_width(count: int, wanted: int | None) -> None:
+    """Raise ValueError unless a table has as many features as are wanted."""
+    if wanted not in (None, count):
+        raise ValueError(f"it has {count} features and {wanted} are wanted; give the same features in the same order")
+
+
 def label_column(names: Sequence[str]) -> int:
     """Return the number of the column whose name marks it as the labels, else of the last one."""
     small = [name.lower() for name in names]

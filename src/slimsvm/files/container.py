@@ -47,6 +47,15 @@ DTYPE = re.compile(SCALAR.pattern + r"|<U[1-9]\d{0,6}")
 #: the most rows or columns of an array
 LARGEST = 1 << 40
 
+#: the first bytes of files that people take for a model, what they are, and what reads them
+OTHERS = {
+    b'{"format': "a JSON export; slimsvm.runtime reads it",
+    b"\x80": "a pickle; joblib.load reads it (--trust), and runs any code in it",
+    b"PK": "a zip file, such as .npz or .xlsx; give the file that slimsvm.save or slimsvm train wrote",
+    b"/*": "source code; give the .slim file that it was exported from",
+    b"<!": "a web page; give the .slim file of the model",
+}
+
 Entry = dict[str, Any]
 Arrays = dict[str, Array]
 
@@ -75,7 +84,7 @@ def container_bytes(path: str | os.PathLike[str]) -> bytes:
 def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
     """Return the header and the arrays in the bytes of a file."""
     if not data.startswith(MAGIC):
-        raise ValueError(f"it is not a .slim file, {'but empty' if not data else f'it begins with {data[:8]!r}'}")
+        raise ValueError(f"it is not a .slim file, {_kind_of(data) if data else 'but empty'}")
     if len(data) < PREFIX:
         _raise_damaged()
     _, format_version, length = START.unpack_from(data)
@@ -92,6 +101,12 @@ def unpack_file(data: bytes) -> tuple[Entry, Arrays]:
     except RecursionError:
         raise ValueError("its header is nested too deeply") from None
     return header, _read_arrays(entry_of(header, "arrays", list), data, aligned(PREFIX + length))
+
+
+def _kind_of(data: bytes) -> str:
+    """Return what a file of another kind probably is, by its first bytes, and what reads it."""
+    known = next((words for begin, words in OTHERS.items() if data.startswith(begin)), None)
+    return f"it begins with {data[:8]!r}" if known is None else f"but {known}"
 
 
 def _read_arrays(table: list[Any], data: bytes, start: int) -> Arrays:

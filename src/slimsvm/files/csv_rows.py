@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from ..warning import warn_user
-from .columns import Columns, Wanted, choose_columns
+from .columns import Columns, Wanted, check_width, choose_columns
 from .labels import EXACT, as_labels
 from .numbers import is_plain, strict_number
 
@@ -34,6 +34,8 @@ def read_csv(opened: BinaryIO, wanted: Wanted) -> tuple[Array, Array | None, tup
                 raise ValueError("it is empty")
             header = _is_header(first, wanted)
             columns = choose_columns(first if header else None, len(first), wanted)
+            if columns.unnamed is None:
+                check_width(len(columns.features), wanted.n_features)
             X, y = _table(rows if header else chain([(line, first)], rows), len(first), columns, header)
         except UnicodeDecodeError as error:
             byte = error.object[error.start]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .columns import Wanted
+from .columns import Wanted, check_width
 from .container import check_letters
 from .csv_rows import read_csv
 from .decompression import PACKED, check_unpacked_size, unpacked
@@ -117,7 +117,7 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train
     source = Source(Path(path))
     try:
         X, y, names = _read(source, wanted, split)
-        _check_width(X, wanted.n_features)
+        check_width(X.shape[1], wanted.n_features)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"cannot read {source.name}: {error}") from error
     return Table(X, y, names)
@@ -184,13 +184,6 @@ class Source:
             return ".npz"
         words = self._held.lstrip().partition(b"\n")[0].split()
         return ".libsvm" if len(words) > 1 and b":" in words[1] and b"," not in words[0] else ".csv"
-
-
-def _check_width(X: Matrix, n_features: int | None) -> None:
-    if n_features not in (None, X.shape[1]):
-        raise ValueError(
-            f"it has {X.shape[1]} features and {n_features} are wanted; give the same features in the same order"
-        )
 
 
 # NumPy's archives: X and y, or X_train and so on, or the parts of a CSR array.

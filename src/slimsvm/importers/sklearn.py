@@ -22,8 +22,8 @@ from .imported import NO_CLASSES, Imported
 KINDS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 #: the warning for a model with probabilities
 UNCALIBRATED = (
-    "probability=True is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or fit a "
-    "SlimSVC with a budget and calibration='sigmoid'"
+    "probability=True is not kept, and the small model has no predict_proba; give compress calibration='sigmoid', and rows "
+    "that the model was not trained on, for honest probabilities"
 )
 
 

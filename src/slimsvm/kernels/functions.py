@@ -20,6 +20,8 @@ from scipy.sparse import vstack as sparse_vstack
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
 
+from ..text import nearest
+
 Array = np.ndarray
 Matrix = Any  # a dense array or a CSR array
 #: largest value of a polynomial kernel; methods form products of two values, which must be float64 numbers
@@ -445,7 +447,11 @@ def make_kernel(kernel: str | Callable[..., Array], *, gamma: float, degree: int
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"unknown kernel {kernel!r}; there are {sorted(KERNELS)}, or give a function of two sets of rows")
+        near = nearest(str(kernel), KERNELS)
+        hint = "" if near is None else f"did you mean {near!r}? "
+        raise ValueError(
+            f"unknown kernel {kernel!r}; {hint}there are {sorted(KERNELS)}, or give a function of two sets of rows"
+        )
     kind = KERNELS[kernel]
     given = {"gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
     fields = getattr(kind, "__dataclass_fields__", {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..goals import Goal
 from ..kernels import Array, Matrix
 from ..model import Expansion, Judgement
 from ..rows.memory import gathered
+from ..text import nearest
 
 #: bootstrap samples of the validation rows for the standard error of a score; more: less noise, more time
 RESAMPLES = 20
@@ -79,8 +79,8 @@ def check_scorer_name(name: str) -> None:
     """Raise ValueError for a name that scikit-learn does not know."""
     names = get_scorer_names()
     if name not in names:
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? There" if near else "there"
+        near = nearest(name, names)
+        hint = "there" if near is None else f"did you mean {near!r}? There"
         raise ValueError(f"unknown scoring {name!r}; {hint} are {', '.join(names)}")
 
 

@@ -66,7 +66,15 @@ class CExporter:
 
     def _rows_like(self, artefact: Artefact) -> Array:
         """Return raw rows like those to predict."""
-        return typical_rows(artefact) if self.rows is None else dense(self.rows)
+        if self.rows is None:
+            return typical_rows(artefact)
+        rows = dense(self.rows)
+        if rows.ndim != 2 or rows.shape[1] != artefact.features:
+            raise ValueError(
+                f"rows= is of shape {rows.shape}, and the model has {artefact.features} features; give raw rows like those "
+                "to predict, one number for each feature"
+            )
+        return rows
 
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""

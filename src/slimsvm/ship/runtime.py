@@ -25,7 +25,7 @@ class Runtime:
     Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape). A model behind a vectorizer
     takes a text, or a list of texts.
 
-    Rows are not validated: give finite numbers, as many as the model has features. Several threads may call one Runtime;
+    Of rows only the length is tested: give finite numbers. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
     """
 
@@ -77,7 +77,11 @@ class Runtime:
             one = isinstance(rows, str)
             parts = self.words([rows] if one else rows)
             return SparseRows(*parts, (self.features,) if one else (parts[0].size - 1, self.features))
-        return SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
+        rows = SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
+        if not rows.ndim or rows.shape[-1] != self.features:
+            given = rows.shape[-1] if rows.ndim else "no"
+            raise ValueError(f"a row has {given} features, and the model takes {self.features}")
+        return rows
 
     def _outputs(self, rows: Array | SparseRows) -> Array:
         return self._sums(rows, self._coef, self._bias)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import inspect
 import re
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any, NoReturn, get_args, get_type_hints
+
+from ...text import nearest
 
 Command = Callable[..., None]
 
@@ -101,6 +102,7 @@ def parse(
     for command in commands:
         _add(places, command)
     try:
+        _check_command(words, places.choices, top)
         found, unknown = top.parse_known_args(words or ["--help"])
     except SystemExit:  # after help
         return None
@@ -115,11 +117,19 @@ def parse(
     return partial(next(command for command in commands if command.__name__ == name), **given)
 
 
+def _check_command(words: list[str], commands: Iterable[str], parser: _Parser) -> None:
+    """Raise an error for a first word that is no command, with the command that it resembles."""
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        near = nearest(words[0], commands)
+        hint = "" if near is None else f"did you mean {near}? "
+        parser.error(f"there is no command {short(words[0])}; {hint}the commands are {', '.join(commands)}")
+
+
 def _refuse(unknown: list[str], parser: _Parser) -> NoReturn:
     """Raise an error that names the words a command does not take, and the option that the first one resembles."""
     options = parser._option_string_actions if unknown[0].startswith("-") else ()
-    near = get_close_matches(unknown[0].partition("=")[0], options, n=1)
-    parser.error(f"unrecognized arguments: {' '.join(unknown)}" + (f" (did you mean {near[0]}?)" if near else ""))
+    near = nearest(unknown[0].partition("=")[0], options)
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}" + ("" if near is None else f" (did you mean {near}?)"))
 
 
 def _add(places: Any, command: Command) -> None:

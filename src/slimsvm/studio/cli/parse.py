@@ -34,8 +34,8 @@ LARGEST_SEED = 2**32 - 1
 
 
 def one_of(names: tuple[str, ...]) -> Value:
-    """Return the parser of one of these names."""
-    return Value("NAME", f"one of {', '.join(names)}", lambda text: text if text in names else None)
+    """Return the parser of one of these names, in any case of letters."""
+    return Value("NAME", f"one of {', '.join(names)}", lambda text: text.lower() if text.lower() in names else None)
 
 
 def number(what: str, allowed: Callable[[float], bool]) -> Value:

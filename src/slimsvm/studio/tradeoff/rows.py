@@ -152,6 +152,11 @@ def _complete_lines(path: Path) -> bytes:
 def _parse(text: str) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     rows = list(reader)
+    if reader.fieldnames is not None and not {"format", "method"} & set(reader.fieldnames):
+        raise ValueError(
+            f"it is no file of slimsvm tradeoff: its columns are {short(list(reader.fieldnames))}. Run slimsvm tradeoff "
+            "first, whose output slimsvm report reads"
+        )
     if not rows:
         raise ValueError("it has no rows; run slimsvm tradeoff to fill it")
     versions = sorted({row.get("format") or "none" for row in rows} - {str(FORMAT)})
