@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -26,6 +28,14 @@ def unwrapped(model: Any) -> tuple[list[Any], list[Any], Any]:
             targets.append(model.transformer_)
             model = model.regressor_
     return rows, targets, model
+
+
+def with_names(model: Any, names: Sequence[str] | None) -> Any:
+    """Return the model; its first step, which sees the raw rows, learns the names of the features, if they differ."""
+    if names is not None and len(set(names)) == len(names):
+        first = model.steps[0][1] if isinstance(model, Pipeline) else model
+        first.feature_names_in_ = np.array(names, dtype=object)
+    return model
 
 
 def is_identity(transformer: Any) -> bool:

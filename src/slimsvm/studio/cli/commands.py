@@ -34,6 +34,7 @@ from .parse import (
     Multiclass,
     Output,
     Reducer,
+    Scale,
     Seed,
     Split,
     Task,
@@ -48,7 +49,7 @@ from .parse import (
     finite,
     given,
     make_reducer,
-    make_scaler,
+    make_scaler_for,
     names_of,
     one_of,
     positive,
@@ -58,7 +59,6 @@ from .parse import (
     read_training_rows,
     share_of_rows,
     whole,
-    with_names,
 )
 from .predictor import open_predictor
 from .render import (
@@ -173,14 +173,7 @@ def train(
     ] = None,
     degree: Annotated[int, Option("--degree", parser=whole(0, LARGEST_DEGREE), help="Of the poly kernel.")] = 3,
     coef0: Annotated[float, Option("--coef0", parser=finite, help="Of the poly and sigmoid kernels.")] = 0.0,
-    scale: Annotated[
-        str,
-        Option(
-            "--scale",
-            parser=one_of(names.SCALERS),
-            help=f"Scale the features; saved with the model. One of {', '.join(names.SCALERS)}.",
-        ),
-    ] = "none",
+    scale: Scale = "auto",
     trainer: Annotated[
         str,
         Option(
@@ -248,15 +241,15 @@ def train(
         **own,
     )
     check_methods(task, svm)
-    from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
     from ...files.native import save
+    from ...importers.around import with_names
 
     X, y, columns = read_training_rows(data, task, label, split)
     tests = read_test_rows(test, task, label, X.shape[1], columns)
-    scaler = make_scaler(scale, issparse(X))
+    scaler = make_scaler_for(X, scale)
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file

@@ -38,7 +38,7 @@ EXPORTS = ("c", "onnx", "libsvm", "js", "json")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MULTICLASS = ("ovr", "ovo", "dag")
 TASKS = ("classify", "regress", "novelty")
-SCALERS = ("none", "standard", "minmax", "maxabs")
+SCALES = ("auto", "none", "standard", "minmax", "maxabs", "robust")
 SPLITS = ("train", "test")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -184,6 +185,15 @@ Multiclass = Annotated[
         "decision DAG (dag).",
     ),
 ]
+Scale = Annotated[
+    str,
+    Option(
+        "--scale",
+        parser=one_of(names.SCALES),
+        help="Scale the features; saved with the model: auto (standard where they differ widely), none, standard, minmax, "
+        "maxabs or robust.",
+    ),
+]
 Split = Annotated[str, Option("--split", parser=one_of(names.SPLITS), help="npz with X_train and X_test: train or test.")]
 TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the model on.")]
 
@@ -216,12 +226,17 @@ def make_reducer(name: str, time_limit: float | None, metric: str | None = None)
     return kind(**settings) if settings else name
 
 
-def make_scaler(name: str, sparse: bool) -> Any:
-    """Return the scaler of that name, or None; zeros in sparse rows stay zero."""
-    from ...importers import scalers
+def make_scaler_for(X: Any, scale: str) -> Any:
+    """Return a scaler for the rows, or None; zeros in sparse rows stay zero. What auto chose to do is said on stderr."""
+    from scipy.sparse import issparse
 
+    from ...importers.scalers import make_scaler, resolve_scale
+
+    name = resolve_scale(scale, X)
+    if name != scale and name != "none":
+        print("The features are on different scales and are standardised, as by --scale standard", file=sys.stderr)
     try:
-        return scalers.make_scaler(name, sparse)
+        return make_scaler(name, issparse(X))
     except ValueError as error:
         raise ParameterError(str(error), param_hint="--scale") from error
 
@@ -319,16 +334,6 @@ def names_of(model: Any) -> tuple[str, ...] | None:
     """Return the names of a model's features; None if it knows none."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
-
-
-def with_names(model: Any, names: tuple[str, ...] | None) -> Any:
-    """Return the model; its first step, which sees the raw rows, learns the names of the features."""
-    import numpy as np
-
-    if names is not None and len(set(names)) == len(names):
-        first = model.steps[0][1] if hasattr(model, "steps") else model
-        first.feature_names_in_ = np.array(names, dtype=object)
-    return model
 
 
 def as_scalers_take(model: Any, X: Any) -> Any:

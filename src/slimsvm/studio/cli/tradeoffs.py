@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from .parse import (
     Gamma,
     Kernel,
     Label,
+    Scale,
     Split,
     at_least_zero,
     check_output,
@@ -30,9 +31,8 @@ from .stopped import StoppedEarly
 from .tasks import check_classes, labels_of, own_settings
 
 if TYPE_CHECKING:
+    from ...files.datasets import Table
     from ..tradeoff import Progress, Tradeoff
-    from ..tradeoff.summary import Point
-    from ..tradeoff.tasks import TaskKind
 
 #: the default file of the results
 ROWS = Path("tradeoff.csv")
@@ -101,14 +101,7 @@ def tradeoff(
             "--nu", parser=share_of_rows, help="novelty: the share of rows that may be called novel.", show_default="0.5"
         ),
     ] = None,
-    scale: Annotated[
-        str,
-        Option(
-            "--scale",
-            parser=one_of(("auto", *names.SCALERS)),
-            help="Scale the features: auto (standard where they differ widely), none, standard, minmax or maxabs.",
-        ),
-    ] = "auto",
+    scale: Scale = "auto",
     time_limit: Annotated[float | None, Option("--time-limit", parser=seconds, help="For shrinking, in each run.")] = None,
     label: Label = None,
     split: Split = "train",
@@ -123,8 +116,8 @@ def tradeoff(
     own = own_settings(task, C=C, epsilon=epsilon, nu=nu)
     from ..tradeoff import tradeoff as run
 
-    X, y = rows_of(data, task, label, split)
-    test_rows = None if test is None else rows_of(test, task, label, "test")
+    X, y, columns = rows_of(data, task, label, split)
+    test_rows = None if test is None else rows_of(test, task, label, "test", columns)[:2]
     raise_on_interrupt()
     try:
         found = run(
@@ -137,6 +130,7 @@ def tradeoff(
             file=output,
             force=force,
             name=data,
+            feature_names=columns,
             origin={"test": str(test or ""), "target": str(label or ""), "split": split},
             report=_line_by_line(),
             kernel=kernel,
@@ -152,15 +146,15 @@ def tradeoff(
     print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")
 
 
-def rows_of(data: str | Path, task: str, label: str | None, split: str) -> tuple[Any, Any]:
-    """Return the rows and labels of a file or a named data set, as the task takes them."""
+def rows_of(data: str | Path, task: str, label: str | None, split: str, names: Sequence[str] | None = None) -> Table:
+    """Return rows, labels as the task takes them, and names of the features, of a file or a named data set."""
     from ..tradeoff import open_data
 
-    X, y = open_data(data, labels=task != "novelty", target=label, split=split)
-    y = labels_of(task, y)
+    table = open_data(data, labels=task != "novelty", target=label, split=split, names=names)
+    y = labels_of(task, table.y)
     if task == "classify":
         check_classes(y)
-    return X, y
+    return table._replace(y=y)
 
 
 def report(
@@ -177,15 +171,23 @@ def report(
     """Write a trade-off as one HTML page with the models in it, and a model card."""
     from ..report import report as write
     from ..tradeoff import read_tradeoff
+    from ..tradeoff.rows import last_study
     from ..tradeoff.tasks import task_of_row
 
     found = read_tradeoff(rows)
     check_output(output, force, rows, data, test)
     last = found.rows[-1]
     task, label = task_of_row(last).name, last["target"] or None
-    X, y = rows_of(data or last["data"], task, label, last["split"] or "train")
+    others = len(found.rows) - len(last_study(found.rows))
+    if others:
+        study = f"{last['data']}, {last['settings']}"
+        print(
+            plain(f"{rows} has {others} runs of other data or settings too; the page shows the last: {study}"),
+            file=sys.stderr,
+        )
+    X, y, columns = rows_of(data or last["data"], task, label, last["split"] or "train")
     where = test or last["test"]
-    test_rows = rows_of(where, task, label, "test") if where else None
+    test_rows = rows_of(where, task, label, "test", columns)[:2] if where else None
     raise_on_interrupt()
     try:
         files = write(found, X, y, output, test=test_rows, method=method, title=title, force=force)
@@ -217,7 +219,7 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
     """Print the errors by size and method, and the smallest good size."""
     from ..tradeoff import smallest_good
     from ..tradeoff.methods import FULL
-    from ..tradeoff.summary import summarise
+    from ..tradeoff.summary import answer, summarise, whole
     from ..tradeoff.tasks import task_of_row
 
     task = task_of_row(found.rows[-1])
@@ -226,24 +228,11 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
     methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
-    cells += [(f"{p.method}: {p.size:,.0f}", _error(p), *[""] * (len(methods) - 1)) for p in others]
+    cells += [(f"{p.method}: {whole(p.size)}", _error(p), *[""] * (len(methods) - 1)) for p in others]
     show(f"{task.error.capitalize()}: {data}", cells, ("support vectors", *(methods or [FULL])))
     best = smallest_good(found.rows, methods[0]) if methods else None
     if best is not None:
-        print("\n" + plain(_answer(task, points[methods[0], best], points.get((FULL, None)))))
-
-
-def _answer(task: TaskKind, small: Point, full: Point | None) -> str:
-    """Return the smallest good model beside the full one, in words."""
-    than = [""] * 3
-    if full is not None:
-        good = f" (full model: {task.written(full.error)})" if task.has_labels else ""
-        than = [f" instead of {full.size:,.0f}", f" instead of {full.bytes:,.0f}", good]
-    return (
-        f"How small can it be? {small.method} needs {small.size:,.0f} support vectors{than[0]} and {small.bytes:,.0f} bytes"
-        f"{than[1]}, for {task.in_words(small.error)}{than[2]}. It is the smallest {small.method} model whose validation "
-        "error is within one standard error of the lowest."
-    )
+        print("\n" + plain(answer(task, points[methods[0], best], points.get((FULL, None)))))
 
 
 def _error(point: Any) -> str:

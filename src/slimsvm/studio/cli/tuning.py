@@ -31,7 +31,6 @@ from .parse import (
     seconds,
     share_of_errors,
     whole,
-    with_names,
 )
 from .render import measures, plain, show_model
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
@@ -93,6 +92,7 @@ def tune(
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
     own = own_settings(task, class_weight="balanced" if balanced else None)
+    from ...importers.around import with_names
     from ..tune import tune as run
 
     X, y, columns = read_training_rows(data, task, label, split)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..tradeoff.methods import FULL
-from ..tradeoff.summary import Point
+from ..tradeoff.summary import Point, whole
 from .content import Study, confusion, facts
 
 HEAD = ("method", "support vectors", "bytes", "µs per row")
@@ -63,14 +63,14 @@ def _chosen(study: Study, chosen: Point) -> list[str]:
 
 def _sentence(study: Study, point: Point) -> str:
     return (
-        f"{escaped(point.method)}, {point.size:,.0f} support vectors, {point.bytes:,.0f} bytes, {point.us:.3g} µs per row, "
-        f"{study.task.in_words(point.error)} (standard error {study.task.spread(point.se)})."
+        f"{escaped(point.method)}, {whole(point.size)} support vectors, {whole(point.bytes)} bytes, "
+        f"{point.us:.3g} µs per row, {study.task.in_words(point.error)} (standard error {study.task.spread(point.se)})."
     )
 
 
 def _cells(point: Point) -> tuple[str, ...]:
     error = f"{100 * point.error:.2f} % ± {100 * point.se:.2f}"
-    return point.method, f"{point.size:,.0f}", f"{point.bytes:,.0f}", f"{point.us:.3g}", error
+    return point.method, whole(point.size), whole(point.bytes), f"{point.us:.3g}", error
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

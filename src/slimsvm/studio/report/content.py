@@ -17,7 +17,7 @@ from ..tradeoff.methods import FULL
 from ..tradeoff.result import Tradeoff
 from ..tradeoff.rows import Row, finished, settings_of
 from ..tradeoff.split import Split
-from ..tradeoff.summary import Point, smallest_good, summarise
+from ..tradeoff.summary import NOT_NEAR, Point, advice, clearly_worse, smallest_good, summarise
 from ..tradeoff.tasks import TaskKind, task_of_row
 from ..tradeoff.words import in_words
 
@@ -69,6 +69,13 @@ class Study:
         return None if model is None else model.predict(self.split.X_test)
 
     @property
+    def names(self) -> list[str]:
+        """The names of the features, as the models know them; nothing if they know none."""
+        models = (self.model(point) for point in self.points)
+        known = (getattr(model, "feature_names_in_", ()) for model in models if model is not None)
+        return list(map(str, next(known, ())))
+
+    @property
     def points(self) -> list[Point]:
         """The figures, a point for each method and budget."""
         return summarise(self.rows)
@@ -114,12 +121,15 @@ def content(study: Study) -> dict[str, Any]:
         "method": study.method,
         "chosen": None if chosen is None else key_of(chosen),
         "by_validation": chosen is not None and chosen.validation_error is not None,
+        "far": NOT_NEAR if chosen and study.full and clearly_worse(chosen, study.full) else "",
+        "advice": advice(chosen, study.full) if chosen else "",
         "full": None if study.full is None else key_of(study.full),
         "task": study.task.name,
         "words": {name: getattr(study.task, name) for name in ("error", "quality", "sentence")},
         "classes": study.class_names,
         "labels": {exported_label(label): name for label, name in names.items()},
         "features": int(study.split.X.shape[1]),
+        "names": study.names,
         "points": [_point(study, point) for point in study.points],
         "unfinished": [
             {name: row[name] for name in ("method", "budget", "seed", "status", "reason")}
@@ -205,11 +215,12 @@ def facts(study: Study) -> list[list[str]]:
     return [
         ["Data", f"{row['data']} (fingerprint {row['fingerprint']})"],
         ["Rows", f"{split.y.size:,} for training and validation, {split.y_test.size:,} for testing"],
-        ["Features", f"{split.X.shape[1]:,}"],
+        ["Features", f"{split.X.shape[1]:,}{': ' * bool(study.names)}{', '.join(study.names)}"],
         *_targets(study),
         ["Settings", ", ".join(f"{name} = {value}" for name, value in settings_of(row).items()) or row["settings"]],
         *_methods(study),
         ["Seeds", _seeds(study)],
+        *_others(study),
         [
             "Versions",
             f"slimsvm {row['slimsvm']}, scikit-learn {row['scikit_learn']}, NumPy {row['numpy']}, Python {row['python']}",
@@ -238,3 +249,9 @@ def _seeds(study: Study) -> str:
     seeds = list(dict.fromkeys(row["seed"] for row in study.rows))
     words = ", ".join(map(str, seeds))
     return words if len(seeds) == 1 else f"{words}; figures are means, models and confusion matrices are of seed {seeds[0]}"
+
+
+def _others(study: Study) -> list[list[str]]:
+    """Return that the file of the rows has further studies, which the page does not show."""
+    count = len(study.result.rows) - len(study.rows)
+    return [["Other runs", f"{count:,} in the same file, of other data or settings, are not shown"]] if count else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,10 @@ def report(
     if not isinstance(result, Tradeoff):
         result = read_tradeoff(result)
     study = make_study(result, X, y, test, method, title)
-    text = render(study.title, with_models(study))
-    write_together(dict(zip(paths, [[text.encode()], [card(study, page.name).encode()]], strict=True)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # rows are arrays here
+        text, words = render(study.title, with_models(study)), card(study, page.name)
+    write_together(dict(zip(paths, [[text.encode()], [words.encode()]], strict=True)))
     return paths
 
 

@@ -11,9 +11,9 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import type_of_target
 
 from ...checks import is_count
+from ...importers.scalers import SCALES
 from ...kernels import Array, Matrix
 from ...text import short
-from .split import SCALES
 from .tasks import CLASSIFY, TaskKind
 
 #: settings of an estimator that the trade-off itself varies

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
-from ...files.datasets import Data, read_data
+from ...files.columns import Wanted
+from ...files.datasets import Table, read_table
 
 #: the data that scikit-learn installs; nothing is downloaded
 DATASETS: dict[str, Callable[..., Any]] = {
@@ -23,6 +24,8 @@ DATASETS: dict[str, Callable[..., Any]] = {
 
 #: those whose labels are values; the others have classes
 VALUES = ("diabetes",)
+#: those whose names of features tell nothing
+UNTOLD = ("digits",)
 
 
 def usual_task(name: str | os.PathLike[str]) -> str:
@@ -31,19 +34,25 @@ def usual_task(name: str | os.PathLike[str]) -> str:
 
 
 def open_data(
-    name: str | os.PathLike[str], *, labels: bool = True, target: str | int | None = None, split: str = "train"
-) -> Data:
-    """Return the rows and labels of a named data set or of a file; "./digits" is a file in any case.
+    name: str | os.PathLike[str],
+    *,
+    labels: bool = True,
+    target: str | int | None = None,
+    split: str = "train",
+    names: Sequence[str] | None = None,
+) -> Table:
+    """Return rows, labels and the names of the features of a named data set or of a file; "./digits" is a file in any case.
 
-    Without `labels` a file may have none; y is then None.
+    Without `labels` a file may have none; y is then None. Columns of a table are found by `names`, if these are given.
     """
     if name in DATASETS:
         found = DATASETS[str(name)]()
         classes = getattr(found, "target_names", None)
-        return found.data, found.target if classes is None else classes[found.target]
+        known = None if name in UNTOLD else tuple(map(str, found.feature_names))
+        return Table(found.data, found.target if classes is None else classes[found.target], known)
     path = Path(name)
     if path.is_file():
-        return read_data(path, labels=labels, target=target, split=split)
+        return read_table(path, Wanted(labels, target, names=names), split)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a file in it: LIBSVM format, .csv or .npz")
     if not path.parent.is_dir():

@@ -53,9 +53,11 @@ class Tradeoff:
         return load(kept) if isinstance(kept, Path) else kept
 
     def __repr__(self) -> str:
-        names = ("method", "budget", "size", "bytes", "error")
+        seeds = ("seed",) if len({row["seed"] for row in self.rows}) > 1 else ()
+        names = ("method", "budget", *seeds, "size", "bytes", "error")
         lines = [[_cell(row[name]) for name in names] for row in finished(self.rows)]
-        title = f"Tradeoff of {len(self.rows)} runs, {len(self.rows) - len(lines)} of them without a model"
+        without = len(self.rows) - len(lines)
+        title = f"Tradeoff of {len(self.rows)} runs" + f", {without} of them without a model" * bool(without)
         table = [f"{cells[0]:>18}" + "".join(f"{cell:>10}" for cell in cells[1:]) for cells in [names, *lines]]
         return "\n".join([title, *table])
 

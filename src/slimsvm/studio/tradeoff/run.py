@@ -17,7 +17,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import make_pipeline
 
-from ...importers.scalers import make_scaler
+from ...importers.around import with_names
+from ...importers.scalers import make_scaler, resolve_scale
 from ...kernels import Array, Matrix
 from ...progress import silent
 from ...rows.threads import thread_count
@@ -26,7 +27,7 @@ from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods, method_of
 from .result import MemoryStore, Tradeoff, store_of
 from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, TEXTS, Row, key_of
-from .split import Split, fingerprint, resolve_scale, split_rows
+from .split import Split, fingerprint, split_rows
 from .tasks import TaskKind, task_named
 
 #: powers of two in the usual range
@@ -74,6 +75,7 @@ def tradeoff(
     file: str | os.PathLike[str] | None = None,
     force: bool = False,
     name: str = "data",
+    feature_names: Sequence[str] | None = None,
     origin: Mapping[str, str] | None = None,
     report: Callable[[Progress], None] = silent,
     **settings: Any,
@@ -100,8 +102,9 @@ def tradeoff(
         Test rows, the same for all seeds.
     test_size : float, default=0.25
         The share of X that is used for testing if no test rows are given.
-    scale : {"auto", "none", "standard", "minmax", "maxabs"}, default="auto"
-        How features are scaled. "auto" standardises dense features whose standard deviations differ widely.
+    scale : {"auto", "none", "standard", "minmax", "maxabs", "robust"}, default="auto"
+        How features are scaled, as by `slimsvm train --scale`. "auto" standardises dense
+        features whose standard deviations differ widely.
     time_limit : float, default=None
         Seconds for the reducer in each run; the best model found by then is kept.
     file : path, default=None
@@ -111,6 +114,8 @@ def tradeoff(
         Start a new file.
     name : str, default="data"
         The name of the data in the rows.
+    feature_names : sequence of str, default=None
+        Names of the features, which the models keep; else those of a data frame.
     origin : mapping, default=None
         How to find the data again, as the command line does: the columns `test`, `target` and `split` of the rows.
     report : callable, default=no report
@@ -133,6 +138,8 @@ def tradeoff(
     [3, 6]
     """
     kind = task_named(task)
+    if feature_names is None and all(isinstance(column, str) for column in getattr(X, "columns", ())):
+        feature_names = getattr(X, "columns", None)
     X, y = checked_rows(X, y, task=kind)
     test = None if test is None else checked_rows(*test, width=X.shape[1], task=kind)
     check_settings(settings, scale, test_size, kind)
@@ -148,7 +155,7 @@ def tradeoff(
         **_machine(),
     }
     words = _settings_words(kind, settings, scale, None if test is not None else test_size, time_limit)
-    study = _Study(kind, X, y, test, test_size, scale, settings, common, words, runs, store_of(file))
+    study = _Study(kind, X, y, test, test_size, scale, settings, feature_names, common, words, runs, store_of(file))
     return study.run(report, force)
 
 
@@ -183,6 +190,7 @@ class _Study:
     test_size: float
     scale: str
     settings: Mapping[str, Any]
+    names: Sequence[str] | None  # of the features
     common: Row
     words: str  # the settings in the rows
     runs: Sequence[Run]
@@ -259,7 +267,7 @@ class _Study:
         """Keep a model and return its name; a model that cannot be saved is a row without one."""
         name = _model_name(run, self.words)
         try:
-            self.store.keep(name, model)
+            self.store.keep(name, with_names(model, self.names))
         except ValueError as error:
             return {"reason": _one_line(f"not kept: {error}")}
         return {"model": name}

@@ -12,10 +12,6 @@ from sklearn.model_selection import train_test_split
 
 from ...kernels import Array, Matrix
 
-SCALES = ("auto", "none", "standard", "minmax", "maxabs")
-#: "auto" standardises features if the largest standard deviation is more than this many times the median one; more: rarely
-UNEVEN = 10.0
-
 
 @dataclass(frozen=True)
 class Split:
@@ -38,17 +34,6 @@ def split_rows(
     stratify = y if has_classes and counts.min() >= 2 and classes.size <= min(n_test, y.size - n_test) else None
     X, X_test, y, y_test = train_test_split(X, y, test_size=n_test, stratify=stratify, random_state=seed)
     return Split(X, y, X_test, y_test)
-
-
-def resolve_scale(scale: str, X: Matrix) -> str:
-    """Return the scaling; "auto" is standard for dense features whose deviations differ widely, else none."""
-    if scale != "auto":
-        return scale
-    if issparse(X):
-        return "none"
-    deviations = np.std(X, axis=0)
-    deviations = deviations[deviations > 0]
-    return "standard" if deviations.size and deviations.max() > UNEVEN * np.median(deviations) else "none"
 
 
 def fingerprint(*arrays: Any) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from .rows import Row, finished
+from .tasks import TaskKind
+
+#: the difference of two test errors that is always small; more: smaller models count as near the full one
+FAR = 0.02
+#: the headline if the smallest good model is far from the full one
+NOT_NEAR = "No size tried is near the full model"
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,39 @@ def _point(method: str, budget: int | None, group: list[Row]) -> Point:
         None if np.isnan(validation) else validation,
         len(group),
     )
+
+
+def whole(mean: float) -> str:
+    """Return a mean of counts as a whole number, rounded as the page does."""
+    return f"{math.floor(mean + 0.5):,}"
+
+
+def answer(task: TaskKind, small: Point, full: Point | None) -> str:
+    """Return the smallest good model beside the full one, in words: how small a model can be, or that none is near."""
+    vectors, nbytes, good = f"{whole(small.size)} support vectors", f"{whole(small.bytes)} bytes", ""
+    if full is not None:
+        vectors, nbytes = f"{vectors} instead of {whole(full.size)}", f"{nbytes} instead of {whole(full.bytes)}"
+        good = f" (full model: {task.written(full.error)})" if task.has_labels else ""
+    figures = f"{small.method} needs {vectors} and {nbytes}, for {task.in_words(small.error)}{good}."
+    if full is not None and clearly_worse(small, full):
+        return f"{NOT_NEAR}. {figures} {advice(small, full)}"
+    rule = f"It is the smallest {small.method} model whose validation error is within one standard error of the lowest."
+    return " ".join(["How small can it be?", figures, rule, advice(small, full)]).rstrip()
+
+
+def advice(small: Point, full: Point | None) -> str:
+    """Return what to do where a small and the full model differ much; nothing where they are near each other."""
+    if full is not None and clearly_worse(small, full):
+        doublings = math.ceil(math.log2(max(small.size, 1)))
+        return f"Try larger sizes: --budgets {','.join(str(2 ** (doublings + more)) for more in (1, 2, 3))}."
+    if full is not None and clearly_worse(full, small):
+        return "The full model is the worse one: other settings suit these rows better; slimsvm tune finds them."
+    return ""
+
+
+def clearly_worse(one: Point, other: Point) -> bool:
+    """Return whether a model is worse than another by more than `FAR` and by more than two standard errors."""
+    return one.error - other.error > max(FAR, 2 * math.hypot(*np.nan_to_num([one.se, other.se])))
 
 
 def smallest_good(rows: Iterable[Row], method: str) -> int | None:

@@ -8,6 +8,7 @@ class Live {
     $("clear").addEventListener("click", () => this.set(new Array(DATA.features).fill(0)));
     $("row").addEventListener("input", () => { $("truth").textContent = ""; this.run(); });
     if (DATA.image) this.makeGrid();
+    $("names").textContent = DATA.names.length ? `In this order: ${DATA.names.join(", ")}` : "";
     this.nextSample();
   }
 

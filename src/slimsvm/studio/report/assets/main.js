@@ -13,12 +13,14 @@ function showAnswer() {
     $("reason").textContent = `${inWords(point.error)}, in ${bytes(point.bytes)}.`;
     return;
   }
-  $("answer").textContent = `${whole(point.size)} support vectors instead of ${whole(FULL.size)}`;
-  const rule = DATA.by_validation
+  const vectors = `${whole(point.size)} support vectors instead of ${whole(FULL.size)}`;
+  $("answer").textContent = DATA.far || vectors;
+  const rule = DATA.by_validation && !DATA.far
     ? `It is the smallest ${point.method} model whose validation error is within one standard error of the lowest.`
     : "";
   const than = DATA.task === "novelty" ? "" : ` (full model: ${quality(FULL.error)})`;
-  $("reason").textContent = `${inWords(point.error)}${than}, in ${bytes(point.bytes)} instead of ${bytes(FULL.bytes)}. ${rule}`;
+  const size = `${DATA.far && `${vectors}, `}in ${bytes(point.bytes)} instead of ${bytes(FULL.bytes)}`;
+  $("reason").textContent = `${inWords(point.error)}${than}, ${size}. ${rule} ${DATA.advice}`;
 }
 
 function showTable(choose) {

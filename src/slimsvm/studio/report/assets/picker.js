@@ -1,6 +1,10 @@
 // The slider: the sizes of one method and the full model; what the model at that size does, and its files.
 const stops = (method) => {
-  const mine = DATA.points.filter((point) => point.method === method).sort((a, b) => a.size - b.size);
+  const bySize = new Map();  // a budget can end with the size of a smaller one: the chosen model, or the first, stands for both
+  for (const point of DATA.points.filter((point) => point.method === method)) {
+    if (!bySize.has(point.size) || point === state.point) bySize.set(point.size, point);
+  }
+  const mine = [...bySize.values()].sort((a, b) => a.size - b.size);
   return FULL && method !== FULL.method ? [...mine, FULL] : mine;
 };
 
@@ -117,6 +121,7 @@ function showPath(point) {
   }
   table.append(make("thead"), body);
   table.tHead.append(head);
+  if (point.seeds > 1) table.append(make("caption", `Of the first of ${point.seeds} seeds; the table of all models has means.`));
   $("path").replaceChildren(table);
   const here = body.querySelector(".on");
   if (here) $("path").scrollTop = here.offsetTop - $("path").clientHeight / 2;
