@@ -55,6 +55,10 @@ class Classification:
         """Return the class of each row."""
         raise NotImplementedError
 
+    def concerned(self, coef: Array) -> Array:
+        """Return True for each point and output: one class against the rest concerns all rows."""
+        return np.ones(coef.shape, dtype=bool)
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return 1 for each misclassified row, and 0 for the others."""
         return (self.decode(outputs) != labels).astype(np.float64)
@@ -193,6 +197,10 @@ class OneVsOne(Classification):
         if isinstance(coef, PairCoefficients):
             return coef.owner
         return self._sums(coef).argmax(axis=1)
+
+    def concerned(self, coef: Array) -> Array:
+        """Return whether the class that a point favours most is one of each pair, (m, q)."""
+        return self.encode(self.owner(coef)) != 0
 
 
 @dataclass(frozen=True)
