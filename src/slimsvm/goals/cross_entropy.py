@@ -19,9 +19,9 @@ class CrossEntropy:
     """-log p of the class of each row, with p the softmax of SHARPNESS f(x), or the logistic function of one output.
 
     Targets are those of `OneVsRest`, (n, q): +1 for the output of the row's class, -1 for others, and 2 p - 1 where a row
-    has a probability p of each class; its loss is then the mean over classes. Squared distances from margins ask each output
-    to tell its class from all others. Cross-entropy asks only that the right output is the largest, which few points shared
-    by many classes can do far better.
+    has a probability p of each class; its loss is then the mean over classes. Squared distances from margins ask each
+    output to tell its class from all others. Cross-entropy asks only that the right output is the largest, which few points
+    shared by many classes can do far better.
     """
 
     name: ClassVar[str] = "cross_entropy"
