@@ -86,6 +86,19 @@ class OneVsRest(Classification):
         own = np.arange(self.n_classes)[-self.outputs :]
         return np.where(labels[:, None] == own, 1.0, -1.0)
 
+    def targets_of(self, probabilities: Array) -> Array:
+        """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k)."""
+        return 2 * probabilities[:, -self.outputs :] - 1
+
+    def demands(self, targets: Array) -> Demands:
+        """Return y f >= 1 for targets of -1 and 1, and f = y for targets between them, those of probabilities."""
+        return Demands(np.where(targets > -1, targets, -np.inf), np.where(targets < 1, targets, np.inf))
+
+    def groups(self, targets: Array) -> Array:
+        """Return the class of each row, the most probable one, as a number."""
+        certain = bool((np.abs(targets) == 1).all())
+        return super().groups(targets if certain else self.encode(self.decode(targets)))
+
     def scores(self, outputs: Array) -> Array:
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
         return outputs if self.outputs > 1 else outputs.ravel()
