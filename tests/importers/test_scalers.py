@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from slimsvm.importers.preprocessing import fold_transformers
-from slimsvm.importers.scalers import SCALERS
+from slimsvm.importers.scalers import SCALERS, resolve_scale
 
 X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]
 KINDS = [
@@ -35,3 +36,11 @@ def test_every_scaler_is_here_and_others_are_refused_by_name():
     with pytest.raises(ValueError, match="PowerTransformer; there are StandardScaler"):
         fold_transformers([PowerTransformer().fit(X)], "rbf", X[:3], None)
     assert fold_transformers([], "rbf", X[:3], None)[1] is None
+
+
+@pytest.mark.parametrize(("deviations", "scale"), [((1, 2, 3), "none"), ((1, 2, 300), "standard")], ids=["even", "uneven"])
+def test_features_are_standardised_where_they_differ_widely(deviations, scale):
+    rows = np.random.default_rng(0).normal(size=(50, 3)) * deviations
+    assert resolve_scale("auto", rows) == scale
+    assert resolve_scale("auto", csr_array(rows)) == "none"
+    assert resolve_scale("minmax", rows) == "minmax"

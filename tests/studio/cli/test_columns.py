@@ -8,6 +8,7 @@ import pytest
 
 import slimsvm
 from slimsvm.studio.cli import commands as cli
+from slimsvm.studio.tradeoff import read_rows
 
 NAMES = ["ax_mean", "ax_std", "energy", "steps", "phase"]
 
@@ -101,6 +102,28 @@ def test_exports_tell_the_order_of_the_features(folder, capsys):
         text = (folder / f"names.{ending}").read_text()
         places = [text.index(name) for name in NAMES]
         assert places == sorted(places)
+
+
+def test_tradeoff_and_report_know_the_names(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    options = ["--label", "activity", "-m", "nystroem", "-b", "2"]
+    for table in ("rows.csv", "reordered.csv"):
+        assert run(capsys, "tradeoff", "rows.csv", "--test", table, *options)[0] == 0
+    assert len(read_rows("tradeoff.csv")) == 2  # to a trade-off the two tables are the same rows
+    assert run(capsys, "tradeoff", "rows.csv", "-C", "3", *options)[0] == 0
+    code, _, words = run(capsys, "report")
+    assert code == 0
+    assert "tradeoff.csv has 2 runs of other data or settings too; the page shows the last: rows.csv" in words
+    page = (folder / "report.html").read_text()
+    assert f'"names":{json.dumps(NAMES, separators=(",", ":"))}' in page
+
+
+def test_features_on_different_scales_are_standardised_and_it_is_said(folder, tmp_path, capsys):
+    arguments = ["train", folder / "rows.csv", "--label", "activity", "-b", "4", "-o"]
+    for scale, step in (("auto", "StandardScaler"), ("none", "none"), ("robust", "RobustScaler")):
+        _, out, words = run(capsys, *arguments, tmp_path / f"{scale}.slim", "--scale", scale)
+        assert ("are standardised" in words) == (scale == "auto")
+        assert out.split("preprocessing")[1].split()[0] == step
 
 
 def test_tune_keeps_the_names(folder, capsys):

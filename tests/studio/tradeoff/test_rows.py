@@ -41,7 +41,9 @@ def test_rows_of_another_version_are_not_continued(file):
     assert read_rows(file)[0]["slimsvm"] == "0.0.9"  # left as it was
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "no rows"), ("a,b\n", "no rows"), ("a,b\n1,2\n", "format none")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "no rows"), ("a,b\n1,2\n", "no file of slimsvm tradeoff"), ("format,b\n,2\n", "format none")]
+)
 def test_files_without_rows_are_refused(tmp_path, text, words):
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(ValueError, match=words):
@@ -105,8 +107,9 @@ def test_a_file_may_hold_several_studies(file):
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_named_data_sets_need_no_file(name):
-    rows, labels = open_data(name)
+    rows, labels, names = open_data(name)
     assert rows.shape[0] == labels.size > 100
+    assert names is None or len(names) == rows.shape[1]
 
 
 def test_an_unknown_name_lists_the_names(tmp_path):

@@ -11,8 +11,8 @@ from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR
 from slimsvm.reducers import Nystroem
 from slimsvm.studio.tradeoff import read_tradeoff, run, smallest_good, tradeoff
 from slimsvm.studio.tradeoff.rows import COLUMNS, read_rows
-from slimsvm.studio.tradeoff.split import resolve_scale
-from slimsvm.studio.tradeoff.summary import summarise
+from slimsvm.studio.tradeoff.summary import Point, answer, summarise
+from slimsvm.studio.tradeoff.tasks import CLASSIFY
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -201,11 +201,37 @@ def test_the_smallest_good_size_is_chosen_by_validation_errors():
         assert smallest_good([row | {"validation_se": spread} for row in rows], "m") == 16
 
 
-@pytest.mark.parametrize(("deviations", "scale"), [((1, 2, 3), "none"), ((1, 2, 300), "standard")], ids=["even", "uneven"])
-def test_features_are_standardised_where_they_differ_widely(deviations, scale):
-    rows = np.random.default_rng(0).normal(size=(50, 3)) * deviations
-    assert resolve_scale("auto", rows) == scale
-    assert resolve_scale("minmax", rows) == "minmax"
+ANSWERS = {
+    "near": (
+        0.11,
+        0.10,
+        ["How small can it be? slim needs 9 support vectors instead of 200 and 400 bytes", "It is the smallest"],
+    ),
+    "far": (
+        0.33,
+        0.18,
+        ["No size tried is near the full model. slim needs 9", "full model: 82.0 %", "--budgets 32,64,128"],
+    ),
+    "better": (0.1, 0.3, ["The full model is the worse one", "slimsvm tune"]),
+    "noisy": (0.33, 0.18, ["How small can it be?"]),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_the_answer_says_where_no_size_is_near_the_full_model(case):
+    error, full_error, words = ANSWERS[case]
+    se = 0.1 if case == "noisy" else 0.01
+    small = Point("slim", 9, 8.5, 400.0, 1.0, error, se, 1.0, 1.0, 0.1, 2)
+    full = Point("full", None, 200.0, 9000.0, 1.0, full_error, se, 1.0, 1.0, None, 2)
+    said = answer(CLASSIFY, small, full)
+    assert all(word in said for word in words), said
+
+
+def test_models_know_the_names_of_the_features():
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    found = tradeoff(frame, Y, methods=["nystroem"], budgets=[2], seeds=2)
+    assert all(list(model.feature_names_in_) == ["a", "b", "c", "d"] for model in found.models.values())
+    assert "seed" in repr(found).splitlines()[1]
 
 
 BAD = {
