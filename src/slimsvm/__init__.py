@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .selection.grids import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
+    from .ship.shapley import shapley
     from .studio.report import report
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
@@ -35,6 +36,7 @@ __all__ = [
     "report",
     "runtime",
     "save",
+    "shapley",
     "smallest_within",
     "tradeoff",
     "trainers",
@@ -53,6 +55,7 @@ HOMES = {
     "report": "studio.report",
     "runtime": "ship.runtime",
     "save": "files.native",
+    "shapley": "ship.shapley",
     "smallest_within": "selection.grids",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",

@@ -268,6 +268,11 @@ class Task:
         return self.goal.demands(self.targets)
 
     @property
+    def output_weights(self) -> Array:
+        """The weight of each row in each output, (n, q): 0 where an output does not concern the row."""
+        return np.multiply.outer(self.weights, np.ones(self.targets.shape[1])) * (self.goal.real or self.targets != 0)
+
+    @property
     def groups(self) -> Array:
         """A group number for each row; rows of a group have the same targets."""
         return self.goal.groups(self.targets)

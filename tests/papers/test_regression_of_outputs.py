@@ -64,10 +64,10 @@ def test_the_tube_of_a_size_is_the_narrowest_up_to_it(size):
     """On a fine grid of radii no wider tube has more support vectors; for a size of 1, the next narrower tube is near."""
     _, full = problem()
     rows = HostRows(full.kernel, full.points)
-    best, narrower = TubeSearch(rows, full(full.points), 100.0, 1e-4).around(size, Deadline())
+    best, narrower = TubeSearch(rows, full(full.points), np.full((rows.n, 1), True), 100.0, 1e-4).around(size, Deadline())
     assert best.size <= size
     assert (best.size == size) == (size != 1)  # coefficients sum to 0: no tube has one support vector
-    others = TubeSearch(rows, full(full.points), 100.0, 1e-4)
+    others = TubeSearch(rows, full(full.points), np.full((rows.n, 1), True), 100.0, 1e-4)
     for eps in np.geomspace(best.eps * 1.01, others.tried[0].eps, 30)[:-1]:
         assert others.fit(eps, Deadline()).size <= size
     if size == 1:
@@ -86,7 +86,7 @@ def test_the_refit_is_closer_to_the_full_model():
 def test_least_squares_are_those_of_numpy():
     rng = np.random.default_rng(0)
     X, Z, goals = rng.random((50, 6)), np.eye(6), rng.normal(size=(50, 2))
-    coef, bias = least_squares(HostRows(Linear(), X).against(Z), goals)  # K = X
+    coef, bias = least_squares(HostRows(Linear(), X).against(Z), goals, np.full(goals.shape, True))  # K = X
     expected = np.linalg.lstsq(np.hstack([np.ones((50, 1)), X]), goals, rcond=None)[0]
     np.testing.assert_allclose(np.vstack([bias, coef]), expected, atol=1e-5)
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
+import typing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +63,8 @@ class Guard:
             return self._opened(os.path.abspath(os.fsdecode(given[0])), "w", os.O_WRONLY)
         if event == "exec":
             file = getattr(given[0], "co_filename", "")
-            return None if file.endswith(".py") or file.startswith("<frozen") else f"runs code of {file}"
+            of_types = sys._getframe(2).f_code.co_filename == typing.__file__  # annotations in the library's own source
+            return None if file.endswith(".py") or file.startswith("<frozen") or of_types else f"runs code of {file}"
         if event == "marshal.loads" and sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):
             return None  # a module of a library, whose file was opened
         return f"{event} {given!r:.200}" if FORBIDDEN.match(event) else None

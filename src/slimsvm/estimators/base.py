@@ -31,11 +31,19 @@ from .callbacks import CallbackSupportMixin, watched
 from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
 from .interrupted import Interrupted, was_interrupted
-from .methods import check_methods, finite_cost, keeps_budget, make_reducer, make_trainer
+from .methods import check_methods, check_soft_targets, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .placed import outputs_there
 from .streams import keep_stream
-from .validation import check_costs, check_settings, prediction_rows, seed_of, training_rows, weighted_rows
+from .validation import (
+    check_costs,
+    check_settings,
+    class_probabilities,
+    prediction_rows,
+    seed_of,
+    training_rows,
+    weighted_rows,
+)
 from .warm import check_warm_start, keep_start, warm_start
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
@@ -53,6 +61,16 @@ class Labelled:
     goal: Goal
     labels: Array
     weights: Array
+
+
+@dataclass(frozen=True)
+class Given:
+    """The data of a call of fit, as given."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    probabilities: Any = None
 
 
 class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
@@ -158,6 +176,7 @@ def fit_reporting(
     y: Any = None,
     sample_weight: Any = None,
     *,
+    probabilities: Any = None,
     report: Report | None = None,
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
@@ -165,9 +184,10 @@ def fit_reporting(
     """Fit an estimator, and call report(phase, share done) meanwhile; by default, report to its callbacks and by `verbose`.
 
     `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
-    checkpoint is deleted, and may save the model.
+    checkpoint is deleted, and may save the model. `probabilities` of classes are what a small model is fitted to.
     """
-    with _attempt(estimator, X, y, sample_weight, report, finish) as (fitted, selection, trainer):
+    given = Given(X, y, sample_weight, probabilities)
+    with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
         whole = selection.run.limited(fitted.time_limit)
         selection = replace(selection, run=whole.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
@@ -199,18 +219,18 @@ def fit_reporting(
 
 @contextmanager
 def _attempt(
-    estimator: Any, X: Matrix, y: Any, sample_weight: Any, report: Report | None, finish: Callable[[], None]
+    estimator: Any, given: Given, report: Report | None, finish: Callable[[], None]
 ) -> Iterator[tuple[Any, Selection, Any]]:
     """Yield a copy of the estimator to fit, its selection and its trainer, after checks of settings and data.
 
     The estimator gets the copy's attributes at the end of the `with` block. It does not change if the block fails.
     """
     history = History()
-    with watched(estimator, X, y, sample_weight, history, report) as heard:
+    with watched(estimator, given.X, given.y, given.sample_weight, history, report) as heard:
         check_settings(estimator)
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-        selection = _selection(fitted, X, y, sample_weight, trainer, reducer, Run(heard, history.record))
+        selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
         checkpoint = _checkpoint(fitted, selection)
         if checkpoint is None:
             yield fitted, selection, _within_spread(trainer, selection.goal)
@@ -231,7 +251,8 @@ def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
     """Return the checkpoint of a fit, if it has one."""
     if estimator.checkpoint is None:
         return None
-    identity = identity_of(estimator, selection.X, selection.labels, selection.weights)
+    fitted_to = selection.labels if selection.probabilities is None else selection.probabilities
+    identity = identity_of(estimator, selection.X, fitted_to, selection.weights)
     return Checkpoint.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
 
 
@@ -299,12 +320,12 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     return None if rows is None else selection.ids[rows]
 
 
-def _selection(estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: Any, reducer: Any, run: Run) -> Selection:
+def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run) -> Selection:
     """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
-    given, X, y, weights, kept = estimator._data(X, y, sample_weight)
-    gamma = estimator._width(X, None if sample_weight is None else weights)
+    everything, X, y, weights, kept = estimator._data(given.X, given.y, given.sample_weight)
+    gamma = estimator._width(X, None if given.sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
-    estimator._check_rows(kernel, given)
+    estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
     budgets = Budgets.of(estimator)
     whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
@@ -318,4 +339,9 @@ def _selection(estimator: Any, X: Matrix, y: Any, sample_weight: Any, trainer: A
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    if given.probabilities is not None:
+        check_soft_targets(trainer, reducer, labelled.goal)
+        settings["probabilities"] = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)[
+            kept
+        ]
     return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, run=run, **settings)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_at_least, check_count, check_positive
-from ..goals import Goal
+from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
 from ..selection.budgets import Budgets
@@ -84,6 +84,19 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
     if reduces or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
+
+
+def check_soft_targets(trainer: Any, reducer: Any, goal: Goal) -> None:
+    """Raise ValueError where a small model cannot be fitted to probabilities of classes."""
+    if trainer is not None:
+        raise ValueError(
+            "probabilities are what a small model is fitted to, and a trainer takes labels only; give trainer=None and a "
+            "budget"
+        )
+    if not reducer.takes_probabilities:
+        raise ValueError(f"{type(reducer).__name__} takes no probabilities; give reducer='slim'")
+    if not isinstance(goal, OneVsRest):
+        raise ValueError(f"probabilities need one output for each class; give multiclass='ovr', not {goal.name!r}")
 
 
 def names_where(able: Callable[[Any], bool]) -> list[str]:

@@ -286,7 +286,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVC:
+    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, *, probabilities: Any = None) -> SlimSVC:
         """Train the full model and shrink it if a budget or tolerance is set.
 
         Parameters
@@ -297,13 +297,17 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies C by row. A row of weight 0 counts as absent.
+        probabilities : array-like of shape (n_samples, n_classes), default=None
+            What a small model is fitted to in place of y: the probability of each class of `np.unique(y)` for each row, as
+            a large model gives them. They need trainer=None, the reducer "slim" and one output for each class. Models are
+            still judged by y on validation rows.
 
         Returns
         -------
         self : SlimSVC
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        return fit_reporting(self, X, y, sample_weight, probabilities=probabilities)
 
     @available_if(learns_streams)
     def partial_fit(self, X: Matrix, y: Any, classes: Any = None, sample_weight: Any = None) -> SlimSVC:

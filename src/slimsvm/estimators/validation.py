@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, check_is_fitted, validate_data
@@ -28,6 +28,8 @@ from ..selection.search import check_selection
 DTYPES = [np.float64, np.float32]
 #: largest size of a feature; sums of squares of larger ones may exceed float64
 LARGEST_FEATURE = 1e150
+#: by how much the probabilities of a row may miss the sum 1; more: sloppier probabilities are taken for given ones
+SUM_ERROR = 1e-3
 #: rows of at most this many features in all have their range checked by one product; more: BLAS wakes its threads for it
 FEW_FEATURES = 4096
 
@@ -220,6 +222,25 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     if kept.size == weights.size:
         return X, y, weights, kept
     return gathered(X, kept), y[kept], weights[kept], kept
+
+
+def class_probabilities(probabilities: Any, rows: int, n_classes: int) -> Array:
+    """Return the probabilities of the classes for each row, checked."""
+    P = check_array(probabilities, dtype=np.float64, input_name="probabilities")
+    if P.shape != (rows, n_classes):
+        raise ValueError(
+            f"probabilities must have a column for each class of y, the shape {(rows, n_classes)}, not {P.shape}; classes "
+            "that a teacher does not know have columns of 0"
+        )
+    sums = P.sum(axis=1)
+    wrong = np.flatnonzero((P < 0).any(axis=1) | (np.abs(sums - 1) > SUM_ERROR))
+    if wrong.size:
+        first = wrong[0]
+        raise ValueError(
+            "probabilities must be 0 or more, with the sum 1 in each row; the smallest of row "
+            f"{first} is {P[first].min():.6g}, and their sum {sums[first]:.6g}"
+        )
+    return P / sums[:, None]
 
 
 def _check_no_negative(weights: Array) -> None:

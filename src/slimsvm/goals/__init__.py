@@ -65,6 +65,9 @@ class Goal(Protocol):
     def owner(self, coef: Array) -> Array:
         """Return the class that the coefficients (m, q) of each point favour most; 0 where predictions are values."""
 
+    def concerned(self, coef: Array) -> Array:
+        """Return whether each output concerns the row of each point, (m, q): not the pairs of other classes."""
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the loss of each row, (n,); a model's validation error is their mean."""
 

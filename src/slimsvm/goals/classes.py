@@ -55,6 +55,10 @@ class Classification:
         """Return the class of each row."""
         raise NotImplementedError
 
+    def concerned(self, coef: Array) -> Array:
+        """Return True for each point and output: one class against the rest concerns all rows."""
+        return np.ones(coef.shape, dtype=bool)
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return 1 for each misclassified row, and 0 for the others."""
         return (self.decode(outputs) != labels).astype(np.float64)
@@ -81,6 +85,19 @@ class OneVsRest(Classification):
         """Return targets (n, q) of -1 and +1."""
         own = np.arange(self.n_classes)[-self.outputs :]
         return np.where(labels[:, None] == own, 1.0, -1.0)
+
+    def targets_of(self, probabilities: Array) -> Array:
+        """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k)."""
+        return 2 * probabilities[:, -self.outputs :] - 1
+
+    def demands(self, targets: Array) -> Demands:
+        """Return y f >= 1 for targets of -1 and 1, and f = y for targets between them, those of probabilities."""
+        return Demands(np.where(targets > -1, targets, -np.inf), np.where(targets < 1, targets, np.inf))
+
+    def groups(self, targets: Array) -> Array:
+        """Return the class of each row, the most probable one, as a number."""
+        certain = bool((np.abs(targets) == 1).all())
+        return super().groups(targets if certain else self.encode(self.decode(targets)))
 
     def scores(self, outputs: Array) -> Array:
         """Return one score per class, or a single one for two classes, as scikit-learn's decision_function does."""
@@ -193,6 +210,10 @@ class OneVsOne(Classification):
         if isinstance(coef, PairCoefficients):
             return coef.owner
         return self._sums(coef).argmax(axis=1)
+
+    def concerned(self, coef: Array) -> Array:
+        """Return whether the class that a point favours most is one of each pair, (m, q)."""
+        return self.encode(self.owner(coef)) != 0
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ SHARPNESS = 3.0
 class CrossEntropy:
     """-log p of the class of each row, with p the softmax of SHARPNESS f(x), or the logistic function of one output.
 
-    Targets are those of `OneVsRest`, (n, q): +1 for the output of the row's class, -1 for others. Squared distances from
-    margins ask each output to tell its class from all others. Cross-entropy asks only that the right output is the largest,
-    which few points shared by many classes can do far better.
+    Targets are those of `OneVsRest`, (n, q): +1 for the output of the row's class, -1 for others, and 2 p - 1 where a row
+    has a probability p of each class; its loss is then the mean over classes. Squared distances from margins ask each
+    output to tell its class from all others. Cross-entropy asks only that the right output is the largest, which few points
+    shared by many classes can do far better.
     """
 
     name: ClassVar[str] = "cross_entropy"
@@ -43,19 +44,20 @@ class CrossEntropy:
     def measured(self, outputs: Array) -> tuple[Array, Array]:
         """Return the loss of each row, (n,), and its slopes by the outputs, (n, q)."""
         if outputs.shape[1] == 1:
-            margins = SHARPNESS * self.targets * outputs
-            return np.logaddexp(0, -margins)[:, 0], -SHARPNESS * self.targets * _logistic(-margins)
+            scores, certain = SHARPNESS * outputs, (self.targets + 1) / 2
+            losses = np.logaddexp(0, scores) - certain * scores
+            return losses[:, 0], SHARPNESS * (_logistic(scores) - certain)
         scores = SHARPNESS * outputs
         scores -= scores.max(axis=1, keepdims=True)
         shares = np.exp(scores)
         sums = shares.sum(axis=1, keepdims=True)
-        own = self.targets > 0
-        return np.log(sums[:, 0]) - scores[own], SHARPNESS * (shares / sums - own)
+        certain = (self.targets + 1) / 2
+        return np.log(sums[:, 0]) - (certain * scores).sum(axis=1), SHARPNESS * (shares / sums - certain)
 
     def curvature(self, outputs: Array) -> float:
         """Return the mean second derivative of the loss by an output."""
-        slopes = np.abs(self.measured(outputs)[1]) / SHARPNESS  # p or 1 - p
-        return SHARPNESS**2 * float(np.mean(slopes * (1 - slopes)))
+        shares = self.measured(outputs)[1] / SHARPNESS + (self.targets + 1) / 2
+        return SHARPNESS**2 * float(np.mean(shares * (1 - shares)))
 
 
 def _logistic(scores: Array) -> Array:

@@ -65,6 +65,10 @@ class Regression:
         """Return 0 for each point: there are no classes."""
         return np.zeros(coef.shape[0], dtype=np.intp)
 
+    def concerned(self, coef: Array) -> Array:
+        """Return True for each point and output."""
+        return np.ones(coef.shape, dtype=bool)
+
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the squared error of each row, as a share of the variance of the targets."""
         return np.square(outputs.ravel() - labels) / self.variance

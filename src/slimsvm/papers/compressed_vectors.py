@@ -13,6 +13,9 @@ K^'(1 - yb) = K'(y - b).
 The compressed machine starts from that and moves points and coefficients together, to follow the outputs of f:
 
     minimise  sum_i (f~(x_i) - f(x_i))^2,    f~(x) = sum_j k(x, z_j) alpha_j + b,        over all z_j and alpha_j    (10)
+
+For several outputs (10) is summed over them. A pair of classes is followed on the support vectors of these two
+classes alone: those of all other classes would outweigh them.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Lars(Reducer):
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
-    The rows of an output are its own support vectors, with the sign of the coefficient as label; in regression the label is
-    the full model's output without its bias.
+    The rows of an output are its own support vectors, with the sign of the coefficient as label; in regression all support
+    vectors, with the full model's output as label.
     """
 
     refit: bool = True
@@ -80,6 +83,8 @@ class Support:
 
     rows: Rows
     labels: Array  # (s, q) of -1 and +1, 0 for rows that are not support vectors of an output; or real values
+    members: Array  # (s, q), 1 for the support vectors of each output and 0 for others
+    concerned: Array  # (s, q), 1 for those of the classes that an output separates and 0 for others
     bias: Array
     kept: Against | None  # the kernel among them, if it is small enough
 
@@ -88,8 +93,10 @@ class Support:
         """Return the support vectors of a model; keep up to `kept_values` kernel values among them."""
         rows, places = task.support(model)
         kept = rows.against(rows.take(np.arange(rows.n)), exact=False) if rows.n**2 <= kept_values else None
-        labels = model.on(rows) - model.bias if task.goal.real else np.sign(model.coef[places])
-        return cls(rows, labels, model.bias, kept)
+        labels = model.on(rows) if task.goal.real else np.sign(model.coef[places])
+        members = np.ones(labels.shape) if task.goal.real else np.abs(labels)
+        concerned = task.goal.concerned(model.coef[places]).astype(np.float64)
+        return cls(rows, labels, members, concerned, model.bias, kept)
 
     def product(self, V: Array) -> Array:
         """Return K @ V as K' @ V, which skips zeros: a row is no support vector of most pairs of classes."""
@@ -111,7 +118,7 @@ class Stop:
 
 def lars(support: Support, limit: int) -> Iterator[Stop]:
     """Yield the stops of group LARS on problem (6), for each number of points from 1 to `limit` or to the last."""
-    rows = np.abs(support.labels)  # 1 for the rows of each output
+    rows = support.members
     correlations = support.product(support.labels - rows * support.bias)  # K^'(1 - yb), for each output
     lengths = np.linalg.norm(correlations, axis=1)
     chosen, waiting = ChosenPoints(support, rows), np.ones(lengths.size, dtype=bool)
@@ -244,8 +251,8 @@ class CVM(Reducer):
         """Yield the models of LARS with moved points, for each size."""
         assert model is not None
         support = Support.of(task, model)
-        followed, weights = (task.rows, task.weights) if self.rows == "all" else (support.rows, np.ones(support.rows.n))
-        loss = OutputLoss(followed, model, weights)
+        on_all = self.rows == "all"
+        loss = OutputLoss(*(task.rows, model, task.output_weights) if on_all else (support.rows, model, support.concerned))
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
             if stop.index.size in sizes or stop.last or task.run.over:
@@ -261,13 +268,16 @@ class CVM(Reducer):
 
 
 class OutputLoss:
-    """sum_i w_i |f~(x_i) - f(x_i)|^2 as a share of its value for f~ = b; points are in the home's coordinates."""
+    """sum_ic w_ic (f~_c(x_i) - f_c(x_i))^2 as a share of its value for f~ = b; points are in the home's coordinates.
+
+    `weights` are those of each row in each output, (n, q).
+    """
 
     def __init__(self, rows: Rows, model: Expansion, weights: Array) -> None:
         self.rows = rows
         self.goals = model.on(rows) - model.bias
-        scale = float(weights @ (self.goals**2).sum(axis=1))
-        self.weights = weights[:, None] / (scale if scale > 0 else 1.0)
+        scale = float(np.vdot(weights, self.goals**2))
+        self.weights = weights / (scale if scale > 0 else 1.0)
         self.against = rows.moving(np.zeros((0, rows.d)))
 
     def __call__(self, points: Array, coef: Array) -> tuple[float, Array, Array]:

@@ -59,6 +59,7 @@ class OsunaGirosi(Reducer):
     For each size, bisection finds the narrowest tube with at most that many support vectors. All outputs have the same
     radius, and their support vectors are counted together. `cost` is the regression's C. None means ten times the
     largest coefficient of the full model; nearly all support vectors are then in the tube. `tol` is the regression's.
+    A pair of classes is approximated on the support vectors of these two classes alone.
 
     `refit=False` is the paper's method. The coefficients of a wide tube are too small, since the regression stops where it
     touches the tube. With `refit`, coefficients and bias are fitted to the same outputs by least squares. Also, where no
@@ -90,8 +91,9 @@ class OsunaGirosi(Reducer):
 
     def _smaller(self, task: Task, sizes: Sequence[int], model: Expansion) -> Models:
         """Yield a model for each size below the full model's."""
-        rows, _ = task.support(model)
-        search = TubeSearch(rows, model.on(rows), self._cost(model), self.tol)
+        rows, places = task.support(model)
+        concerned = task.goal.concerned(model.coef[places])
+        search = TubeSearch(rows, model.on(rows), concerned, self._cost(model), self.tol)
         for size in sizes:
             best, narrower = search.around(size, task.run.deadline)
             yield self._model(search, best, narrower, size)
@@ -131,12 +133,24 @@ class TubeFit:
 
 
 class TubeSearch:
-    """Regressions of `full_outputs` (n, q) on rows, with tubes of many radii; each starts from the last solution."""
+    """Regressions of `full_outputs` (n, q) on rows, with tubes of many radii; each starts from the last solution.
 
-    def __init__(self, rows: Rows, full_outputs: Array, cost: float, tol: float) -> None:
-        self.rows, self.full_outputs = rows, full_outputs
-        self.tubes = [Tube(rows, column, cost, SMO(tol=tol, working_set=WORKING_SET)) for column in full_outputs.T]
-        middle, radius = (full_outputs.max(axis=0) + full_outputs.min(axis=0)) / 2, np.ptp(full_outputs, axis=0).max() / 2
+    `concerned` (n, q) tells which rows an output concerns.
+    """
+
+    def __init__(self, rows: Rows, full_outputs: Array, concerned: Array, cost: float, tol: float) -> None:
+        self.rows, self.full_outputs, self.concerned = rows, full_outputs, concerned
+        self.own_rows = [np.flatnonzero(column) for column in concerned.T]
+        smo = SMO(tol=tol, working_set=WORKING_SET)
+        self.tubes = [
+            Tube(rows if own.size == rows.n else rows.subset(own), column[own], cost, smo)
+            for own, column in zip(self.own_rows, full_outputs.T, strict=True)
+        ]
+        high = np.where(concerned, full_outputs, -np.inf).max(axis=0, initial=-np.inf)
+        low = np.where(concerned, full_outputs, np.inf).min(axis=0, initial=np.inf)
+        empty = ~concerned.any(axis=0)  # a pair of classes without support vectors is a constant
+        high, low = (np.where(empty, full_outputs[0], ends) for ends in (high, low))
+        middle, radius = (high + low) / 2, (high - low).max() / 2
         # the widest tube, around a constant, holds all outputs and has no support vectors
         self.tried = [TubeFit(float(radius), np.empty(0, np.intp), np.empty((0, middle.size)), middle)]
         self.narrowest = tol * float(radius)
@@ -172,7 +186,9 @@ class TubeSearch:
             for _ in range(MAX_CHECKS):
                 if tube.solve(eps, STEPS_PER_CHECK) is not Status.MAX_ITER or deadline.over:
                     break
-        coef = np.stack([tube.coef for tube in self.tubes], axis=1)
+        coef = np.zeros(self.concerned.shape)
+        for column, (own, tube) in enumerate(zip(self.own_rows, self.tubes, strict=True)):
+            coef[own, column] = tube.coef
         support = np.flatnonzero((np.abs(coef) > ROUNDING * np.abs(coef).max(initial=0.0)).any(axis=1))
         return TubeFit(eps, support, coef[support], np.array([tube.bias for tube in self.tubes]))
 
@@ -183,15 +199,21 @@ class TubeSearch:
     def refitted(self, fit: TubeFit) -> Expansion:
         """Return the model on the points of a fit with the least squared differences to the full model's outputs."""
         points = self.rows.take(fit.rows)
-        return Expansion(self.rows.kernel, points, *least_squares(self.rows.against(points), self.full_outputs))
+        return Expansion(
+            self.rows.kernel, points, *least_squares(self.rows.against(points), self.full_outputs, self.concerned)
+        )
 
 
-def least_squares(against: Against, goals: Array) -> tuple[Array, Array]:
-    """Return the coefficients (m, q) and biases (q,) that minimise |K coef + bias - goals|^2."""
-    n = goals.shape[0]
-    normal = against.curvature(np.arange(n), np.ones(n))
-    normal.flat[:: normal.shape[0] + 1] += RIDGE * np.trace(normal)
-    fitted = np.linalg.solve(normal, np.vstack([goals.sum(axis=0), against.back(goals)]))
+def least_squares(against: Against, goals: Array, concerned: Array) -> tuple[Array, Array]:
+    """Return the coefficients (m, q) and biases (q,) that minimise |K coef + bias - goals|^2 on the rows of each output."""
+    goals = np.where(concerned, goals, 0.0)
+    sums = np.vstack([goals.sum(axis=0), against.back(goals)])
+    fitted = np.zeros(sums.shape)
+    patterns, pattern_of = np.unique(concerned, axis=1, return_inverse=True)  # outputs with the same rows share a matrix
+    for number, pattern in enumerate(patterns.T):
+        normal = against.curvature(np.flatnonzero(pattern), np.ones(pattern.size))
+        normal.flat[:: normal.shape[0] + 1] += RIDGE * np.trace(normal) or 1.0
+        fitted[:, pattern_of == number] = np.linalg.solve(normal, sums[:, pattern_of == number])
     return fitted[1:], fitted[0]
 
 

@@ -59,6 +59,8 @@ class Reducer:
     refines: ClassVar[bool] = False
     #: whether the full model may have a learned metric; methods that evaluate the plain kernel would ignore it
     takes_metric: ClassVar[bool] = False
+    #: whether targets may be probabilities of classes: numbers between -1 and 1
+    takes_probabilities: ClassVar[bool] = False
     #: whether `models` calls task.run.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
     #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)

@@ -60,5 +60,5 @@ def by_weight(coef: Array, rng: np.random.Generator) -> Array:
 
 
 def balanced_bias(task: Task, small: Expansion, full_outputs: Array) -> Array:
-    """Return the biases with which the small model has the full model's weighted mean outputs."""
-    return small.bias + np.average(full_outputs - small.on(task.rows), axis=0, weights=task.weights)
+    """Return the biases with which each output has the full model's weighted mean on the rows that it concerns."""
+    return small.bias + np.average(full_outputs - small.on(task.rows), axis=0, weights=task.output_weights)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..goals.cross_entropy import CrossEntropy
+from ..goals.decision import Decision
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
 from ..kernels import Array, Kernel
@@ -118,6 +119,7 @@ class Slim(Reducer):
     refines: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     takes_metric: ClassVar[bool] = True
+    takes_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,7 +177,7 @@ class Slim(Reducer):
 
     def _with_loss(self, task: Task, size: int) -> Slim:
         """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
-        has_classes = task.goal.n_classes >= 2 and bool((task.targets != 0).all())
+        has_classes = task.goal.n_classes >= 2 and task.goal.decision in (Decision.SIGN, Decision.LARGEST)
         if self.loss == CrossEntropy.name and not has_classes:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "

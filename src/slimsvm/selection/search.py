@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
-from ..goals import Goal, OneVsOne
+from ..goals import Goal, OneVsOne, OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed
 from ..model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
 from ..pairs import PairTargets
@@ -92,6 +92,7 @@ class Selection:
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
     units: Units = NO_UNITS  # of labels that are values
+    probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
     held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
 
     @classmethod
@@ -173,6 +174,8 @@ class Selection:
                 f"targets for each of {train.size:,} rows, more than {MOST_TARGETS >> 27} GiB; give multiclass='ovr', "
                 "which has an output for each class"
             )
+        if self.probabilities is not None and isinstance(self.goal, OneVsRest):
+            return self.goal.targets_of(self.probabilities[train])
         return self.goal.encode(self.labels[train])
 
     def whole(self, error: float = np.inf) -> Task:

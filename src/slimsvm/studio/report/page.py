@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 #: the scripts in the order in which the page runs them
-SCRIPTS = ("format.js", "chart.js", "picker.js", "live.js", "main.js")
+SCRIPTS = ("format.js", "chart.js", "picker.js", "shapley.js", "live.js", "main.js")
 STYLES = ("uPlot.min.css", "page.css")
 
 

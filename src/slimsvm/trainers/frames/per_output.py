@@ -87,7 +87,7 @@ class BinaryTrainer(Trainer):
             rows, y = outputs.problem(column)
             run = task.run.within(f"output {column}").of(outputs.done, q)
             saved = run.keeper.saved()
-            if saved is not None and "dual" in saved:
+            if isinstance(saved, dict) and "dual" in saved:
                 outputs.store(column, unpack(Solution, saved, n=rows.size))
                 return
             problem = Binary(

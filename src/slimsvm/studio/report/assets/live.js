@@ -19,6 +19,8 @@ class Live {
     const module = text ? await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(text)}`) : null;
     if (this.wanted !== point) return;
     this.module = module;
+    this.parameters = await parametersOf(point);
+    if (this.wanted !== point) return;
     this.run();
     $("speed").textContent = "";
     if (module) this.time();
@@ -54,12 +56,28 @@ class Live {
     if (!row || !this.module) {
       $("label").textContent = "–";
       $("scores").tBodies[0].replaceChildren();
+      $("why").hidden = true;
       return;
     }
     const scores = this.module.scores ? [...this.module.scores(row)] : [], label = named(this.module.predict(row));
     $("label").textContent = label;
     document.body.dataset.scores = JSON.stringify(scores);
     this.bars(scores, label);
+    this.explain(row, scores);
+  }
+
+  /** The Shapley values of the row, for the score of the class that is predicted, or the only one. */
+  explain(row, scores) {
+    const parts = this.parameters && shapley(this.parameters, row);
+    $("why").hidden = !parts;
+    if (!parts) return;
+    const column = scores.indexOf(Math.max(...scores)), values = parts.values.map((outputs) => outputs[column]);
+    document.body.dataset.shapley = JSON.stringify(values);
+    const names = this.parameters.names ?? values.map((_, i) => `feature ${i + 1}`), whole = values.reduce((a, b) => a + b, parts.base[column]);
+    $("why-help").textContent = `Shapley values: from ${parts.base[column].toFixed(2)}, the score without any feature, to ${whole.toFixed(2)}.`;
+    const order = values.map((_, i) => i).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 12);
+    const most = Math.max(...values.map(Math.abs), 1e-9);
+    $("parts").tBodies[0].replaceChildren(...order.map((i) => barRow(names[i], values[i], most, true)));
   }
 
   /** Measure predictions, when the compiler of the browser has seen some. */
@@ -80,15 +98,7 @@ class Live {
     const two = scores.length === 1, names = this.module.classes?.map(named) ?? DATA.classes, most = Math.max(...scores.map(Math.abs), 1e-9);
     let rows = scores.map((score, i) => ({ score, name: two ? "score" : names[i], on: two || names[i] === label }));
     if (rows.length > 12) rows = rows.sort((a, b) => b.score - a.score).slice(0, 12);
-    const lines = rows.map(({ score, name, on }) => {
-      const row = make("tr", "", on ? { class: "on" } : {}), bar = make("div", "", { class: "bar" }), span = make("span"), cell = make("td");
-      const width = 50 * Math.abs(score) / (two ? Math.max(most, 1) : most);
-      span.style.cssText = `left:${score < 0 ? 50 - width : 50}%;width:${width}%`;
-      bar.append(span);
-      cell.append(bar);
-      row.append(make("th", name, { scope: "row", title: name }), cell, make("td", score.toFixed(2), { class: "number" }));
-      return row;
-    });
+    const lines = rows.map(({ score, name, on }) => barRow(name, score, two ? Math.max(most, 1) : most, on));
     $("scores").tBodies[0].replaceChildren(...lines, ...(two ? [this.sides()] : []));
   }
 
@@ -156,6 +166,23 @@ class Live {
     } else if (!step) return;
     event.preventDefault();
   }
+}
+
+/** A row of a table: a name, a bar from the middle to one side, and the number; `most` fills a side. */
+function barRow(name, value, most, on) {
+  const row = make("tr", "", on ? { class: "on" } : {}), bar = make("div", "", { class: "bar" }), span = make("span"), cell = make("td");
+  const width = 50 * Math.abs(value) / most;
+  span.style.cssText = `left:${value < 0 ? 50 - width : 50}%;width:${width}%`;
+  bar.append(span);
+  cell.append(bar);
+  row.append(make("th", name, { scope: "row", title: name }), cell, make("td", value.toFixed(2), { class: "number" }));
+  return row;
+}
+
+/** The numbers of a model, from the JSON file that the page offers; null if it has none. */
+async function parametersOf(point) {
+  const packed = DATA.models[point.key]?.[".json"];
+  return packed ? JSON.parse(new TextDecoder().decode(await unpacked(packed))) : null;
 }
 
 /** A prediction as it is shown: a class, a value, or a verdict. */
