@@ -26,7 +26,8 @@ from slimsvm.model import Expansion
 from slimsvm.selection.costs import model_bytes
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
-from slimsvm.ship.c_sparse import SparseCSource, layout_of
+from slimsvm.ship.c_layout import layout_of
+from slimsvm.ship.c_source import SparseCSource
 from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.json import read_json
 from slimsvm.ship.libsvm import LIBSVM_KERNELS

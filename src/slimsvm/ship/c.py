@@ -2,7 +2,7 @@
 
 The source compiles by itself, allocates nothing and prints nothing; most kernels call expf or tanhf of the C library.
 Tables are float32, or integers of 8 or 16 bits with integer sums over the features. Sparse points are tables of their
-nonzeros (`c_sparse`), and rows may be given by their nonzeros too.
+nonzeros (`c_layout`), and rows may be given by their nonzeros too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ..kernels.spec import spec_of
 from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
-from .c_source import Cost, CSource
-from .c_sparse import SparseCSource
+from .c_source import Cost, CSource, SparseCSource
 from .literals import check_float32, identifier
 from .quantise import predicted_alike, quantise, warn_where_coarse
 from .runtime import Runtime

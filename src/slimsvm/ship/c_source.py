@@ -1,21 +1,55 @@
-"""The text of a C model with dense points, in pieces, and its costs."""
+"""The text of a C model: `model.c` with tables and constants in front of it, its header, and its costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
+from ..calibration import LEAST
+from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
-from . import c_calibration
+from ..selection.costs import BITS
 from .artefact import Array, Artefact
-from .c_decisions import INTERFACES, Interface, Naming, function
+from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .quantise import Quantised
-from .small_floats import DECODER, UPPER_HALF
+from .sparse import SparsePoints, needs_double, own_sums
+from .template import LICENCE, filled, source
+
+#: the arguments of functions of a sparse row
+ENTRIES = "const uint32_t *index, const float *value, size_t count"
+#: what predict and scores return, in words: by how outputs become a prediction
+CLASS, A_SCORE_EACH = "the number of the class of a row", "a score for each class, the largest wins"
+PREDICTIONS = {
+    Decision.VALUE: "the value of a row",
+    Decision.SIDE: "1 for a row like the training rows, -1 for a novel one",
+}
+SCORES = {
+    Decision.SIGN: "one score, above 0 for class 1",
+    Decision.SIDE: "one score, below 0 for novel rows",
+}
+#: outputs that are the scores
+PLAIN = (Decision.SIGN, Decision.LARGEST, Decision.SIDE)
+#: what predict returns for a sparse row that is not valid; others return -1
+INVALID = {Decision.VALUE: "NAN", Decision.SIDE: "0"}
+#: the probability of score k, by the kind of map; "softmax" is the temperature of three classes or more
+LOGISTIC = "1 / (1 + expf(-({})))"
+PROBABILITIES = {
+    "sigmoid": LOGISTIC.format("slope[k] * scores[k] + shift[k]"),
+    "isotonic": "curve(scores[k], k)",
+    "temperature": LOGISTIC.format("scores[k] / TEMPERATURE"),
+    "softmax": "expf((scores[k] - top) / TEMPERATURE)",
+}
+#: the tables of the maps: their names in C by those of the fields
+MAP_TABLES = {
+    "sigmoid": {"slope": "slope", "shift": "shift"},
+    "isotonic": {"scores": "knot_scores", "values": "knot_values", "starts": "knot_starts"},
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class CSource:
-    """The text of one model, in pieces in the order of the file."""
+    """The text of one model with dense points."""
 
     a: Artefact
     prefix: str
@@ -37,62 +71,115 @@ class CSource:
     small: Quantised | None  # the integer tables
 
     def text(self) -> str:
-        """The C source."""
-        kernel = [self.power()] * (self.a.spec.value is POWER) + [self.kernel()]
-        pieces = [
-            self.summary(),
-            self.constants(),
-            self.prototypes(),
-            self.tables(),
-            *self.preparation(),
-            *kernel,
-            *([self.evaluation(), self.output()] if self.interface.single else [self.outputs()]),
-            *self.functions(),
-        ]
-        return "\n\n".join(pieces) + "\n"
+        """Return the C source."""
+        pieces = [self.summary(), self.constants(), "\n".join(self.prototypes()), self.tables()]
+        code = filled(source("model.c"), self.branches, self.words)
+        return "\n\n".join([*pieces, code])
 
-    # Parts shared by the pieces.
+    # What the branches of the source depend on, and what its words stand for.
 
     @property
-    def probable(self) -> bool:
-        """Whether there are probabilities."""
-        return self.a.calibration is not None
+    def branches(self) -> dict[str, int | str]:
+        """The values of the names in the conditions of `model.c`."""
+        small, decision = self.small, self.a.decision
+        return {
+            "SPARSE": 0,
+            "BITS": 32 if small is None else small.grid.bits,
+            "INTEGER_TABLES": small is not None,
+            "UPPER_HALVES": self.short_scaling or self.short_bias,
+            "SHORT_SCALING": self.short_scaling,
+            "WIDTHS": 0 if self.a.widths is None else "FLOATS" if small is None else "SMALL_FLOATS",
+            "PREPARED": bool(self.scaling_parts),
+            "CLIPS": "low" in self.scaling_parts,
+            "POWER": self.a.spec.value is POWER,
+            "DECISION": "VALUE_ITSELF" if decision is Decision.VALUE else decision.name,
+            "MAP": self.map.upper() if self.map else 0,
+            "CLASSES": self.a.classes.size,
+        }
 
     @property
-    def interface(self) -> Interface:
-        """The public functions."""
-        return INTERFACES[self.a.decision]
+    def words(self) -> dict[str, str]:
+        """The types, names and expressions of this model."""
+        a, small = self.a, self.small
+        number = "float" if small is None else f"int{small.sum_bits}_t"
+        fine = small is not None and small.grid.fine > 1
+        read = {name: f"{name}[i]" if name in self.arrays else name.upper() for name in self.scaling_parts}
+        total = "s0 + s1 + s2 + s3"
+        end = 0 if small is None else small.row_end
+        return {
+            "Input": "float",
+            "Entry": c_type(self.arrays["points"]) if "points" in self.arrays else "float",
+            "RowEntry": "float" if small is None else f"int{small.row_bits}_t",
+            "Coef": c_type(self.arrays["coef"]),
+            "Number": number,
+            "PUBLIC": "",
+            "OUTER": "" if a.decision in PLAIN else "static",
+            "outputs": f"{self.inner}_scores" if a.decision in PLAIN else "outputs",
+            **{f"row_{name}": f"{self.inner}_{name}" for name in ("predict", "scores", "proba")},
+            "TERM": a.spec.total.term,
+            "VALUE": self.value,
+            "SUM_OF_FOUR": total if small is None else f"(float)({total})",
+            "FINER": "FINE *" if fine else "",
+            "KERNEL": f"kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read})",
+            "START": "bias[k]" if small is None else "0",
+            "BIAS": "upper_half(bias[k])" if self.short_bias else "bias[k]",
+            "NEXT_POINT": "z += FEATURES,",
+            **{name.upper(): word for name, word in read.items()},
+            "SHIFT": f"(FINE * {read['shift']})" if fine and "shift" in read else read.get("shift", ""),
+            "ROW_END": f"{end}",
+            "ROW_HALF": f"{end}.5f",
+            "PROBABILITY": PROBABILITIES.get(self.map, ""),
+        }
 
     @property
-    def naming(self) -> Naming:
-        """The names of the functions of a row."""
-        return Naming(self.prefix)
+    def inner(self) -> str:
+        """The beginning of the names of the functions of a row."""
+        return self.prefix
+
+    @property
+    def value(self) -> str:
+        """The kernel value of a sum over the features, as an expression."""
+        value = self.a.spec.value.expression.format(exp="expf", tanh="tanhf")
+        if self.small is not None:
+            # beside GAMMA, so that compilers combine the two constants
+            value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
+        return value if self.a.widths is None else value.replace("* s", "* width * s")
+
+    @property
+    def width_read(self) -> str:
+        """The last argument of the kernel, if points have widths."""
+        if self.a.widths is None:
+            return ""
+        widths = None if self.small is None else self.small.widths
+        return ", widths[j]" if widths is None else f", small_float(widths[j], {widths.mantissa})"
+
+    @property
+    def map(self) -> str:
+        """The kind of the map to probabilities; empty without one."""
+        if self.a.calibration is None:
+            return ""
+        return (
+            "softmax" if self.a.calibration.name == "temperature" and self.a.classes.size > 2 else self.a.calibration.name
+        )
+
+    @property
+    def short_scaling(self) -> bool:
+        """Whether scales and shifts have 16 bits each."""
+        return self.small is not None and self.small.scaling is not None
+
+    @property
+    def short_bias(self) -> bool:
+        """Whether biases are upper halves of floats."""
+        return self.small is not None and self.small.bias.dtype.kind == "u"
 
     @property
     def library(self) -> list[str]:
         """The functions of the C library that the code calls."""
         kernel = self.a.spec.value.library
-        found = {f"{kernel}f"} if kernel else set()
-        if self.a.calibration is not None and c_calibration.map_code(self.a.calibration, self.a.classes.size).exponential:
-            found.add("expf")
-        return sorted(found)
+        called = {f"{kernel}f"} if kernel else set()
+        return sorted(called | ({"expf"} if "expf" in PROBABILITIES.get(self.map, "") else set()))
 
-    def functions(self) -> list[str]:
-        """The functions after that of the outputs; with a calibration, `predict` uses probabilities."""
-        own = self.interface.functions(self.naming)
-        if self.a.calibration is None:
-            return own
-        return own[:-1] + c_calibration.functions(self.a.calibration, self.a.classes.size, self.naming)
-
-    @property
-    def entry(self) -> str:
-        """The type of a point's numbers."""
-        return "float" if self.small is None else f"int{self.small.grid.bits}_t"
-
-    @property
-    def row_entry(self) -> str:
-        """The type of a row's numbers."""
-        return "float" if self.small is None else f"int{self.small.row_bits}_t"
+    # Tables and constants.
 
     @cached_property
     def scaling(self) -> Scaling | None:
@@ -120,17 +207,13 @@ class CSource:
     def arrays(self) -> dict[str, Array]:
         """The constant tables by name."""
         a, small = self.a, self.small
-        short = small is not None and small.scaling is not None
-        scaling = {name: values for name, values in self.scaling_parts.items() if short or np.ptp(values)}
+        scaling = {name: values for name, values in self.scaling_parts.items() if self.short_scaling or np.ptp(values)}
         if small is None:
-            own = {"points": as_float32(a.table, "points"), "coef": as_float32(a.coef, "coefficients")}
+            numbers = {"points": as_float32(a.table, "points"), "coef": as_float32(a.coef, "coefficients")}
         else:
-            own = {"points": small.points, "coef": small.coef}
+            numbers = {"points": small.points, "coef": small.coef}
         bias = as_float32(a.bias, "bias") if small is None else small.bias
-        map_tables = (
-            {} if a.calibration is None else c_calibration.map_code(a.calibration, a.classes.size).tables(a.calibration)
-        )
-        return scaling | own | self.width_table | {"bias": bias} | map_tables
+        return scaling | numbers | self.width_table | {"bias": bias} | self.map_tables
 
     @property
     def width_table(self) -> dict[str, Array]:
@@ -141,25 +224,42 @@ class CSource:
         return {"widths": as_float32(self.a.widths, "widths", each=True) if widths is None else widths.codes}
 
     @property
+    def map_tables(self) -> dict[str, Array]:
+        """The tables of the map to probabilities."""
+        found = {name: getattr(self.a.calibration, field) for field, name in MAP_TABLES.get(self.map, {}).items()}
+        return {
+            name: values.astype(np.int32) if name == "knot_starts" else as_float32(values, "calibration")
+            for name, values in found.items()
+        }
+
+    @property
     def cost(self) -> Cost:
         """Bytes and work."""
         a = self.a
-        row = a.features * np.dtype(self.row_entry.removesuffix("_t").replace("float", "float32")).itemsize
-        stack = (row if self.scaling_parts else 0) + 4 * self.a.scores
-        stack += 4 * ((a.size if self.interface.single else a.outputs) + a.classes.size) if a.by_pairs else 0
-        stack += 4 * a.classes.size if a.calibration is not None else 0
-        needed = a.classes.size - 1 if self.interface.single else a.outputs
-        work = a.size * (a.features + needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
+        entry = 4 if self.small is None else self.small.row_bits // 8
+        stack = (entry * a.features if self.scaling_parts else 0) + self.decision_stack
+        work = a.size * (a.features + self.needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
         return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
 
-    # The pieces.
+    @property
+    def needed(self) -> int:
+        """The outputs that a prediction computes."""
+        return self.a.classes.size - 1 if self.a.decision is Decision.DAG else self.a.outputs
+
+    @property
+    def decision_stack(self) -> int:
+        """The bytes of arrays of scores, outputs, votes and probabilities."""
+        a = self.a
+        pairs = (a.size if a.decision is Decision.DAG else a.outputs) + a.classes.size
+        return 4 * (a.scores + a.by_pairs * pairs + bool(self.map) * a.classes.size)
+
+    # The pieces before the code.
 
     def summary(self) -> str:
-        """The comment at the head."""
+        """Return the comment at the head."""
         p, cost = self.prefix, self.cost
         needs = f", and {' and '.join(self.library)} of the C library" if self.library else ""
-        lines = [*self.interface.summary(p, probabilities=self.probable), *self.more_functions()]
-        functions = "\n".join(f" *   {line}".rstrip() for line in lines)
+        functions = "\n".join(f" *   {line}".rstrip() for line in [*self.described(), *self.more_functions()])
         return f"""/* {p}: {self.a.summary}, {self.precision} tables.
  *
 {functions}
@@ -168,224 +268,90 @@ class CSource:
  *   RAM    {cost.ram:,} bytes of arrays on the stack
  *   work   {self.work()}
  *
- * Written by slimsvm {version("slimsvm")}; do not edit. */"""
+ * Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */"""
+
+    def described(self) -> list[str]:
+        """Return the declarations of the functions of dense rows with what they return, in words."""
+        words = [PREDICTIONS.get(self.a.decision, CLASS), SCORES.get(self.a.decision, A_SCORE_EACH)][: 1 + self.scored]
+        lines = self.dense_prototypes()
+        width = max(map(len, lines))
+        return [
+            f"{line:<{width}}  {what}" for line, what in zip(lines, [*words, "the probability of each class"], strict=False)
+        ]
 
     def work(self) -> str:
-        """The work of a prediction, in words."""
+        """Return the work of a prediction, in words."""
         return f"{self.cost.multiply_adds:,} multiply-adds per prediction"
 
     def more_functions(self) -> list[str]:
-        """The lines of the comment after the declarations."""
+        """Return the lines of the comment after the declarations."""
         return []
 
     def headers(self) -> list[str]:
-        """The headers of the C library that the source includes."""
+        """Return the headers of the C library that the source includes."""
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
         return ["math"] * bool(self.library) + ["stdint"] * integers
 
     def constants(self) -> str:
-        """Includes and constants."""
+        """Return includes and constants."""
         a = self.a
         lines = [f"#include <{name}.h>" for name in self.headers()]
         lines += [""] * bool(lines)
         lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
-        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2 or self.probable)
-        lines += [f"#define SCORES {a.scores}"] * self.probable
+        lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2 or bool(self.map))
+        lines += [f"#define SCORES {a.scores}"] * bool(self.map)
         values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
-        if self.small is not None:
-            values |= self.units(self.small)
+        values |= {} if self.small is None else self.units(self.small)
+        values |= {"LEAST": LEAST} if self.map else {}
+        calibration: Any = a.calibration
+        values |= {"TEMPERATURE": calibration.temperature} if self.map in ("temperature", "softmax") else {}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
-        lines += [] if a.calibration is None else c_calibration.constants(a.calibration, a.classes.size)
         return "\n".join(lines)
 
     def units(self, small: Quantised) -> dict[str, float]:
-        """What sums over features and coefficients are multiplied by, and points, where rows are finer."""
+        """Return what sums over features and coefficients are multiplied by, and points, where rows are finer."""
         grid = small.grid
         sums = (grid.step / grid.fine) ** self.a.spec.total.power * (1 if small.widths is None else small.widths.step)
-        found: dict[str, float] = {"UNIT": sums, "COEF_UNIT": small.coef_step}
-        return found | ({"FINE": grid.fine} if grid.fine > 1 else {})
+        return {"UNIT": sums, "COEF_UNIT": small.coef_step} | ({"FINE": grid.fine} if grid.fine > 1 else {})
 
     def tables(self) -> str:
-        """All numbers of the model."""
+        """Return all numbers of the model."""
         texts = []
         for name, values in self.arrays.items():
             texts.append(f"static const {c_type(values)} {name}[{values.size}] = {{\n{table(values, 'f')}\n}};")
         return "\n\n".join(texts)
 
-    def preparation(self) -> list[str]:
-        """From the caller's row to that of the kernel."""
-        if not self.scaling_parts:
-            return []
-        read = {name: f"{name}[i]" if name in self.arrays else name.upper() for name in self.scaling_parts}
-        lines = [f"float t = {self.scaled(read)};"]
-        if "low" in read:
-            low, high = read["low"], read["high"]
-            lines.append(f"t = t < {low} ? {low} : t > {high} ? {high} : t;")
-        lines.append(f"row[i] = {'t' if self.small is None else self.rounded()};")
-        what = "Scaled features" if self.small is None else "Features in the units of the tables, clipped to their range"
-        return [
-            *self.decoders(),
-            f"/* {what}. */\n"
-            + function(
-                f"static void prepare(const float *x, {self.row_entry} *row)",
-                ["for (int i = 0; i < FEATURES; i++) {", *(f"    {line}" for line in lines), "}"],
-            ),
-        ]
-
-    def scaled(self, read: dict[str, str]) -> str:
-        """A feature of the caller's row after scaling."""
-        if "shift" not in read:
-            return f"(x[i] - {read['centre']}) * {read['scale']}"
-        assert self.small is not None
-        shift = read["shift"] if self.small.grid.fine == 1 else f"(FINE * {read['shift']})"
-        return f"upper_half({read['scale']}) * x[i] - (float){shift}"
-
-    def rounded(self) -> str:
-        """The nearest integer of the tables; NaN becomes the smallest."""
-        assert self.small is not None
-        end = self.small.row_end
-        return f"({self.row_entry})((int32_t)((!(t > -{end}) ? -{end} : t > {end} ? {end} : t) + {end}.5f) - {end})"
-
-    def power(self) -> str:
-        """An integer power, by squaring."""
-        return function(
-            "static float power(float base)",
-            [
-                "float p = 1;",
-                "for (int n = DEGREE; n > 0; n /= 2, base *= base)",
-                "    if (n % 2)",
-                "        p *= base;",
-                "return p;",
-            ],
-        )
-
-    def kernel(self) -> str:
-        """The kernel of a row and a point, after its term for one feature."""
-        value = self.a.spec.value.expression.format(exp="expf", tanh="tanhf")
-        number = "float" if self.small is None else f"int{self.small.sum_bits}_t"
-        term = function(f"static {number} term({number} x, {number} z)", [f"return {self.a.spec.total.term};"])
-        width = ", float width" * (self.a.widths is not None)
-        head = f"static float kernel(const {self.row_entry} *x, const {self.entry} *z{width})"
-        if self.small is not None:
-            # beside GAMMA, so that compilers combine the two constants
-            value = "UNIT * s" if value == "s" else value.replace("* s", "* UNIT * s")
-        if width:
-            value = value.replace("* s", "* width * s")
-        body = self.four_sums(number) if self.small is None else self.integer_sum(number)
-        return "\n\n".join([term, function(head, [*body, f"return {value};"])])
-
-    def four_sums(self, number: str) -> list[str]:
-        """Statements that sum up the terms of a row and a point."""
-        return [
-            f"{number} s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */",
-            "int i = 0;",
-            "for (; i < FEATURES - 3; i += 4) {",
-            *(f"    s{lane} += term(x[i + {lane}], z[i + {lane}]);" for lane in range(4)),
-            "}",
-            "for (; i < FEATURES; i++)",
-            "    s0 += term(x[i], z[i]);",
-            f"const float s = {'s0 + s1 + s2 + s3' if number == 'float' else '(float)(s0 + s1 + s2 + s3)'};",
-        ]
-
-    def integer_sum(self, number: str) -> list[str]:
-        """The same statements for integers: as short as possible for int8, and as quick for int16."""
-        assert self.small is not None
-        if self.small.grid.bits == 16:
-            return self.four_sums(number)
-        point = "z[i]" if self.small.grid.fine == 1 else "FINE * z[i]"
-        return [
-            f"{number} sum = 0;",
-            "for (int i = 0; i < FEATURES; i++)",
-            f"    sum += term(x[i], {point});",
-            "const float s = (float)sum;",
-        ]
-
-    def decoders(self) -> list[str]:
-        """From the codes of small floats to their numbers."""
-        if self.small is None:
-            return []
-        found = []
-        if self.small.scaling is not None or self.has_short_bias:
-            comment = "/* The float whose upper half is given. */\n"
-            found.append(comment + function("static float upper_half(uint16_t code)", [*UPPER_HALF]))
-        if self.small.widths is not None:
-            comment = "/* A small float: a mantissa and, in the upper bits, an exponent of 2. */\n"
-            found.append(comment + function("static float small_float(uint32_t code, int bits)", [DECODER]))
-        return found
-
-    def outputs(self) -> str:
-        """The loop over the points."""
-        scales = self.small is not None
-        name = f"void {self.prefix}_scores" if self.interface.plain else "static void outputs"
-        body = [f"const {c_type(self.arrays[name])} *{short} = {name};" for name, short in (("points", "z"), ("coef", "c"))]
-        body += [
-            *self.prepared(),
-            "for (int k = 0; k < OUTPUTS; k++)",
-            f"    out[k] = {'0' if scales else 'bias[k]'};",
-            "for (int j = 0; j < POINTS; j++, z += FEATURES, c += OUTPUTS) {",
-            f"    const float v = {self.kernel_call()};",
-            "    for (int k = 0; k < OUTPUTS; k++)",
-            "        out[k] += v * c[k];",
-            "}",
-        ]
-        body += ["for (int k = 0; k < OUTPUTS; k++)", f"    out[k] = COEF_UNIT * out[k] + {self.bias_read()};"] * scales
-        return function(f"{name}(const float *x, float *out)", body)
-
-    def prepared(self) -> list[str]:
-        """Statements that scale the caller's row; none if the model has no scaling."""
-        return [f"{self.row_entry} row[FEATURES];", "prepare(x, row);"] * bool(self.scaling_parts)
-
-    def kernel_call(self) -> str:
-        """The kernel of the row and the point z, which is number j."""
-        return f"kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read()})"
-
-    def evaluation(self) -> str:
-        """The kernel values of all points."""
-        body = [
-            f"const {self.entry} *z = points;",
-            *self.prepared(),
-            "for (int j = 0; j < POINTS; j++, z += FEATURES)",
-            f"    values[j] = {self.kernel_call()};",
-        ]
-        return function("static void evaluate(const float *x, float *values)", body)
-
-    def output(self) -> str:
-        """One output, from the kernel values."""
-        scales = self.small is not None
-        body = [
-            f"float sum = {'0' if scales else 'bias[k]'};",
-            "for (int j = 0; j < POINTS; j++)",
-            "    sum += values[j] * coef[j * OUTPUTS + k];",
-            f"return COEF_UNIT * sum + {self.bias_read()};" if scales else "return sum;",
-        ]
-        return function("static float output(const float *values, int k)", body)
+    # The header.
 
     @property
-    def has_short_bias(self) -> bool:
-        """Whether biases are upper halves of floats."""
-        return self.small is not None and self.small.bias.dtype.kind == "u"
+    def scored(self) -> bool:
+        """Whether there is a function of scores."""
+        return self.a.decision is not Decision.VALUE
 
-    def bias_read(self) -> str:
-        """The bias of output k."""
-        return "upper_half(bias[k])" if self.has_short_bias else "bias[k]"
+    @property
+    def returns(self) -> str:
+        """The type of predict."""
+        return "int" if self.scored else "float"
 
-    def width_read(self) -> str:
-        """The third argument of the kernel, if points have widths."""
-        if self.a.widths is None:
-            return ""
-        widths = None if self.small is None else self.small.widths
-        return ", widths[j]" if widths is None else f", small_float(widths[j], {widths.mantissa})"
+    def dense_prototypes(self) -> list[str]:
+        """Return the declarations of the functions of dense rows."""
+        names = ["scores"] * self.scored + ["proba"] * bool(self.map)
+        return [
+            f"{self.returns} {self.prefix}_predict(const float *x);",
+            *(f"void {self.prefix}_{name}(const float *x, float *{name});" for name in names),
+        ]
 
-    def prototypes(self) -> str:
-        """The declarations of the header."""
-        return "\n".join(self.interface.prototypes(self.prefix, probabilities=self.probable))
+    def prototypes(self) -> list[str]:
+        """Return the declarations of the header."""
+        return self.dense_prototypes()
 
     def header(self) -> str:
-        """Declarations, and the classes by number."""
+        """Return the declarations, and the classes by number."""
         p, upper = self.prefix, self.prefix.upper()
-        scores = "" if self.interface.scores is None else f"\n#define {upper}_SCORES {self.a.scores}"
-        return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. */
+        scores = f"\n#define {upper}_SCORES {self.a.scores}" if self.scored else ""
+        declarations = "\n".join(self.prototypes())
+        return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */
 #ifndef {upper}_H
 #define {upper}_H
 
@@ -395,7 +361,7 @@ class CSource:
 extern "C" {{
 #endif
 
-{self.prototypes()}
+{declarations}
 
 #ifdef __cplusplus
 }}
@@ -405,11 +371,11 @@ extern "C" {{
 """
 
     def header_includes(self) -> str:
-        """The lines in front of the header's constants."""
+        """Return the lines in front of the header's constants."""
         return ""
 
     def feature_list(self) -> str:
-        """The names of the features."""
+        """Return the names of the features."""
         names = ", ".join(map(c_string, self.a.names))
         return f"""
 /* The names of the features of a row, in order, for an array of your own. */
@@ -417,7 +383,7 @@ extern "C" {{
 """
 
     def class_list(self) -> str:
-        """The classes by number, and by label."""
+        """Return the classes by number, and by label."""
         upper, labels = self.prefix.upper(), label_literals(self.a.classes, c_string)
         names = [f"{upper}_CLASS_{name} = {number}" for number, name in enumerate(class_names(self.a.classes))]
         return f"""
@@ -427,6 +393,172 @@ enum {{
 }};
 #define {upper}_LABELS {{ {", ".join(labels)} }}
 """
+
+
+@dataclass(frozen=True)
+class SparseCSource(CSource):
+    """The text of one model with sparse points: tables of their nonzeros, column by column, and functions of sparse rows.
+
+    A row needs only the columns of its own nonzeros: in each, the entries of the points are added to a sum for each point
+    (`sparse`). Integers are smaller tables only: each point has a step, and sums are of floats, since rows are not rounded.
+    """
+
+    steps: Array | None = None  # those of the points, if values are integers
+
+    @classmethod
+    def of(cls, artefact: Artefact, prefix: str, precision: str) -> SparseCSource:
+        """Return the source of an artefact with sparse points, whose values have this precision."""
+        a = artefact.compact()
+        if precision == "float32":
+            return cls(a, prefix, precision, None)
+        points, steps = rounded(a.points, BITS[precision])
+        return cls(replace(a, points=points), prefix, precision, None, steps)
+
+    @property
+    def points(self) -> SparsePoints:
+        """The points in units of their steps."""
+        assert isinstance(self.a.points, SparsePoints)
+        return self.a.points
+
+    @property
+    def held(self) -> Artefact:
+        """The function that the tables hold."""
+        values = self.points.values if self.steps is None else self.points.values * self.steps[self.points.rows]
+        return replace(self.a, points=replace(self.points, values=as_float32(values, "points").astype(np.float64)))
+
+    @property
+    def inner(self) -> str:
+        """The beginning of the names of the functions of a row, which public functions wrap."""
+        return f"{self.prefix}_row"
+
+    @property
+    def branches(self) -> dict[str, int | str]:
+        """The values of the names in the conditions of `model.c`."""
+        sparse = {"SPARSE": 1, "LISTED": self.layout.listed, "RAGGED": self.layout.ragged, "OWN": self.has_own}
+        return super().branches | sparse
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The types, names and expressions of this model."""
+        total, double = self.a.spec.total, self.number == "double"
+        row = f"row->value[n]{' * scale[feature]' * (self.a.scaling is not None)}"
+        owner = "owners[e]" if self.layout.ragged else "j"
+        value = "values[e]" if self.steps is None else f"(float)values[e] * steps[{owner}]"
+        return super().words | {
+            "Input": "Row",
+            "Number": self.number,
+            "PUBLIC": "static",
+            "OUTER": "static",
+            "OWN_TERM": total.own or "",
+            "JOINT_TERM": total.joint,
+            "ROW_VALUE": f"(double)({row})" if double else row,
+            "POINT_VALUE": f"(double)({value})" if double else value,
+            "COLUMNS": f"{self.layout.columns}",
+            "KERNEL": f"kernel({'(float)' * double}s[j]{self.width_read})",
+            "NEXT_POINT": "",
+            "Prediction": self.returns,
+            "INVALID": self.invalid,
+            **{f"model_{name}": f"{self.prefix}_{name}" for name in ("predict", "scores", "proba")},
+            **{f"model_{name}_sparse": f"{self.prefix}_{name}_sparse" for name in ("predict", "scores", "proba")},
+        }
+
+    # Tables.
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The tables of the points."""
+        if self.steps is not None:
+            return layout_of(self.points.by_column(), np.dtype(self.precision).type)
+        columns = self.points.by_column()
+        return layout_of(replace(columns, values=as_float32(columns.values, "points")), np.float32)
+
+    @cached_property
+    def own(self) -> Array:
+        """The sum of each point alone; 0 for inner products."""
+        return own_sums(self.a.spec, self.held.points)  # type: ignore[arg-type]
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """The constant tables by name."""
+        a = self.a
+        found = {} if a.scaling is None else {"scale": as_float32(a.scaling.scale, "scaler's scale", each=True)}
+        found |= self.layout.tables
+        found |= {} if self.steps is None else {"steps": as_float32(self.steps, "points")}
+        own = self.own if self.number == "double" else as_float32(self.own, "sums of squares")
+        found |= {"own": own} if self.has_own else {}
+        coef, bias = as_float32(a.coef, "coefficients"), as_float32(a.bias, "bias")
+        return found | {"coef": coef} | self.width_table | {"bias": bias} | self.map_tables
+
+    @property
+    def has_own(self) -> bool:
+        """Whether rows and points have sums of their own."""
+        return self.a.spec.total.own is not None
+
+    @property
+    def number(self) -> str:
+        """The type of sums over features."""
+        return "double" if needs_double(self.a.spec, self.a.parameters, self.own, self.a.widths) else "float"
+
+    @cached_property
+    def scaling_parts(self) -> dict[str, Array]:
+        """No table in addition to `arrays`."""
+        return {}
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes and work; the work is that of a row without zeros."""
+        stack = (8 if self.number == "double" else 4) * self.a.size + self.decision_stack
+        each = self.has_own + (self.a.scaling is not None)
+        work = self.points.nonzeros + each * self.a.features + self.fixed_work
+        return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
+
+    @property
+    def fixed_work(self) -> int:
+        """The multiply-adds of a row of zeros."""
+        return self.a.size * (self.needed + (self.a.widths is not None))
+
+    # Pieces.
+
+    @property
+    def invalid(self) -> str:
+        """What predict returns for a row that is not valid."""
+        return INVALID.get(self.a.decision, "-1")
+
+    def work(self) -> str:
+        """Return the work of a prediction, in words."""
+        each = self.points.nonzeros / self.layout.columns + self.has_own + (self.a.scaling is not None)
+        return f"{self.fixed_work:,} multiply-adds per prediction, and about {each:.0f} for each nonzero of the row"
+
+    def sparse_functions(self) -> list[str]:
+        """Return the declarations of functions of rows by their nonzeros."""
+        names = ["scores"] * self.scored + ["proba"] * bool(self.map)
+        return [
+            f"{self.returns} {self.prefix}_predict_sparse({ENTRIES});",
+            *(f"int {self.prefix}_{name}_sparse({ENTRIES}, float *{name});" for name in names),
+        ]
+
+    def more_functions(self) -> list[str]:
+        """Return the functions of sparse rows, in words."""
+        others = "; the others return 0, or -1 without a result" if self.scored else ""
+        return [
+            "",
+            *self.sparse_functions(),
+            "",
+            "The same for a row by its nonzeros: index[] has their features, each below FEATURES, in increasing order,",
+            f"and value[] their values. For a row that is not so, predict returns {self.invalid}{others}.",
+        ]
+
+    def prototypes(self) -> list[str]:
+        """Return the declarations of the header."""
+        return super().prototypes() + self.sparse_functions()
+
+    def headers(self) -> list[str]:
+        """Return the headers of the C library that the source includes."""
+        return ["math"] * (bool(self.library) or self.invalid == "NAN") + ["stddef", "stdint"]
+
+    def header_includes(self) -> str:
+        """Return the headers that the declarations need."""
+        return "#include <stddef.h>\n#include <stdint.h>\n\n"
 
 
 def c_type(values: Array) -> str:

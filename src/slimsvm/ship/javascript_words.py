@@ -6,8 +6,7 @@ import json
 import re
 
 from ..words import ATOM, Words
-from .javascript_pieces import encoded
-from .literals import as_float32, listing
+from .literals import as_float32, encoded, listing
 
 HEAD = ["//", "// A row is a text, a string. Anything else throws a TypeError."]
 #: Python's classes of characters, which differ from those of JavaScript
@@ -44,16 +43,13 @@ def _escaped(character: str, also: str = "") -> str:
     return f"\\{character}" if character in SYNTAX or character in also else character
 
 
-def pieces(words: Words) -> list[str]:
-    """Return the vocabulary, and the function from a text to the numbers and the values of its features."""
-    return [_tables(words), _entries(words)]
-
-
 def _quoted(words: list[str]) -> str:
     return f"[\n    {listing(json.dumps(word, ensure_ascii=False) for word in words)}\n]"
 
 
-def _tables(words: Words) -> str:
+def tables(words: Words) -> str:
+    """Return the vocabulary and what goes with it."""
+
     numbered = f"const vocabulary = new Map({_quoted(list(words.vocabulary))}.map((word, i) => [word, i]));"
     lines = [f"const WORD = /{expression(words.pattern)}/gu;", numbered]
     lines += [f"const stopWords = new Set({_quoted(sorted(words.stop_words))});"] * bool(words.stop_words)
@@ -61,30 +57,18 @@ def _tables(words: Words) -> str:
     return "\n".join([*lines, ""])
 
 
-def _entries(words: Words) -> str:
+def expressions(words: Words) -> dict[str, str]:
+    """Return what the words of `model.mjs` about texts stand for."""
     low, high = words.runs
     text = "text.toLowerCase()" if words.lowercase else "text"
     kept = ".filter((word) => !stopWords.has(word))" if words.stop_words else ""
-    count = "1" if words.binary else "(counts.get(i) ?? 0) + 1"
     value = "1 + Math.log(count)" if words.sublinear else "count"
-    value = value if words.idf is None else f"({value}) * idf[i]"
-    size = {None: "1", "l1": "Math.abs(x)", "l2": "x * x"}[words.norm]
-    root = "Math.sqrt(sum)" if words.norm == "l2" else "sum"
-    norm = f"""\
-  const sum = values.reduce((total, x) => total + {size}, 0), size = {root} || 1;
-  return [indices, values.map((x) => x / size)];"""
-    return f"""\
-/** The numbers of the features in a text, and their values. */
-function entries(text) {{
-  if (typeof text !== "string") throw new TypeError(`a row is a text, not a ${{typeof text}}`);
-  const words = ({text}.match(WORD) ?? []){kept}, counts = new Map();
-  for (let size = {low}; size <= {high}; size++) {{
-    for (let first = 0; first + size <= words.length; first++) {{
-      const i = vocabulary.get(words.slice(first, first + size).join(" "));
-      if (i !== undefined) counts.set(i, {count});
-    }}
-  }}
-  const indices = [...counts.keys()], values = Array.from(counts, ([i, count]) => {value});
-{norm if words.norm else "  return [indices, values];"}
-}}
-"""
+    return {
+        "WORDS_OF_TEXT": f"({text}.match(WORD) ?? []){kept}",
+        "LOW_RUN": f"{low}",
+        "HIGH_RUN": f"{high}",
+        "COUNTED": "1" if words.binary else "(counts.get(i) ?? 0) + 1",
+        "WEIGHTED": value if words.idf is None else f"({value}) * idf[i]",
+        "SIZE_OF": {None: "1", "l1": "Math.abs(x)", "l2": "x * x"}[words.norm],
+        "ROOT": "Math.sqrt(sum)" if words.norm == "l2" else "sum",
+    }

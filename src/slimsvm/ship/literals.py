@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -11,6 +12,8 @@ import numpy as np
 from .artefact import Array, Artefact, moderate
 
 PER_LINE = {"f": 8, "i": 20, "u": 20}
+#: typed arrays of JavaScript by the types of numbers
+TYPED = {"float32": "Float32Array", "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array"}
 #: the smallest number with the full precision of float32
 TINY = float(np.finfo(np.float32).tiny)
 REMEDY = "put a StandardScaler before the model, in one Pipeline, and train again"
@@ -58,6 +61,12 @@ def table(values: Array, suffix: str = "") -> str:
     while chunk := ", ".join(islice(words, PER_LINE[kind])):
         lines.append(f"    {chunk}")
     return ",\n".join(lines)
+
+
+def encoded(values: Array) -> str:
+    """Return an array as JavaScript: little-endian numbers in base64, given to `decode`."""
+    content = b64encode(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()).decode()
+    return f'decode("{content}", {TYPED[values.dtype.name]})'
 
 
 def _float(value: float, suffix: str) -> str:
