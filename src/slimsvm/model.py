@@ -63,11 +63,11 @@ class Expansion:
     """f(x) = sum_j k(x, z_j) coef_j + bias: m points shared by q outputs.
 
     With a metric, the kernel gets factors * x and factors * z_j, and gamma times the width of the point. The points stay in
-    the coordinates of the rows.
+    the coordinates of the rows. With a projection P the kernel gets x P and z_j.
     """
 
     kernel: Kernel
-    points: Matrix  # (m, d)
+    points: Matrix  # (m, d), or (m, rank) behind a projection
     coef: Array  # (m, q); `PairCoefficients` in a full model of three classes or more
     bias: Array  # (q,)
     metric: Metric | None = None
@@ -77,10 +77,20 @@ class Expansion:
             self.metric.check(self.kernel.name, self.size, self.points.shape[1])
 
     @property
+    def features(self) -> int:
+        """The number of features of rows."""
+        return self.points.shape[1] if self.projection is None else self.projection.shape[0]
+
+    @property
     def factors(self) -> Array:
-        """The factor of each feature before the kernel, (d,): ones, unless a metric was learned."""
+        """The factor of each column of points before the kernel, (d,): ones, unless factors were learned."""
         learned = None if self.metric is None else self.metric.factors
         return np.ones(self.points.shape[1]) if learned is None else learned
+
+    @property
+    def projection(self) -> Array | None:
+        """The learned projection of rows to the coordinates of points, (features, rank); None without one."""
+        return None if self.metric is None else self.metric.projection
 
     @property
     def widths(self) -> Array:
@@ -120,8 +130,8 @@ class Expansion:
 
     def __call__(self, X: Matrix, meter: Meter | None = None) -> Array:
         """Return the outputs for each row, (n, q)."""
-        if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.points.shape[1]:
-            raise ValueError(f"the rows have {X.shape[1]} features, but the model's points have {self.points.shape[1]}")
+        if not isinstance(self.kernel, Precomputed) and X.shape[1] != self.features:
+            raise ValueError(f"the rows have {X.shape[1]} features, but the model's points have {self.features}")
         meter = meter or Meter()
         if not isinstance(self.coef, PairCoefficients):
             return kernel_product(self.kernel, X, self.points, self.coef, meter, self.metric) + self.bias
@@ -129,6 +139,9 @@ class Expansion:
             return kernel_product(self.kernel, X, self.points, self.coef.written, meter, self.metric) + self.bias
         if self.coef.counts.size >= MANY_CLASSES:
             return pair_outputs(self.kernel, X, self.points, self.coef, self.bias, meter, self.metric)
+        if self.metric is not None and self.metric.projection is not None:
+            inside = replace(self, metric=self.metric.within)
+            return inside(self.metric.projected(X), meter)
         return self.on(prediction_rows(self.kernel, X, self.weights, meter))
 
     def on(self, rows: Rows) -> Array:

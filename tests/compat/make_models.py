@@ -34,11 +34,26 @@ def with_metric(X, Y):
     return {"metric": model}
 
 
+def with_projection(X, Y):
+    """Return a model with a learned projection, by versions that have them."""
+    from slimsvm.metric import Metric
+
+    if not hasattr(Metric, "projection"):
+        return {}
+    plane = X @ np.eye(4)[:, :2]
+    model = slimsvm.SlimSVC(5, gamma=0.5, reducer="spsvm", random_state=0).fit(X, Y)
+    inside = slimsvm.SlimSVC(5, gamma=0.5, reducer="spsvm", random_state=0).fit(plane, Y).model_
+    model.model_ = replace(inside, metric=Metric(projection=np.eye(4)[:, :2]))
+    model._support = None
+    return {"projection": model}
+
+
 def models():
     """Return models of each kernel, coding, scaler and kind of labels, by name."""
     two, sparse = Y > 0, np.where(X > 1.0, X, 0.0)
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[Y]
-    return with_metric(X, Y) | {
+    learned = with_metric(X, Y)
+    return (learned and learned | with_projection(X, Y)) | {
         "rbf": slimsvm.SlimSVC(gamma=0.5, C=2.0).fit(X, Y),
         "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
         "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),

@@ -138,6 +138,9 @@ def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Arra
 
 def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
     """Return K(rows, points) @ V for any points; float64 if points are too far out for float32."""
+    if metric is not None and metric.projection is not None:
+        values = rows.values if rows.centre is None else rows.values + rows.centre
+        return HostRows(kernel, metric.projected(values), cache_mb=0.0, error=np.inf).product(points, V, metric.within)
     if not isinstance(kernel, InnerKernel):
         return tiled_product(make_tiles(kernel, rows, plain_points(points, metric)), V, Crew())
     there, within = rows.points(points, metric), rows.measured(metric)

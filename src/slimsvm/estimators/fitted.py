@@ -54,7 +54,9 @@ class FittedModel:
                 f"coef_ is for the linear kernel only; this model has the {self.model_.kernel.name} kernel"
             )
         weights = np.asarray((self.model_.points.T @ np.asarray(self.model_.coef)).T, dtype=np.float64)
-        if self.model_.metric is not None:  # <f x, f z> = <x, f^2 z>
+        if self.model_.projection is not None:  # <x P, z> = <x, P z>
+            weights = weights @ self.model_.projection.T
+        elif self.model_.metric is not None:  # <f x, f z> = <x, f^2 z>
             weights = weights * self.model_.factors**2
         weights.flags.writeable = False
         return weights

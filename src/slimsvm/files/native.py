@@ -78,6 +78,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 #: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "learning": 2, "newton": 2}
+#: the format that introduced projections
+PROJECTED = 3
 COMMON = ("n_features_in_", "feature_names_in_")
 #: fitted attributes that describe the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
@@ -184,6 +186,11 @@ class _Writer:
                     fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
                     if isinstance(value, Expansion) and value.metric is None:
                         del fields["metric"]  # earlier versions have no such field
+                    if isinstance(value, Metric):
+                        self.format = max(self.format, PROJECTED if value.projection is not None else 1)
+                        fields = {
+                            field: part for field, part in fields.items() if field != "projection" or part is not None
+                        }
                     packed = {field: self.pack(f"{name}.{field}", content) for field, content in fields.items()}
                     return {"kind": kind, "name": key, "fields": packed}
         raise ValueError(
@@ -516,8 +523,9 @@ def _check_expansion(model: Expansion, outputs: int, features: int) -> None:
         _check(_is(columns, "i", (size, 1)) and isinstance(columns, np.ndarray), f"the columns of {size} points")
         _check(bool(((columns >= 0) & (columns < features)).all()), f"columns of a kernel matrix of {features}")
     else:
-        _check(_is_real(model.points, (size, features)), f"{size} points of {features} features")
-    _check_metric(model.metric, size, features)
+        _check_metric(model.metric, size, features)
+        columns = features if model.projection is None else model.projection.shape[1]
+        _check(_is_real(model.points, (size, columns)), f"{size} points of {columns} features")
 
 
 def _check_metric(metric: Any, size: int, features: int) -> None:
@@ -527,3 +535,4 @@ def _check_metric(metric: Any, size: int, features: int) -> None:
     _check(isinstance(metric, Metric), f"{short(metric)} is no metric")
     for name, values, count in (("factors", metric.factors, features), ("widths", metric.widths, size)):
         _check(values is None or _is_real(values, (count,)), f"the {name} of the metric")
+    _check(metric.projection is None or metric.projection.shape[0] == features, "the projection of the metric")

@@ -214,6 +214,8 @@ class ArrayRows(GivenRows):
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
+        if metric is not None and metric.projection is not None:
+            return self.projected(metric).product(points, V, metric.within)
         self.meter.add(self.n * points.shape[0])
         if metric is not None:
             return metric_product(self, points, V, metric)

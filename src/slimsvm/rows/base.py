@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -10,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
+from ..metric import Metric
 from .cache import RowCache
 from .precision import USUAL, Given, Precision, narrow
 from .protocol import Dual, DualVectors, Meter, OnDemand, Rows, SpannedRows
@@ -57,6 +59,15 @@ class GivenRows:
     def d(self) -> int:
         """The number of features."""
         return self.given.d
+
+    def projected(self, metric: Metric) -> Any:
+        """Return other rows in the same home: these in the coordinates of a metric's points."""
+        values = [metric.projected(block) for _, block in self.given.blocks()]
+        return self.of(np.concatenate([metric.projected(np.zeros((0, self.d))), *values]))
+
+    def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Any:
+        """Return other rows in the same home and on the same meter."""
+        raise NotImplementedError
 
     def pays_to_cache(self, cost: float) -> bool:
         """Return whether reading a kernel row is faster than computing it, at `cost` multiply-adds for each value."""

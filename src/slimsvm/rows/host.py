@@ -175,6 +175,8 @@ class HostRows(GivenRows):
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V."""
+        if metric is not None and metric.projection is not None:
+            return self.projected(metric).product(points, V, metric.within)
         self.meter.add(self.n * points.shape[0])
         tiles = tiles_against(
             self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric, self.precision

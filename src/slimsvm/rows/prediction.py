@@ -28,6 +28,8 @@ def kernel_product(
     kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None
 ) -> Array:
     """Return K(X, points) @ V."""
+    if metric is not None and metric.projection is not None:
+        X, metric = metric.projected(X), metric.within
     meter.add(X.shape[0] * points.shape[0])
     _check_rows(kernel, X, metric)
     if _is_tiny(kernel, X, points):
@@ -39,6 +41,8 @@ def kernel_product(
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
     """Return K(X, points) in the precision that products with V need."""
+    if metric is not None and metric.projection is not None:
+        X, metric = metric.projected(X), metric.within
     meter.add(X.shape[0] * points.shape[0])
     _check_rows(kernel, X, metric)
     return tiled_matrix(_tiles(kernel, X, points, V, metric), Crew())

@@ -84,7 +84,8 @@ def model_bytes(model: Expansion, precision: str = "float32") -> int:
     """Return the most bytes of the tables that the C export writes for a model, without those of a scaler."""
     learned, shape = model.metric or Metric(), (model.kernel, model.size, model.points.shape[1], model.bias.size)
     extra = 0 if learned.factors is None else factor_bytes(model.kernel, model.points.shape[1], precision)
-    return table_bytes(*shape, precision, widths=learned.widths is not None) + extra
+    projection = 0 if learned.projection is None else learned.projection.size * BITS[precision] // 8
+    return table_bytes(*shape, precision, widths=learned.widths is not None) + extra + projection
 
 
 def check_exportable(kernel: Kernel, precision: str) -> None:

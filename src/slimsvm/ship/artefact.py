@@ -135,6 +135,8 @@ class Artefact:
         """Return the function whose kernel has this metric: its factors go into scaling and points."""
         if metric is None:
             return self
+        if metric.projection is not None:
+            raise ValueError("a model with a learned projection cannot be exported; fit it with metric='both' or 'fixed'")
         widened = replace(self, widths=None if metric.widths is None else np.asarray(metric.widths, dtype=np.float64))
         if metric.factors is None:
             return widened

@@ -83,8 +83,9 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     parts = {name: reader.unpack(part) for name, part in machine["fitted"].items() if name in PARTS}
     function, features = parts["model_"], parts["n_features_in_"]
     goal = parts["goal_"] if "goal_" in parts else parts["coding_"]
-    if function.points.shape[1] != features:
-        raise ValueError("points have as many features as rows")
+    projection = None if function.metric is None else function.metric.projection
+    if (function.points.shape[1] if projection is None else projection.shape[0]) != features:
+        raise ValueError("points have as many features as rows, or as a projection has columns")
     kernel, parameters = function.kernel
     if function.metric is not None:
         function.metric.check(kernel, *function.points.shape)
