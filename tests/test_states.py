@@ -7,8 +7,20 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from slimsvm.keeping import StateError
-from slimsvm.states import LARGEST, MOST, UNSAVED, Finite, floats, go_on, ordered, pack, row_numbers, unpack, whole
+from slimsvm.states import (
+    LARGEST,
+    MOST,
+    UNSAVED,
+    Finite,
+    StateError,
+    floats,
+    go_on,
+    ordered,
+    pack,
+    row_numbers,
+    unpack,
+    whole,
+)
 
 
 class Colour(Enum):

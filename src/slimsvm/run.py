@@ -7,11 +7,49 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .clock import Deadline
-from .keeping import Keeper
 from .progress import not_recorded, silent
+from .states import State
+
+
+class Checkpoint:
+    """Where the states of a long run are saved, from which a later run continues; this one saves nothing.
+
+    A run offers its state in every round. The checkpoint decides when and where to save it. At its start, a run asks for
+    the last saved state.
+    """
+
+    def within(self, name: str) -> Checkpoint:  # noqa: ARG002
+        """Return the checkpoint of a part of the run."""
+        return self
+
+    def saved(self) -> State | None:
+        """Return the state that was saved last; None for a new run."""
+        return None
+
+    def offer(self, state: Callable[[], State]) -> None:
+        """Save the state if the last save is long enough ago."""
+
+    def keep(self, state: State, *, now: bool = False) -> None:
+        """Save a state that must not be lost, such as a result: with the next save, or with `now` at once."""
+
+
+class PartCheckpoint(Checkpoint):
+    """The checkpoint of a run within a run: its states are saved as part of the outer one's."""
+
+    def __init__(self, outer: Checkpoint, around: Callable[[State], State]) -> None:
+        self.outer, self.around = outer, around
+
+    def offer(self, state: Callable[[], State]) -> None:
+        """Offer the states of both runs."""
+        self.outer.offer(lambda: self.around(state()))
+
+    def keep(self, state: State, *, now: bool = False) -> None:
+        """Save the states of both runs."""
+        self.outer.keep(self.around(state), now=now)
+
 
 #: saves nothing
-NO_KEEPER = Keeper()
+NO_CHECKPOINT = Checkpoint()
 #: never over
 NEVER = Deadline()
 
@@ -26,7 +64,7 @@ class Run:
     progress: Callable[[str, float], None] = silent
     history: Callable[..., None] = not_recorded
     deadline: Deadline = NEVER  # when the work must end
-    keeper: Keeper = NO_KEEPER  # saves the states of long computations
+    checkpoint: Checkpoint = NO_CHECKPOINT  # saves the states of long computations
     phase: str = "train"
 
     def report(self, done: float) -> None:
@@ -44,11 +82,11 @@ class Run:
 
     def within(self, name: str) -> Run:
         """Return the run of a part whose states are saved under this name."""
-        return replace(self, keeper=self.keeper.within(name))
+        return replace(self, checkpoint=self.checkpoint.within(name))
 
-    def saved_by(self, keeper: Keeper = NO_KEEPER) -> Run:
-        """Return a run whose states another keeper saves; by default none does."""
-        return replace(self, keeper=keeper)
+    def saved_by(self, checkpoint: Checkpoint = NO_CHECKPOINT) -> Run:
+        """Return a run whose states another checkpoint saves; by default none does."""
+        return replace(self, checkpoint=checkpoint)
 
     def share(self, share: float) -> Run:
         """Return a run that ends at this share of the time left."""

@@ -24,8 +24,9 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .keeping import State, StateError
 from .text import short
+
+State = dict[str, Any]
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -37,6 +38,14 @@ Sizes = dict[str, int]
 MOST = 2**62
 #: the largest entry of an array, as of features: products of two are float64 numbers
 LARGEST = 1e150
+
+
+class StateError(ValueError):
+    """A saved state that no run can continue from. Callers that know the file name it."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"its state has {words}; start without this checkpoint")
+        self.words = words
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from sklearn.datasets import make_classification, make_moons
 
 import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
-from slimsvm.estimators import checkpoints
-from slimsvm.estimators.checkpoints import Checkpoint, fingerprint
+from slimsvm.estimators import resume
+from slimsvm.estimators.resume import CheckpointFile, fingerprint
 from slimsvm.model import Status
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import REDUCERS, Slim
@@ -33,7 +33,7 @@ class Killed(BaseException):
 @pytest.fixture
 def die(monkeypatch):
     """die(k): a process that ends right after it has written its k-th checkpoint."""
-    write = Checkpoint.write
+    write = CheckpointFile.write
 
     def after(saves):
         done = [0]
@@ -45,10 +45,10 @@ def die(monkeypatch):
                 if done[0] == saves:
                     raise Killed
 
-        monkeypatch.setattr(Checkpoint, "write", writing)
+        monkeypatch.setattr(CheckpointFile, "write", writing)
 
     yield after
-    monkeypatch.setattr(Checkpoint, "write", write)
+    monkeypatch.setattr(CheckpointFile, "write", write)
 
 
 def rows_of(n, d=6, classes=2, seed=0):
@@ -137,7 +137,7 @@ def states(name):
     """All checkpoints that a fit writes: a process that dies leaves the last one that it wrote."""
     estimator, rows, labels, _ = FITS[name]
     written = []
-    with patch.object(checkpoints, "write_whole", lambda path, pieces: written.append(b"".join(pieces))):  # noqa: ARG005
+    with patch.object(resume, "write_whole", lambda path, pieces: written.append(b"".join(pieces))):  # noqa: ARG005
         saving(estimator, "state").fit(rows, labels)
     return written
 
@@ -176,9 +176,9 @@ def test_a_fit_that_dies_again_and_again_ends_all_the_same(die, tmp_path):
 def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monkeypatch):
     estimator, rows, labels, _ = FITS["slim, random seed"]
     seeds = []
-    opened = Checkpoint.opened.__func__
+    opened = CheckpointFile.opened.__func__
     monkeypatch.setattr(
-        Checkpoint, "opened", classmethod(lambda cls, *a: (found := opened(cls, *a), seeds.append(found.seed))[0])
+        CheckpointFile, "opened", classmethod(lambda cls, *a: (found := opened(cls, *a), seeds.append(found.seed))[0])
     )
     die(2)
     with pytest.raises(Killed):
@@ -224,16 +224,16 @@ def test_a_checkpoint_of_another_fit_is_refused(changes, message, die, tmp_path)
 @pytest.mark.parametrize("part", ["version", "format"])
 def test_a_checkpoint_of_another_version_is_refused(part, tmp_path):
     estimator, rows, labels, saves = FITS["smo, rounds"]
-    header, arrays = checkpoints.unpack_file(state_after("smo, rounds", saves[-1]))
+    header, arrays = resume.unpack_file(state_after("smo, rounds", saves[-1]))
     header.pop("arrays")
     if part == "format":
-        header["checkpoint"]["format"] = checkpoints.FORMAT - 1
+        header["checkpoint"]["format"] = resume.FORMAT - 1
     else:
         header["slimsvm"] = "99"
-    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    (tmp_path / "state").write_bytes(b"".join(resume.pack_file(header, arrays)))
     with pytest.raises(ValueError, match="finish the fit there or delete it") as told:
         saving(estimator, tmp_path / "state").fit(rows, labels)
-    written = ("'99'", checkpoints.FORMAT) if part != "format" else (repr(version("slimsvm")), checkpoints.FORMAT - 1)
+    written = ("'99'", resume.FORMAT) if part != "format" else (repr(version("slimsvm")), resume.FORMAT - 1)
     assert "slimsvm {} wrote it with states of version {}, but".format(*written) in str(told.value)
 
 
@@ -253,11 +253,11 @@ def test_a_state_that_does_not_fit_the_rows_is_refused(die, tmp_path):
     with pytest.raises(Killed):
         estimator.fit(X, y)
     die(10**9)
-    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    header, arrays = resume.unpack_file((tmp_path / "state").read_bytes())
     name = header["checkpoint"]["states"]["/training/output 0"]["alpha"]["array"]
     arrays[name] = arrays[name][:-1]
     header.pop("arrays")
-    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    (tmp_path / "state").write_bytes(b"".join(resume.pack_file(header, arrays)))
     with pytest.raises(ValueError, match="no array 'alpha' of shape"):
         estimator.fit(X, y)
 
@@ -270,8 +270,8 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(tmp_path, mon
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "write_whole", full)
-    monkeypatch.setattr(Checkpoint, "remove", lambda self: removed.append(self.path.read_bytes()))
+    monkeypatch.setattr(resume, "write_whole", full)
+    monkeypatch.setattr(CheckpointFile, "remove", lambda self: removed.append(self.path.read_bytes()))
     with pytest.warns(UserWarning, match="could not be written .No space left on device.; the one before it stays") as told:
         resumed = saving(estimator, path).fit(rows, labels)
     assert len(told) == 1
@@ -328,12 +328,12 @@ def test_moons_by_name(tmp_path):
 def hostile(state, path, name):
     """Leave a checkpoint of a fit with this entry of its state changed: `state` maps the JSON and arrays of a part."""
     estimator, rows, labels, saves = FITS[name]
-    header, arrays = checkpoints.unpack_file(state_after(name, saves[-1]))
+    header, arrays = resume.unpack_file(state_after(name, saves[-1]))
     arrays = {name: array.copy() for name, array in arrays.items()}
     header.pop("arrays")
     part = next(iter(header["checkpoint"]["states"].values()))
     state(part, arrays)
-    path.write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    path.write_bytes(b"".join(resume.pack_file(header, arrays)))
     return saving(estimator, path), rows, labels
 
 
@@ -443,9 +443,9 @@ def test_a_hostile_state_is_refused_with_the_name_of_its_file(case, tmp_path):
 @pytest.mark.parametrize("seed", [-1, 2**40, True, 1.5])
 def test_a_seed_that_no_fit_draws_is_refused(seed, tmp_path):
     estimator, rows, labels = hostile(lambda *_: None, tmp_path / "state", "slim, no full model")
-    header, arrays = checkpoints.unpack_file((tmp_path / "state").read_bytes())
+    header, arrays = resume.unpack_file((tmp_path / "state").read_bytes())
     header.pop("arrays")
     header["checkpoint"]["seed"] = seed
-    (tmp_path / "state").write_bytes(b"".join(checkpoints.pack_file(header, arrays)))
+    (tmp_path / "state").write_bytes(b"".join(resume.pack_file(header, arrays)))
     with pytest.raises(ValueError, match="'seed'"):
         estimator.fit(rows, labels)

@@ -111,7 +111,7 @@ def run_of(rows, y, cap, **settings):
 
 
 class Kept:
-    """A keeper of all states."""
+    """A checkpoint of all states."""
 
     def __init__(self):
         self.states = []
@@ -141,13 +141,13 @@ def test_the_optimum_is_that_of_the_host(gpu, kernel, tol, precision):
 
 def test_a_run_goes_on_from_any_of_its_states_to_the_same_end(gpu):
     X, y, cap = made()
-    whole, keeper = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), Kept()
-    whole.run = Run(keeper=keeper)
+    whole, checkpoint = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap), Kept()
+    whole.run = Run(checkpoint=checkpoint)
     whole.solve(np.inf)
-    assert len(keeper.states) > 5
-    for number in (0, 1, 3, len(keeper.states) - 1):
+    assert len(checkpoint.states) > 5
+    for number in (0, 1, 3, len(checkpoint.states) - 1):
         again = run_of(ArrayRows(gpu, RBF(0.3), X, precision=EXACT), y, cap)
-        again.restore(deepcopy(keeper.states[number]))
+        again.restore(deepcopy(checkpoint.states[number]))
         again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
         np.testing.assert_array_equal(again.responses.values, whole.responses.values)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from slimsvm._core import core
-from slimsvm.keeping import Keeper, StateError
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
-from slimsvm.run import Run
+from slimsvm.run import Checkpoint, Run
 from slimsvm.solvers import smo
 from slimsvm.solvers.smo import SmoState
+from slimsvm.states import StateError
 
 
 @dataclass(frozen=True)
@@ -403,11 +403,11 @@ def test_a_limit_of_the_callers_own_may_be_larger_than_the_default():
 
 
 def test_a_saved_state_asks_for_no_more_steps_than_the_run():
-    keeper, run = Kept(), many_at_bounds()
-    run.run = Run(keeper=keeper)
+    checkpoint, run = Kept(), many_at_bounds()
+    run.run = Run(checkpoint=checkpoint)
     run.solve(np.inf)
     again = many_at_bounds()
-    forged = deepcopy(keeper.states[1])
+    forged = deepcopy(checkpoint.states[1])
     forged["rounds"]["limit"] = 1e30
     again.restore(forged)
     again.solve(again.steps + 1)
@@ -546,8 +546,8 @@ def test_rounds_of_active_rows_and_of_working_sets_take_turns():
 # States that a later run goes on from.
 
 
-class Kept(Keeper):
-    """A keeper that has every state."""
+class Kept(Checkpoint):
+    """A checkpoint that has every state."""
 
     def __init__(self):
         self.states, self.at_once = [], []
@@ -570,15 +570,15 @@ def many_at_bounds(n=120, seed=0):
 
 
 def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
-    whole, keeper = many_at_bounds(), Kept()
-    whole.run = Run(keeper=keeper)
+    whole, checkpoint = many_at_bounds(), Kept()
+    whole.run = Run(checkpoint=checkpoint)
     whole.solve(np.inf)
-    inside = [number for number, kept in enumerate(keeper.states) if "inner" in kept["rounds"]]
+    inside = [number for number, kept in enumerate(checkpoint.states) if "inner" in kept["rounds"]]
     assert inside, "no problem of active rows"
-    for number in [0, 1, inside[0], inside[-1], len(keeper.states) - 1]:
+    for number in [0, 1, inside[0], inside[-1], len(checkpoint.states) - 1]:
         again = many_at_bounds()
-        again.restore(deepcopy(keeper.states[number]))
-        assert again.rows.spent == keeper.states[number]["spent"]
+        again.restore(deepcopy(checkpoint.states[number]))
+        assert again.rows.spent == checkpoint.states[number]["spent"]
         again.solve(np.inf)
         np.testing.assert_array_equal(again.alpha, whole.alpha)
         np.testing.assert_array_equal(again.responses.values, whole.responses.values)
@@ -587,10 +587,10 @@ def test_a_run_goes_on_from_any_of_its_states_to_the_same_end():
 
 @pytest.mark.parametrize("value", [-1e-9, 0.5 + 1e-9])
 def test_a_state_outside_of_the_box_is_refused(value):
-    run, keeper = many_at_bounds(), Kept()
-    run.run = Run(keeper=keeper)
+    run, checkpoint = many_at_bounds(), Kept()
+    run.run = Run(checkpoint=checkpoint)
     run.solve(np.inf)
-    last = keeper.states[-1]
+    last = checkpoint.states[-1]
     assert {0.0, 0.5} <= set(last["alpha"])  # at the bounds is within them
     many_at_bounds().restore(deepcopy(last))
     last["alpha"][7] = value
@@ -599,11 +599,11 @@ def test_a_state_outside_of_the_box_is_refused(value):
 
 
 def test_a_deadline_ends_a_run_with_a_state_that_is_kept_at_once():
-    run, keeper = many_at_bounds(), Kept()
-    run.run = Run(keeper=keeper, deadline=Deadline(1e-9))
+    run, checkpoint = many_at_bounds(), Kept()
+    run.run = Run(checkpoint=checkpoint, deadline=Deadline(1e-9))
     run.solve(np.inf)
     assert run.status is Status.TIME_LIMIT
-    assert keeper.at_once == [True]
+    assert checkpoint.at_once == [True]
 
 
 @pytest.mark.parametrize("seconds", [None, 1e-9])

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR
-from slimsvm.estimators import checkpoints
+from slimsvm.estimators import resume
 from slimsvm.files.container import unpack_file
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import Slim
@@ -72,7 +72,7 @@ def _states(estimator: Any, X: Any, y: Any) -> list[bytes]:
     written: list[bytes] = []
     saving = clone(estimator).set_params(checkpoint="state", checkpoint_seconds=1e-9)
     with (
-        patch.object(checkpoints, "write_whole", lambda path, pieces: written.append(b"".join(pieces))),  # noqa: ARG005
+        patch.object(resume, "write_whole", lambda path, pieces: written.append(b"".join(pieces))),  # noqa: ARG005
         warnings.catch_warnings(action="ignore"),
     ):
         saving.fit(X, y)

@@ -59,9 +59,9 @@ def summary(part: Any) -> PartSummary:
 
 def fingerprint(part: Any) -> str:
     """Return a hash of the rows of a part."""
-    from ..estimators import checkpoints
+    from ..estimators import resume
 
-    return checkpoints.fingerprint(as_rows(part))
+    return resume.fingerprint(as_rows(part))
 
 
 def as_rows(part: Any) -> Array:

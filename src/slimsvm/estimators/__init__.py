@@ -2,9 +2,9 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_within
-from .interrupted import Interrupted
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
+from .resume import Interrupted
 from .svc import SlimSVC
 from .svr import SlimSVR
 

@@ -29,12 +29,20 @@ from ..trainers.frames.per_output import TrainingInterrupted
 from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
-from .checkpoints import Checkpoint, check_checkpoint, identity_of
 from .fitted import FittedModel, rows_equal_to
-from .interrupted import Interrupted, was_interrupted
 from .methods import check_methods, check_soft_targets, finite_cost, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .placed import outputs_there
+from .resume import (
+    CheckpointFile,
+    Interrupted,
+    check_checkpoint,
+    check_warm_start,
+    identity_of,
+    keep_start,
+    warm_start,
+    was_interrupted,
+)
 from .streams import keep_stream
 from .validation import (
     check_costs,
@@ -45,7 +53,6 @@ from .validation import (
     training_rows,
     weighted_rows,
 )
-from .warm import check_warm_start, keep_start, warm_start
 
 #: outputs in memory at a time; 1,000 classes have half a million pairs for each row
 MOST_OUTPUTS = 1 << 24
@@ -246,29 +253,29 @@ def _attempt(
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
         selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
-        checkpoint = _checkpoint(fitted, selection)
-        if checkpoint is None:
+        file = _checkpoint(fitted, selection)
+        if file is None:
             yield fitted, selection, _within_spread(trainer, selection.goal)
         else:
-            with checkpoint.kept():
-                own = replace(selection, seed=checkpoint.seed, run=selection.run.saved_by(checkpoint.keeper))
-                yield fitted, own, _within_spread(trainer, selection.goal)
+            with file.kept():
+                resumed = replace(selection, seed=file.seed, run=selection.run.saved_by(file.checkpoint))
+                yield fitted, resumed, _within_spread(trainer, selection.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
             raise Interrupted(estimator)
         finish()
-        if checkpoint is not None and _complete(estimator):
-            checkpoint.remove()
+        if file is not None and _complete(estimator):
+            file.remove()
 
 
-def _checkpoint(estimator: Any, selection: Selection) -> Checkpoint | None:
+def _checkpoint(estimator: Any, selection: Selection) -> CheckpointFile | None:
     """Return the checkpoint of a fit, if it has one."""
     if estimator.checkpoint is None:
         return None
     fitted_to = selection.labels if selection.probabilities is None else selection.probabilities
     identity = identity_of(estimator, selection.X, fitted_to, selection.weights)
-    return Checkpoint.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
+    return CheckpointFile.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
 
 
 def _complete(estimator: Any) -> bool:

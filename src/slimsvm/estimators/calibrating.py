@@ -16,7 +16,7 @@ from ..kernels import Array
 from ..model import Expansion
 from ..selection.path import Path, sizes_up_to
 from ..selection.search import Selection
-from .interrupted import was_interrupted
+from .resume import was_interrupted
 
 #: up to FEW_ROWS rows, the scores for a calibration come from models of FOLDS folds; beyond, from the split into training
 #: and validation rows. FEW_ROWS_SMALL is for small models, which take longer than full ones. More: smoother probabilities,

@@ -17,7 +17,7 @@ from ..importers.around import unwrapped
 from ..kernels import Array, Matrix
 from ..progress import History, Printed, silent
 from ..run import Run
-from .interrupted import Interrupted, was_interrupted
+from .resume import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
 
 

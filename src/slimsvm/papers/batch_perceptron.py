@@ -14,7 +14,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ..keeping import State, StateError
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
@@ -22,7 +21,7 @@ from ..progress import GapProgress
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
-from ..states import floats, go_on, pack, row_numbers, unpack
+from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 from .water import Amount, CostWater, Covered, DrawnWater, SlackWater, WaterSurface, fill
 
@@ -291,7 +290,7 @@ class BatchPerceptron:
 
     @property
     def state(self) -> SavedRun:
-        """The state that the next round depends on, for a keeper."""
+        """The state that the next round depends on, for a checkpoint."""
         last = self.last
         return SavedRun(
             t=self.t,
@@ -483,12 +482,12 @@ class Monitor:
         self.errors: list[float] = []
 
     def ending(self) -> Status | None:
-        """Return how the run ends here, or None; the state is offered to the keeper before anything is decided."""
-        self.problem.run.keeper.offer(self.state)
+        """Return how the run ends here, or None; the state is offered to the checkpoint before anything is decided."""
+        self.problem.run.checkpoint.offer(self.state)
         self.effort.spent = self.run.t
         if (reached := self.effort.reached()) is not None:
             if reached is Status.TIME_LIMIT:
-                self.problem.run.keeper.keep(self.state(), now=True)
+                self.problem.run.checkpoint.keep(self.state(), now=True)
             return reached
         if self.run.drawn < self.next_check:
             return None
@@ -519,7 +518,7 @@ class Monitor:
         self.problem.run.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
 
     def state(self) -> State:
-        """Return the state of the run and of the checks so far, for a keeper."""
+        """Return the state of the run and of the checks so far, for a checkpoint."""
         return pack(SavedChecks(self.run.state, self.next_check, np.array(self.objectives), np.array(self.errors)))
 
     def restore(self, saved: State) -> None:

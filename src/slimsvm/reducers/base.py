@@ -63,7 +63,7 @@ class Reducer:
     takes_probabilities: ClassVar[bool] = False
     #: whether `models` calls task.run.report itself; otherwise the size of each model is its progress
     reports: ClassVar[bool] = False
-    #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
+    #: whether a run offers its state to a checkpoint and can continue from it to the same result (checkpoint)
     resumes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -255,7 +255,7 @@ class Slim(Reducer):
         if step.made.stopped:
             return step.model
         run = task.run.limited(self.time_limit).within(f"finish {step.size}")
-        task, saved = replace(task, run=run), run.keeper.saved()
+        task, saved = replace(task, run=run), run.checkpoint.saved()
         if step.made.joint:
             learned = self._learning_from(task, step, model)
             learned.run = run

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..keeping import PartKeeper, State, StateError
 from ..kernels import Array, Kernel, Matrix
 from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
-from ..run import Run
+from ..run import PartCheckpoint, Run
 from ..solvers.metric_search import MetricSearch
 from ..solvers.point_search import Objective, PointSearch, known_objectives, objective_of
-from ..states import floats, pack, unpack
+from ..states import State, StateError, floats, pack, unpack
 from .base import EndedModels
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class PathRun:
 
     def models(self) -> EndedModels:
         """Yield the models, first those of a saved state."""
-        saved = self.run.keeper.saved()
+        saved = self.run.checkpoint.saved()
         if saved is not None:
             self.restore(saved)
         yield from self.made
@@ -108,7 +107,7 @@ class PathRun:
             self.grow()
             self.made.append((self.search.model, self.search.made))
             if not self.run.over:  # a run with more time repeats a search that was cut short
-                self.run.keeper.keep(self.state())
+                self.run.checkpoint.keep(self.state())
             yield self.made[-1]
         return self.status
 
@@ -128,7 +127,7 @@ class PathRun:
         raise NotImplementedError
 
     def state(self, inside: State | None = None) -> State:
-        """Return the state for a keeper; `inside` is that of the work on the last size."""
+        """Return the state for a checkpoint; `inside` is that of the work on the last size."""
         made = [SavedModel.of(model, made, self.search.written(model.points)) for model, made in self.made]
         fixed = None if self.fixed is None else SavedUnder.of(self.fixed)
         return pack(SavedPath(made, self.tried, self.compares, SavedUnder.of(self.search), fixed, inside))
@@ -195,13 +194,13 @@ class FixedPath(PathRun):
             self._keep_rounds()
             self.search.be_patient()
             self.search.refine(self.search.model, last_steps)
-        # the keeper of `_keep_rounds` refers to this path: without another one, a cycle would keep both in memory
+        # the checkpoint of `_keep_rounds` refers to this path: without another one, a cycle would keep both in memory
         self.search.run = self.run.saved_by()
         self.tried += 1
 
     def _keep_rounds(self) -> None:
         """Let the search save the state of its rounds on all rows."""
-        self.search.run = self.run.saved_by(PartKeeper(self.run.keeper, self.state))
+        self.search.run = self.run.saved_by(PartCheckpoint(self.run.checkpoint, self.state))
 
 
 class GrowingPath(PathRun):
@@ -282,7 +281,7 @@ class GrowingPath(PathRun):
     def _run_of_last(self) -> Run:
         """Return the run of the last size's descent, with whose state that before this size is saved."""
         before = self.state() | {"tried": len(self.sizes) - 1}
-        return self.run.saved_by(PartKeeper(self.run.keeper, lambda inside: before | {"inside": inside}))
+        return self.run.saved_by(PartCheckpoint(self.run.checkpoint, lambda inside: before | {"inside": inside}))
 
 
 def ended(size: int, sizes: Sequence[int], run: Run) -> Status:

@@ -15,13 +15,12 @@ from ..checks import check_at_least_zero
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.demands import Demands
 from ..goals.row_loss import RowLoss
-from ..keeping import State, StateError
 from ..kernels import Array, Matrix
 from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
-from ..states import floats, go_on, pack, row_numbers, unpack
+from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from .adam import AdamSettings, Moments, take_steps
 from .decay_choice import best_power
 from .descent import DescentSettings, descend
@@ -194,7 +193,7 @@ class MetricSearch(PointSearch):
         return Expansion(rows.kernel, rows.outward(found.points), found.theta[1:].copy(), found.theta[0].copy(), metric)
 
     def state(self) -> State:
-        """Return the state that the next size depends on, for a keeper."""
+        """Return the state that the next size depends on, for a checkpoint."""
         ends = self.clamped, self.stopped_early
         return pack(SavedGrowth(self.parameters, *ends, self.subsample, self.rng, self.task.rng))
 
@@ -333,7 +332,7 @@ class MetricSearch(PointSearch):
         effort = self._affordable(loss, effort)
         watch = self._watch(loss, saved, watched=watched)
         x = self._by_batches(loss, effort, saved, watch)
-        self.run.keeper.keep(pack(SavedDescent(loss.start, watch.kept, batches_ended=x)))
+        self.run.checkpoint.keep(pack(SavedDescent(loss.start, watch.kept, batches_ended=x)))
         seen = Lowest(loss.cheapest_near(x), np.zeros(x.size))
         self._polish(loss, seen, x, effort, watch)
         best = watch.earlier_than(seen.x)
@@ -424,7 +423,7 @@ class MetricSearch(PointSearch):
         def looked_at(now: Moments) -> None:
             if watch.is_due(now.steps):
                 watch(there.fetched(now.x))
-            self.run.keeper.offer(lambda: offered(now))
+            self.run.checkpoint.offer(lambda: offered(now))
 
         with one_blas_thread():
             x = take_steps(

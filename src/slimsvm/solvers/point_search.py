@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 
 from ..checks import check_at_least_zero
-from ..keeping import State, StateError
 from ..kernels import Array, Matrix
 from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
@@ -19,7 +18,7 @@ from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
-from ..states import floats, go_on, pack, row_numbers, unpack
+from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..text import short
 from .decay_choice import best_power, harmless_power
 from .descent import DescentSettings, descend
@@ -264,7 +263,7 @@ class PointSearch:
         schedule: Schedule,
         features: Array | None = None,
     ) -> None:
-        self.task = replace(task, run=task.run.saved_by())  # with a keeper, it saves the rounds on all rows
+        self.task = replace(task, run=task.run.saved_by())  # with a checkpoint, it saves the rounds on all rows
         self.objective, self.unit, self.schedule = objective, unit, schedule
         self.features = task.rows.main_features(schedule.most_features) if features is None else features
         self.home = task.rows if self.features is None else task.rows.on_features(self.features)
@@ -299,7 +298,7 @@ class PointSearch:
         self.task = replace(self.task, run=run)
 
     def state(self) -> State:
-        """Return the state that the next size depends on, for a keeper."""
+        """Return the state that the next size depends on, for a checkpoint."""
         placed = self._placed(self.points, self.found)
         return pack(SavedSearch(subsample=self.subsample, rng=self.rng, task_rng=self.task.rng, **placed))
 
@@ -529,7 +528,7 @@ class PointSearch:
     def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
         round_steps = self.schedule.round_steps
         while steps > 0 and not self.run.over:
-            self.run.keeper.keep(pack(SavedRounds(**self._placed(points, found), steps=steps)))
+            self.run.checkpoint.keep(pack(SavedRounds(**self._placed(points, found), steps=steps)))
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
             moved, taken = self._quasi_newton(part, points, min(round_steps, steps))

@@ -16,14 +16,13 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 from .._core import core
-from ..keeping import PartKeeper, State, StateError
 from ..kernels import Array
 from ..model import Status
 from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
-from ..run import BY_ITSELF, Run
-from ..states import Finite, floats, pack, row_numbers, unpack, whole
+from ..run import BY_ITSELF, PartCheckpoint, Run
+from ..states import Finite, State, StateError, floats, pack, row_numbers, unpack, whole
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there
 
@@ -194,7 +193,7 @@ class SmoState:
         if rounds.active is not None:
             self.solve_active(rounds.active, rounds.limit, rounds)
         while self.status is not Status.TIME_LIMIT:
-            self.run.keeper.offer(lambda: self.state(rounds))
+            self.run.checkpoint.offer(lambda: self.state(rounds))
             v = self.v
             grow, shrink = self.bounds(v)
             self.gap = _violation(grow, shrink)
@@ -235,12 +234,12 @@ class SmoState:
         if self.steps >= rounds.limit:
             return Status.MAX_ITER
         if self.steps and self.run.over:
-            self.run.keeper.keep(self.state(rounds), now=True)
+            self.run.checkpoint.keep(self.state(rounds), now=True)
             return Status.TIME_LIMIT
         return Status.STALLED if rounds.is_stalled(objective) else None
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
-        """Return the state that the next round depends on, for a keeper."""
+        """Return the state that the next round depends on, for a checkpoint."""
         responses = self.current_responses()
         return pack(SavedSmo(self.alpha, responses, self.working, self.steps, self.rows.spent, rounds))
 
@@ -358,7 +357,9 @@ class SmoState:
         return replace(
             self.run.part(rounds.progress.inside),
             history=lambda phase, **gaps: self.run.record(active_gap=max(gaps.values())),  # noqa: ARG005
-            keeper=PartKeeper(self.run.keeper, lambda inner: self.state(replace(rounds, active=active, inner=inner))),
+            checkpoint=PartCheckpoint(
+                self.run.checkpoint, lambda inner: self.state(replace(rounds, active=active, inner=inner))
+            ),
         )
 
     def part(self, rows: Array, run: Run) -> SmoState:

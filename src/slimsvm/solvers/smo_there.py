@@ -22,7 +22,7 @@ def run_there(state: SmoState, vectors: DualVectors, rounds: RoundCount, most: i
         state.gap, state.working = look.gap, look.working
         if not _make_steps(state, vectors, look, int(min(rounds.limit - state.steps, most))):
             break
-        state.run.keeper.offer(lambda: state.state(rounds))
+        state.run.checkpoint.offer(lambda: state.state(rounds))
         look = vectors.look()
         if _needs_host(state, look, rounds):
             break

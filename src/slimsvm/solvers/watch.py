@@ -71,5 +71,5 @@ class Watch:
 
     @property
     def kept(self) -> Array | None:
-        """The vector of the lowest loss, for a keeper; None if nothing is watched."""
+        """The vector of the lowest loss, for a checkpoint; None if nothing is watched."""
         return None if self.judged is None else self.x

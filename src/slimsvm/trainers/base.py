@@ -26,7 +26,7 @@ class Trainer:
     takes_pairs: ClassVar[bool] = False
     #: whether a run can start from an earlier one (warm_start)
     starts_warm: ClassVar[bool] = False
-    #: whether a run offers its state to a keeper and can continue from it to the same result (checkpoint)
+    #: whether a run offers its state to a checkpoint and can continue from it to the same result (checkpoint)
     resumes: ClassVar[bool] = False
 
     def fit(self, task: Task, *start: Any, **more: Any) -> Fit:

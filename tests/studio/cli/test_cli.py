@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 import slimsvm
 from slimsvm import Interrupted, estimators
 from slimsvm import clock as deadline
-from slimsvm.estimators.checkpoints import Checkpoint
+from slimsvm.estimators.resume import CheckpointFile
 from slimsvm.files import datasets, models
 from slimsvm.files.datasets import read_data
 from slimsvm.model import Status
@@ -289,17 +289,17 @@ def test_a_command_that_died_goes_on_from_its_checkpoint(files, tmp_path, monkey
     command = ["train", str(files / "both.npz"), "--scale", "standard", "-b", "4", "-o"]
     assert cli.run([*command, str(tmp_path / "whole.slim")]) == 0
     saving = [*command, str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state"), "--checkpoint-seconds", "1e-6"]
-    write = Checkpoint.write
+    write = CheckpointFile.write
 
     def killed(self):
         write(self)
         raise SystemExit  # nothing else can be done after SIGKILL
 
-    monkeypatch.setattr(Checkpoint, "write", killed)
+    monkeypatch.setattr(CheckpointFile, "write", killed)
     with pytest.raises(SystemExit):
         cli.run(saving)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "whole.slim"]
-    monkeypatch.setattr(Checkpoint, "write", write)
+    monkeypatch.setattr(CheckpointFile, "write", write)
     capsys.readouterr()
     assert cli.run([*saving, "-C", "3"]) == 1
     assert "it is of other settings (C was '1.0')" in capsys.readouterr().err

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ...keeping import StateError
 from ...kernels import Array, Matrix
 from ...reducers.slim import METRICS
-from ...states import nested, pack, several
+from ...states import StateError, nested, pack, several
 from ...text import short
 from .problem import Problem
 from .space import DENSE_SCALERS, SPARSE_SCALERS, Settings

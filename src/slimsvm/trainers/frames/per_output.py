@@ -8,14 +8,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ...goals import Goal, OneVsRest
-from ...keeping import State
 from ...kernels import Array
 from ...model import Expansion, Fit, Status, Task
 from ...pairs import PairCoefficients, PairDual, PairTargets
 from ...rows.protocol import Rows
 from ...run import BY_ITSELF, Run
 from ...solvers.class_pairs import OneAgainst
-from ...states import Finite, floats, pack, unpack
+from ...states import Finite, State, floats, pack, unpack
 from ..base import Trainer
 
 #: several outputs are solved at once, one in each thread, if their problems have at most this many working sets of rows:
@@ -86,7 +85,7 @@ class BinaryTrainer(Trainer):
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
             run = task.run.within(f"output {column}").of(outputs.done, q)
-            saved = run.keeper.saved()
+            saved = run.checkpoint.saved()
             if isinstance(saved, dict) and "dual" in saved:
                 outputs.store(column, unpack(Solution, saved, n=rows.size))
                 return
@@ -110,7 +109,7 @@ class BinaryTrainer(Trainer):
                 outputs.store(column, stop.found)
                 raise TrainingInterrupted(outputs.fit()) from None
             if solution.status is not Status.TIME_LIMIT:  # a later run with more time continues
-                run.keeper.keep(pack(solution))
+                run.checkpoint.keep(pack(solution))
             outputs.store(column, solution)
 
         few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import pathlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +23,19 @@ from scipy.sparse import issparse
 
 from ..checks import check_positive
 from ..files.container import container_bytes, entry_of, pack_file, unpack_file, write_whole
-from ..keeping import Keeper, State, StateError
-from ..kernels import Array, Matrix
+from ..kernels import Array, Matrix, Precomputed
+from ..model import Fit, Status
 from ..rows.threads import blocks
-from ..states import whole
+from ..run import Checkpoint
+from ..selection.path import Path
+from ..selection.search import Selection
+from ..states import State, StateError, whole
 from ..text import short
+from ..trainers import TRAINERS
+from ..trainers.base import Trainer
+from ..trainers.frames.online import OnlineTrainer
 from ..warning import warn_user
+from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
 FORMAT = 4
@@ -37,10 +45,10 @@ HASHED_ROWS = 1 << 14
 FREE = {"checkpoint", "checkpoint_seconds", "time_limit", "verbose", "random_state"}
 
 
-class Checkpoint:
+class CheckpointFile:
     """The states of all parts of a fit, and the file in which they are saved every `seconds`."""
 
-    def __init__(self, path: Path, seconds: float, identity: dict[str, Any], seed: int) -> None:
+    def __init__(self, path: pathlib.Path, seconds: float, identity: dict[str, Any], seed: int) -> None:
         self.path, self.seconds, self.identity, self.seed = path, seconds, identity, seed
         self.states: dict[str, State] = {}
         self.found: dict[str, State] = {}  # read from the file, and not yet used
@@ -50,18 +58,18 @@ class Checkpoint:
         self.failed = False
 
     @classmethod
-    def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> Checkpoint:
+    def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> CheckpointFile:
         """Return the checkpoint of a fit: with the states in its file, or empty if there is no file yet."""
         place = checked_path(path)
-        checkpoint = cls(place, seconds, identity, seed)
+        file = cls(place, seconds, identity, seed)
         if place.exists():
-            checkpoint._read()
-        return checkpoint
+            file._read()
+        return file
 
     @property
-    def keeper(self) -> Keeper:
-        """The keeper of the whole fit."""
-        return FileKeeper(self, "")
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint of the whole fit."""
+        return FileCheckpoint(self, "")
 
     def offer(self, name: str, state: Callable[[], State]) -> None:
         """Save the state of a part if its last save is `seconds` ago."""
@@ -141,38 +149,38 @@ class Checkpoint:
             raise ValueError(f"it is of other settings ({words}); set them back, or delete it to start again")
 
 
-class FileKeeper(Keeper):
-    """The keeper of one part of a fit, by its name in the checkpoint."""
+class FileCheckpoint(Checkpoint):
+    """The checkpoint of one part of a fit, by its name in the file."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str) -> None:
-        self.checkpoint, self.name = checkpoint, name
+    def __init__(self, file: CheckpointFile, name: str) -> None:
+        self.file, self.name = file, name
 
-    def within(self, name: str) -> Keeper:
-        """Return the keeper of a part."""
-        return FileKeeper(self.checkpoint, f"{self.name}/{name}")
+    def within(self, name: str) -> Checkpoint:
+        """Return the checkpoint of a part."""
+        return FileCheckpoint(self.file, f"{self.name}/{name}")
 
     def saved(self) -> State | None:
         """Return the state in the file at the first call, and None afterwards."""
-        with self.checkpoint.lock:
-            state = self.checkpoint.found.pop(self.name, None)
+        with self.file.lock:
+            state = self.file.found.pop(self.name, None)
             if state is not None:
-                self.checkpoint.states.setdefault(self.name, state)
+                self.file.states.setdefault(self.name, state)
             return state
 
     def offer(self, state: Callable[[], State]) -> None:
         """Save the state if the last save is long enough ago."""
-        self.checkpoint.offer(self.name, state)
+        self.file.offer(self.name, state)
 
     def keep(self, state: State, *, now: bool = False) -> None:
         """Keep a state."""
-        self.checkpoint.keep(self.name, state, now)
+        self.file.keep(self.name, state, now)
 
 
-def checked_path(path: Any) -> Path:
+def checked_path(path: Any) -> pathlib.Path:
     """Return the path of a checkpoint; raise ValueError if it cannot be written, before hours of work."""
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoint must be the name of a file, or None, not {path!r}")
-    place = Path(os.path.realpath(path))
+    place = pathlib.Path(os.path.realpath(path))
     if not place.parent.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
         raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}: there is no folder that can be written to")
     if place.exists() and not place.is_file():
@@ -249,3 +257,123 @@ def _unpacked(value: Any, arrays: dict[str, Array]) -> Any:
     if value.keys() == {"array"}:
         return arrays[value["array"]]
     return {key: _unpacked(item, arrays) for key, item in value.items()}
+
+
+#: settings of a trainer that say how long it runs, and not which model it looks for
+LENGTH = ("tol", "max_iter", "time_limit")
+
+
+@dataclass(frozen=True)
+class Start:
+    """The coefficients of a fit; where a method counts the rows drawn for each output, that count and the problem."""
+
+    dual: Any  # (n, q)
+    draws: Array | None  # (q,)
+    problem: str = ""
+
+    @classmethod
+    def of(cls, fit: Fit, trainer: Any, selection: Selection) -> Start:
+        """Return what the next fit may start from."""
+        if fit.draws is None or not fit.draws.any():
+            return cls(fit.dual, None)
+        return cls(fit.dual, fit.draws, problem_of(trainer, selection))
+
+    def arguments(self, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+        """Return the coefficients, and the rows drawn if they were drawn for the same problem.
+
+        For another problem the coefficients are just a guess. As the mean of many draws they would hardly move.
+        """
+        if self.draws is None or self.problem != problem_of(trainer, selection):
+            return (self.dual,)
+        return self.dual, self.draws
+
+
+def problem_of(trainer: Any, selection: Selection) -> str:
+    """Return text that is the same if rows, labels, weights, kernel and trainer are, however long the trainer runs."""
+    settings = sorted((name, repr(value)) for name, value in vars(trainer).items() if name not in LENGTH)
+    rows = fingerprint(selection.X, selection.labels, selection.weights)
+    return f"{type(trainer).__name__} {settings} {selection.kernel!r} {rows}"
+
+
+def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
+    """Raise ValueError if `warm_start` is set and training cannot start from an earlier fit."""
+    if not estimator.warm_start or (trainer is not None and trainer.starts_warm):
+        return
+    able = sorted(name for name, kind in TRAINERS.items() if kind.starts_warm)
+    cannot = "trainer=None trains no full model" if trainer is None else f"{type(trainer).__name__} cannot"
+    raise ValueError(
+        f"warm_start=True starts training from the last fit, but {cannot}; the trainers that can are {able}. Give one of "
+        "them, or warm_start=False"
+    )
+
+
+def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+    """Return more arguments for the trainer's `fit`, which let it start from the last one; none for the first fit."""
+    if not estimator.warm_start:
+        return ()
+    if isinstance(trainer, OnlineTrainer):
+        stream = getattr(estimator, "stream_", None)
+        return () if stream is None else (_state(stream, estimator, selection),)
+    start: Start | None = getattr(estimator, "_start", None)
+    if start is None:
+        return ()
+    shape = selection.labels.size, selection.goal.outputs
+    if tuple(start.dual.shape) != shape:
+        raise ValueError(
+            f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "
+            f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
+            "or fit clone(estimator)"
+        )
+    return start.arguments(trainer, selection)
+
+
+def keep_start(estimator: Any, trainer: Any, selection: Selection, fit: Fit) -> None:
+    """Keep the coefficients of all rows if the next fit may start from them; a stream is kept anyway."""
+    estimator.__dict__.pop("_start", None)
+    if estimator.warm_start and fit.dual is not None:
+        estimator._start = Start.of(fit, trainer, selection)
+
+
+def _state(stream: Stream, estimator: Any, selection: Selection) -> Any:
+    """Return the state of an online learner; raise ValueError if it is of other settings, kernels or shapes."""
+    stream.check_settings(estimator)
+    points, X = stream.state.points, selection.X
+    width = 1 if isinstance(stream.kernel, Precomputed) else X.shape[1]
+    same = points.shape[1] == width and issparse(points) == issparse(X)
+    if stream.kernel != selection.kernel or stream.state.coef.shape[1] != selection.goal.outputs or not same:
+        raise ValueError(
+            "warm_start=True continues from the points of the last fit, but kernel width, features, sparseness or number "
+            "of classes differ; give rows of the same kind and gamma as a number, or fit clone(estimator)"
+        )
+    return stream.state
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a call after a model had been found: small models, or an unfinished exact one of a single output.
+
+    It is a KeyboardInterrupt, so loops around the call end too.
+
+    Attributes
+    ----------
+    best : SlimSVC or Pipeline
+        What the call would have returned with the models found so far: the estimator of `fit`, the small model of
+        `compress`. The `status_` of the SlimSVC is Status.INTERRUPTED.
+
+    Examples
+    --------
+    >>> from slimsvm import Interrupted, compress
+    >>> def small_model(model, X, y):
+    ...     try:
+    ...         return compress(model, X, y, budget=50)
+    ...     except Interrupted as stop:
+    ...         return stop.best
+    """
+
+    def __init__(self, best: Any = None) -> None:
+        super().__init__(f"{Status.INTERRUPTED.value}, which is kept")
+        self.best = best
+
+
+def was_interrupted(path: Path | None) -> bool:
+    """Return whether Ctrl-C ended a path, or the work on the model that was chosen from it."""
+    return path is not None and path.status is Status.INTERRUPTED
