@@ -22,7 +22,7 @@ from benchmarks.timing import line
 from slimsvm import SlimSVC
 from slimsvm.reducers import Slim
 from slimsvm.rows.threads import thread_count
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.metric_search import Learning
 
 #: without an end of their own
 ENDLESS = 10**6

@@ -23,7 +23,7 @@ from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
 from slimsvm.reducers import Slim
 from slimsvm.rows.threads import thread_count
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.point_search import Schedule
 
 ROWS, BUDGET = 4_000, 64
 SETTINGS: dict[str, Any] = {"gamma": 1.0, "C": 10.0}

@@ -20,9 +20,9 @@ from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
+from slimsvm.slim.point_search import Schedule
 from slimsvm.solvers.basis import EXACT, squared_loss
 from slimsvm.solvers.newton import tie_ridge
-from slimsvm.solvers.point_search import Schedule
 from tools.contracts import Recorder
 
 # the same examples in every run: a failure is then a change, not chance

@@ -40,12 +40,12 @@ def test_dependencies_are_declared():
 #: the rooms of the package, and those of the studio; each imports those before it, and itself
 ROOMS = """
     text warning checks clock states progress run scaling words calibration pairs goals kernels metric _core rows
-    model limits made selection solvers trainers reducers papers importers estimators files ship dask
+    model limits made selection solvers trainers reducers slim papers importers estimators files ship dask
     studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
 """.split()  # noqa: SIM905
 #: a module of a later room that imports nothing of the package but `text`
 EXCEPTIONS = {("estimators", "files.container")}
-#: the tables of methods, which list those of `papers`
+#: the tables of methods, which list those of `slim` and `papers`
 TABLES = {"trainers/__init__.py", "reducers/__init__.py"}
 
 
@@ -82,7 +82,7 @@ def test_rooms_import_in_one_direction():
     for path in paths:
         room = room_of(name_of(path))
         for name in own_imports(path):
-            if path.relative_to(ROOT / "src" / "slimsvm").as_posix() in TABLES and name.startswith("papers."):
+            if path.relative_to(ROOT / "src" / "slimsvm").as_posix() in TABLES and name.startswith(("slim.", "papers.")):
                 continue
             if (room, name) not in EXCEPTIONS and room_of(name) in ROOMS:
                 assert ROOMS.index(room_of(name)) <= ROOMS.index(room), f"{path} imports {name}"
@@ -94,7 +94,9 @@ SPOKEN = {"rows.protocol", "rows.responses", "rows.metric_problem", "rows.factor
 
 def test_methods_know_of_homes_by_their_protocol_only():
     package = ROOT / "src" / "slimsvm"
-    for path in (path for room in ("trainers", "reducers", "papers", "solvers") for path in (package / room).rglob("*.py")):
+    for path in (
+        path for room in ("trainers", "reducers", "slim", "papers", "solvers") for path in (package / room).rglob("*.py")
+    ):
         assert {name for name in own_imports(path) if name.partition(".")[0] == "rows"} <= SPOKEN, path
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from slimsvm.reducers.slim import METRICS
+from slimsvm.slim.method import METRICS
 
 from .base import Contender
 from .kernel_machines import NystroemContender, SlimContender

@@ -23,12 +23,12 @@ from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
-from slimsvm.reducers.slim import Slim
 from slimsvm.selection.costs import table_bytes
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.method import Slim
+from slimsvm.slim.point_search import Schedule
 
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 

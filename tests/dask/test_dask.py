@@ -31,7 +31,7 @@ from slimsvm.kernels import RBF, Laplacian  # noqa: E402
 from slimsvm.papers.batch_perceptron import SBP  # noqa: E402
 from slimsvm.reducers import Slim  # noqa: E402
 from slimsvm.rows.host import HostRows  # noqa: E402
-from slimsvm.solvers.point_search import Schedule  # noqa: E402
+from slimsvm.slim.point_search import Schedule  # noqa: E402
 from slimsvm.trainers.smo import SMO  # noqa: E402
 
 pytestmark = [

@@ -20,8 +20,8 @@ from slimsvm.estimators.resume import CheckpointFile, fingerprint
 from slimsvm.model import Status
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import REDUCERS, Slim
-from slimsvm.solvers.metric_search import Learning
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.metric_search import Learning
+from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.smo import SMO
 

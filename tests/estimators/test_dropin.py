@@ -17,7 +17,7 @@ from sklearn.utils.fixes import parse_version
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.reducers import Slim
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

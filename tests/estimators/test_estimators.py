@@ -29,11 +29,11 @@ from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.slim import Slim
 from slimsvm.selection.allowance import MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, fold_rows
 from slimsvm.selection.search import Selection
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.method import Slim
+from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

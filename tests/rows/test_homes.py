@@ -16,7 +16,7 @@ from slimsvm.reducers import REDUCERS
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.protocol import Meter
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.metric_search import Learning
 from slimsvm.trainers import SMO, TRAINERS
 
 KERNEL = RBF(0.5)

@@ -133,7 +133,7 @@ import numpy as np
 from slimsvm import SlimSVC
 from slimsvm.estimators.base import MAPPED_ROWS
 from slimsvm.reducers import Slim
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.point_search import Schedule
 X = np.load(sys.argv[1], mmap_mode="r")
 y = np.concatenate([X[some : some + 4096, 0] > 0 for some in range(0, X.shape[0], 4096)])
 reducer = Slim(steps=2, schedule=Schedule(most_values=2**18, least_rows=1024, kmeans_rows=512))

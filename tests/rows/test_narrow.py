@@ -9,7 +9,7 @@ from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import VERY_MANY_FEATURES, HostRows
 from slimsvm.rows.tiles import WIDE
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.point_search import Schedule
 
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
 

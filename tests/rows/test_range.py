@@ -10,7 +10,7 @@ from slimsvm.reducers import Slim
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision, fits_float32, rounding_error
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.metric_search import Learning
 
 #: float32 for any amount of work
 SINGLE = Precision(small_work=0.0)

@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, smallest_within
 from slimsvm.model import Judgement, Status
-from slimsvm.reducers.slim import Slim
 from slimsvm.selection.budgets import largest_where
 from slimsvm.selection.costs import table_bytes
 from slimsvm.selection.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
@@ -24,6 +23,7 @@ from slimsvm.selection.path import Path, Step
 from slimsvm.selection.search import CLOSE, levels_off
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
+from slimsvm.slim.method import Slim
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 

@@ -27,7 +27,7 @@ from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.metric_search import Learning
 from tools.targets import RUNNERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

@@ -20,8 +20,8 @@ from slimsvm.estimators import resume
 from slimsvm.files.container import unpack_file
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import Slim
-from slimsvm.solvers.metric_search import Learning
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.metric_search import Learning
+from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers.smo import SMO
 
 from .containers import container_bytes, container_content, mutate_container

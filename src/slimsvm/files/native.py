@@ -40,9 +40,9 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
+from ..slim.metric_search import Learning
+from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
-from ..solvers.metric_search import Learning
-from ..solvers.point_search import Schedule
 from ..text import short
 from ..trainers import TRAINERS
 from . import vectorizers

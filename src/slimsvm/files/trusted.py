@@ -14,10 +14,10 @@ from ..papers.budget_svm import NORMS
 from ..papers.forgetron_rbp import ForgetronState
 from ..reducers import REDUCERS
 from ..selection.path import Path, Step
+from ..slim.metric_search import Learning
+from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
-from ..solvers.metric_search import Learning
 from ..solvers.online import State
-from ..solvers.point_search import Schedule
 from ..trainers import TRAINERS
 from ..trainers.bsgd import DescentState
 

@@ -8,11 +8,11 @@ from ..papers.random_basis import RSVM, Nystroem
 from ..papers.reduced_set import ReducedSet
 from ..papers.regression_of_outputs import OsunaGirosi, ZhanShen
 from ..papers.slmc import SLMC
-from ..solvers.metric_search import Learning
-from ..solvers.point_search import Schedule
+from ..slim.method import Slim
+from ..slim.metric_search import Learning
+from ..slim.point_search import Schedule
 from .base import Reducer
 from .prune import Prune
-from .slim import Slim
 from .spsvm import SpSVM
 
 __all__ = [

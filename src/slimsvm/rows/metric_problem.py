@@ -1,6 +1,6 @@
 """The loss of a model with a learned metric as plain arrays and numbers, for homes that compute all of it themselves.
 
-`solvers.learned_metric` has the formula. The loss is a function of a vector x: the model is origin + units * x, with
+`slim.learned_metric` has the formula. The loss is a function of a vector x: the model is origin + units * x, with
 points, biases, coefficients, log factors and log widths in this order. A home on a device keeps the vector there. So a
 step of a descent by mini-batches copies nothing to the host.
 """

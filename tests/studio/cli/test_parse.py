@@ -7,8 +7,8 @@ from slimsvm.files.datasets import SPLITS
 from slimsvm.goals import CLASSIFIERS
 from slimsvm.kernels import KERNELS
 from slimsvm.reducers import REDUCERS
-from slimsvm.reducers.slim import METRICS
 from slimsvm.ship.export import EXPORTERS
+from slimsvm.slim.method import METRICS
 from slimsvm.studio.cli import names
 from slimsvm.studio.cli.parse import in_options
 from slimsvm.trainers import TRAINERS

@@ -10,7 +10,7 @@ import slimsvm.studio.tune.last_fit
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.model import Status
 from slimsvm.reducers import Slim
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.metric_search import Learning
 from slimsvm.studio.tune.halving import Clock
 from slimsvm.studio.tune.last_fit import _learning
 from slimsvm.studio.tune.problem import constraint_of, make_problem

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ...estimators import Interrupted
 from ...model import Status
 from ...reducers import Slim
-from ...solvers.metric_search import Learning
+from ...slim.metric_search import Learning
 from .halving import Halving, ranked
 from .problem import Problem
 from .progress import LAST_FIT

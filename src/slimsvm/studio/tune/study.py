@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...kernels import Array, Matrix
-from ...reducers.slim import METRICS
+from ...slim.method import METRICS
 from ...states import StateError, nested, pack, several
 from ...text import short
 from .problem import Problem

@@ -17,8 +17,8 @@ from ...made import Made
 from ...model import Expansion, Judgement, Status, Task
 from ...reducers import Slim
 from ...selection.path import Step
-from ...solvers.metric_search import Learning
-from ...solvers.point_search import Schedule
+from ...slim.metric_search import Learning
+from ...slim.point_search import Schedule
 from ...states import UNSAVED
 from .folds import FoldedRows
 from .space import Settings

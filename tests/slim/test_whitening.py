@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slimsvm.solvers.whitening import Whitening
+from slimsvm.slim.whitening import Whitening
 
 
 @pytest.mark.parametrize("q", [1, 3])

@@ -17,8 +17,8 @@ from slimsvm.goals import OneVsRest
 from slimsvm.goals.values import Novelty
 from slimsvm.kernels import RBF
 from slimsvm.model import Judgement, Status
-from slimsvm.reducers.slim import Slim
-from slimsvm.solvers.point_search import Objective, PointSearch, Schedule, known_objectives
+from slimsvm.slim.method import Slim
+from slimsvm.slim.point_search import Objective, PointSearch, Schedule, known_objectives
 from slimsvm.solvers.wanted import wanted
 from slimsvm.trainers import SMO
 

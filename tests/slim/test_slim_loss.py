@@ -13,9 +13,9 @@ from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.reducers.slim import MOST_VISITS, Slim
 from slimsvm.run import Run
-from slimsvm.solvers.metric_search import Learning
+from slimsvm.slim.method import MOST_VISITS, Slim
+from slimsvm.slim.metric_search import Learning
 
 SHORT = Learning(passes=30, steps=60, way_batches=100, way_steps=5)
 

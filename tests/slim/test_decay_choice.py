@@ -4,7 +4,7 @@ import pytest
 
 from slimsvm.clock import Deadline
 from slimsvm.model import Judgement
-from slimsvm.solvers.decay_choice import best_power, harmless_power, is_harmless
+from slimsvm.slim.decay_choice import best_power, harmless_power, is_harmless
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.reducers.base import Reducer
-from slimsvm.reducers.drift import better_on_neighbours
-from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
-from slimsvm.solvers.neighbours import PIECES
+from slimsvm.slim.drift import better_on_neighbours
+from slimsvm.slim.method import Slim
+from slimsvm.slim.neighbours import PIECES
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Holdout, Task
-from slimsvm.reducers.slim import Slim
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
-from slimsvm.solvers.neighbours import block_numbers
-from slimsvm.solvers.point_search import Objective, PointSearch, Schedule
+from slimsvm.slim.method import Slim
+from slimsvm.slim.neighbours import block_numbers
+from slimsvm.slim.point_search import Objective, PointSearch, Schedule
 
 
 def periods(seed, count=90, rows=12):

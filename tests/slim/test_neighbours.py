@@ -6,7 +6,7 @@ import pytest
 from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.model import Task
-from slimsvm.solvers.neighbours import LEFT_OUT, PIECES, block_numbers, without
+from slimsvm.slim.neighbours import LEFT_OUT, PIECES, block_numbers, without
 
 
 def test_blocks_are_pieces_of_each_class_with_the_first_and_the_last_one():

@@ -18,12 +18,12 @@ from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.model import Status
-from slimsvm.reducers.slim import METRICS, Slim
-from slimsvm.reducers.slim_paths import GrowingPath
 from slimsvm.run import Run
-from slimsvm.solvers.learned_metric import KINDS
-from slimsvm.solvers.metric_search import Learning, MetricSearch
-from slimsvm.solvers.point_search import Objective, Schedule
+from slimsvm.slim.learned_metric import KINDS
+from slimsvm.slim.method import METRICS, Slim
+from slimsvm.slim.metric_search import Learning, MetricSearch
+from slimsvm.slim.paths import GrowingPath
+from slimsvm.slim.point_search import Objective, Schedule
 
 QUICK = Learning(passes=10, steps=10, way_batches=30, way_steps=3)
 

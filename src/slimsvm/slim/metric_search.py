@@ -20,10 +20,10 @@ from ..limits import Deadline
 from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
+from ..solvers.descent import DescentSettings, descend
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from .adam import AdamSettings, Moments, take_steps
 from .decay_choice import best_power
-from .descent import DescentSettings, descend
 from .learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, at_points, grown, metric_of
 from .mini_batches import MiniBatches, SavedBatches, steps_on
 from .point_search import Objective, PointSearch, Schedule

@@ -10,9 +10,9 @@ from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.linear_span import discriminating_span
-from slimsvm.solvers.metric_search import Learning
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.linear_span import discriminating_span
+from slimsvm.slim.metric_search import Learning
+from slimsvm.slim.point_search import Schedule
 
 
 def words(n=300, d=400, topics=2):

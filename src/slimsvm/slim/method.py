@@ -17,14 +17,14 @@ from ..kernels import Array, Kernel
 from ..made import Made
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
+from ..reducers.base import EndedModels, Reducer
 from ..selection.path import Step
 from ..solvers.basis import check_C
-from ..solvers.learned_metric import KINDS
-from ..solvers.metric_search import Learning, MetricSearch
-from ..solvers.point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
-from .base import EndedModels, Reducer
 from .drift import better_on_neighbours
-from .slim_paths import FixedPath, GrowingPath, ended
+from .learned_metric import KINDS
+from .metric_search import Learning, MetricSearch
+from .paths import FixedPath, GrowingPath, ended
+from .point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
 
 #: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
 DECISION = 0.25
@@ -66,8 +66,8 @@ class Slim(Reducer):
     decay. In novelty detection rows have no labels, and the target is always the full model.
 
     Points of sparse rows with many features, such as text, move in the span of a few directions, found by linear models
-    (`solvers.linear_span`). The gradients of the chosen model's points are then added to the span. In the end such points
-    keep only the entries that matter, as CSR (`solvers.few_entries`, `Schedule.entries_change`). With
+    (`slim.linear_span`). The gradients of the chosen model's points are then added to the span. In the end such points
+    keep only the entries that matter, as CSR (`slim.few_entries`, `Schedule.entries_change`). With
     `Schedule(wide=features)` points move in all features, which takes many times as long. With `Schedule.most_features`
     such points have only the main features, as CSR. Points of other rows with more than `Schedule.several_features`
     features move in the span of the rows' principal axes, if few axes hold `Schedule.span_share` of the variance.
@@ -84,7 +84,7 @@ class Slim(Reducer):
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
     with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`solvers.metric_search`). If the validation loss rises on the way, the model before that is kept.
+    (`slim.metric_search`). If the validation loss rises on the way, the model before that is kept.
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few

@@ -11,14 +11,14 @@ from ..kernels import Array, Kernel, Matrix
 from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
+from ..reducers.base import EndedModels
 from ..run import PartCheckpoint, Run
-from ..solvers.metric_search import MetricSearch
-from ..solvers.point_search import Objective, PointSearch, known_objectives, objective_of
 from ..states import State, StateError, floats, pack, unpack
-from .base import EndedModels
+from .metric_search import MetricSearch
+from .point_search import Objective, PointSearch, known_objectives, objective_of
 
 if TYPE_CHECKING:
-    from .slim import Slim
+    from .method import Slim
 
 #: with a time limit: the share of the time for initial points, which have the fixed metric, and the share after which
 #: sizes below the largest are skipped. More: better small models, less time for the largest

@@ -12,7 +12,7 @@ import numpy as np
 from ..goals.demands import Demands
 from ..kernels import Array
 from ..rows.protocol import Against, SpannedRows
-from .newton import RIDGE, IntervalSquares, NewtonSettings
+from ..solvers.newton import RIDGE, IntervalSquares, NewtonSettings
 
 #: Newton's method between two rounds; this precision is enough for the next directions
 ROUGH = NewtonSettings(steps=8, precision=1e-3, line_precision=0.01, shared=True)

@@ -18,16 +18,16 @@ from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
+from ..solvers.descent import DescentSettings, descend
+from ..solvers.newton import Fitted
+from ..solvers.projection import ProjectedLoss
+from ..solvers.wanted import wanted
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..text import short
 from .decay_choice import best_power, harmless_power
-from .descent import DescentSettings, descend
 from .few_entries import with_few_entries
 from .linear_span import discriminating_span
 from .neighbours import block_numbers, validation_of
-from .newton import Fitted
-from .projection import ProjectedLoss
-from .wanted import wanted
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Schedule:
         The most features of points if rows are sparse and have more: those with most of the squared length of all
         rows. Fewer: faster steps and smaller models, but less accurate ones if rare features separate the classes.
     wide : int
-        With more features, points of sparse rows move in the span of a few directions (`solvers.linear_span`). With a value
+        With more features, points of sparse rows move in the span of a few directions (`slim.linear_span`). With a value
         of at least the number of features they move in all features, which is slow.
     several_features, span_share : int, float
         With more features, points of other rows move in the span of the principal axes that hold this share of the rows'
@@ -101,7 +101,7 @@ class Schedule:
         principal axes is left as it is: models in a wider one have a lower loss, but no lower error on held-out rows.
     entries_change : float
         Points of sparse rows in a span of directions keep the fewest entries that change the outputs on the training rows
-        by this share of their standard deviation (`solvers.few_entries`). More: smaller models that differ more. With 0
+        by this share of their standard deviation (`slim.few_entries`). More: smaller models that differ more. With 0
         points have an entry for every feature that occurs.
     usual_rows : int
         Rows for which the largest size takes `Slim.steps` steps, with several outputs. More rows take more of them, up to

@@ -19,9 +19,9 @@ from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
-from slimsvm.solvers.adam import AdamSettings, Moments, take_steps
-from slimsvm.solvers.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
-from slimsvm.solvers.mini_batches import MiniBatches, steps_on
+from slimsvm.slim.adam import AdamSettings, Moments, take_steps
+from slimsvm.slim.learned_metric import KINDS, MetricLoss, Parameters, ParameterUnits, grown, metric_of
+from slimsvm.slim.mini_batches import MiniBatches, steps_on
 
 #: any work is large work
 LARGE_WORK = Precision(small_work=0)

@@ -11,8 +11,8 @@ from slimsvm.model import Expansion
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.span import in_no_span
-from slimsvm.solvers.few_entries import STIFFNESS, Entries, occurring, pursue_all, with_few_entries
-from slimsvm.solvers.point_search import Schedule
+from slimsvm.slim.few_entries import STIFFNESS, Entries, occurring, pursue_all, with_few_entries
+from slimsvm.slim.point_search import Schedule
 
 RNG = np.random.default_rng(0)
 KERNELS = [RBF(0.5), Linear(), Poly(0.5, 1.0, 3), Sigmoid(0.3, 0.1)]

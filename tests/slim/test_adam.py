@@ -5,9 +5,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-import slimsvm.solvers.adam as module
+import slimsvm.slim.adam as module
 from slimsvm.limits import Deadline
-from slimsvm.solvers.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, plain_steps, recorded_steps, take_steps
+from slimsvm.slim.adam import MEAN, SQUARE, TINY, AdamSettings, Moments, plain_steps, recorded_steps, take_steps
 
 CENTRE = np.array([1.0, -2.0, 0.5])
 

@@ -13,15 +13,15 @@ from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Judgement, Task
 from slimsvm.rows.homes import open_rows
 from slimsvm.run import Run
-from slimsvm.solvers.metric_search import (
+from slimsvm.slim.metric_search import (
     Learning,
     LearningEffort,
     MetricSearch,
     spread,
 )
-from slimsvm.solvers.mini_batches import MiniBatches
-from slimsvm.solvers.point_search import Objective, Schedule
-from slimsvm.solvers.watch import Watch
+from slimsvm.slim.mini_batches import MiniBatches
+from slimsvm.slim.point_search import Objective, Schedule
+from slimsvm.slim.watch import Watch
 
 QUICK = Learning(passes=20, steps=20, way_batches=50, way_steps=5)
 

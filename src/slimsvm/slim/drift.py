@@ -1,4 +1,4 @@
-"""Comparison of two methods on blocks of neighbouring rows, which are left out of training (`solvers.neighbours`)."""
+"""Comparison of two methods on blocks of neighbouring rows, which are left out of training (`slim.neighbours`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Judgement, Task
+from ..reducers.base import Reducer
 from ..selection.path import sizes_up_to
-from ..solvers.neighbours import block_numbers, without
-from .base import Reducer
+from .neighbours import block_numbers, without
 
 #: the share of the time for the plain method: learned metrics take longer. More: fewer steps for the other method
 PLAIN_SECONDS = 0.4
