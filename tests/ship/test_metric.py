@@ -18,7 +18,7 @@ from slimsvm.selection.costs import NO_SCALER, ScalerTables, model_bytes
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.quantise import quantise
-from slimsvm.ship.small_floats import SmallFloats
+from slimsvm.rounding import SmallFloats
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
 from slimsvm.slim.metric_search import Learning
