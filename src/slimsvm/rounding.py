@@ -1,4 +1,4 @@
-"""Numbers of few bits: tables of 4, 8 or 16 bits, small floats for widths, and the upper halves of floats. Needs NumPy only.
+"""Numbers of few bits: tables of 4, 8 or 16 bits, small floats for widths, and upper halves of floats. Needs NumPy only.
 
 A table of b bits has a pair (low, step) for each column, or for each row if there are fewer rows than columns:
 
