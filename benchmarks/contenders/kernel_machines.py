@@ -16,6 +16,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
+from slimsvm.selection.costs import table_bytes
 
 from slimsvm import SlimSVC, SlimSVR
 from slimsvm.estimators import machine_of
@@ -23,7 +24,6 @@ from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
-from slimsvm.selection.costs import table_bytes
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of

@@ -40,7 +40,9 @@ class Budget:
         for limit in () if given is None else given if isinstance(given, tuple | list) else (given,):
             name, value = _limit(limit)
             if getattr(found, name) is not None:
-                raise ValueError(f"budget={given!r} has two limits of one kind, which contradict each other; give one of them")
+                raise ValueError(
+                    f"budget={given!r} has two limits of one kind, which contradict each other; give one of them"
+                )
             found = replace(found, **{name: value})
         if given in ((), []):
             raise ValueError(f"budget={given!r} has no limit; give {FORMS}, or None")

@@ -374,8 +374,7 @@ def test_parameters_are_kept_as_given_and_cloned():
     given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
     given |= {"cache_mb": 10, "validation_fraction": 0.3, "calibration": None, "device": "cpu", "random_state": 7}
     given |= {"decision_function_shape": "ovo", "break_ties": False, "verbose": False, "multiclass": None}
-    given |= {"time_limit": 9.0, "warm_start": True, "checkpoint": None, "checkpoint_seconds": 5}
-    given |= {"scoring": None, "budget_bytes": None, "budget_precision": "int8", "budget_us": None, "budget_batch_size": 2}
+    given |= {"time_limit": 9.0, "warm_start": True, "checkpoint": None, "scoring": None, "precision": "int8"}
     slim = SlimSVC(**given)
     assert slim.get_params(deep=False) == given
     copy = clone(slim)

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ..budget import Budget
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
@@ -22,7 +23,6 @@ from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
 from ..run import Run
-from ..selection.budgets import Budgets
 from ..selection.search import CUT_SHORT, Baseline, Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
@@ -30,7 +30,7 @@ from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
 from .fitted import FittedModel, rows_equal_to
-from .methods import check_methods, check_soft_targets, finite_cost, keeps_budget, make_reducer, make_trainer
+from .methods import check_methods, check_soft_targets, finite_cost, is_reduced, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .placed import outputs_there
 from .resume import (
@@ -189,7 +189,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         step = self.path_.at(size)
         other = self._with_model(step.model, self.goal_)
         other.path_, other._support = self.path_.keep(step), None
-        return other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
+        return other.set_params(budget=int(size), tolerance=None)
 
 
 def fit_reporting(
@@ -225,7 +225,7 @@ def fit_reporting(
             if when_trained is not None:
                 when_trained(fitted._with_model(fit.model, selection.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
-                selection = replace(selection, budgets=replace(selection.budgets, count=None))
+                selection = replace(selection, budget=replace(selection.budget, count=None))
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
@@ -275,7 +275,7 @@ def _checkpoint(estimator: Any, selection: Selection) -> CheckpointFile | None:
         return None
     fitted_to = selection.labels if selection.probabilities is None else selection.probabilities
     identity = identity_of(estimator, selection.X, fitted_to, selection.weights)
-    return CheckpointFile.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
+    return CheckpointFile.opened(estimator.checkpoint, identity, selection.seed)
 
 
 def _complete(estimator: Any) -> bool:
@@ -328,13 +328,12 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
 
 def _shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
-    given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
-    return given or estimator.tolerance is not None
+    return is_reduced(trainer, estimator.budget) or estimator.tolerance is not None
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None if they are not rows."""
-    if estimator.model_ is fit.model and fit.support is not None:
+    if estimator.model_.points is fit.model.points and fit.support is not None:
         return selection.ids[fit.support]
     if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
         return None
@@ -349,8 +348,9 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    budgets = Budgets.of(estimator)
-    whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
+    whole = (
+        not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
+    )
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)

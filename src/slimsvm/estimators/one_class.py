@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -23,8 +22,8 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
 
     Parameters
     ----------
-    budget : int or float, default=None
-        The most support vectors: a count, or a fraction of the full model's. None: no limit.
+    budget : int, float, str or tuple of them, default=None
+        What the model may cost, as in `SlimSVC`: 64, 0.1, "4 KB" or "20 us". None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is at most this much. The error is the mean squared distance of its
         scores to the full model's, as a share of the variance of the full model's scores. With `budget` too, the smallest
@@ -32,8 +31,8 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`. sample_weight is not used. The y of a scorer are the full model's
         predictions, +1 and -1. None: the squared distance to the full model's scores.
-    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
-        Limits on the bytes of exported C tables and on the time of `predict`, as in `SlimSVC`.
+    precision : {"auto", "float32", "int16", "int8", "int4"}, default="auto"
+        The tables that exports write, as in `SlimSVC`.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         As in `SlimSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -51,7 +50,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         The largest violation of the optimality conditions at which training ends, as in `OneClassSVM`.
     max_iter : int, default=-1
         The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
-    time_limit, warm_start, checkpoint, checkpoint_seconds : float, bool, path, float
+    time_limit, warm_start, checkpoint : float, bool, path
         The most seconds of the fit, a start from the last fit, and a file from which a fit that was cut short continues, as
         in `SlimSVC`: for the trainer "smo" and the reducer "slim".
     cache_mb : float, default=512
@@ -90,14 +89,11 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
 
     def __init__(
         self,
-        budget: int | float | None = None,
+        budget: Any = None,
         *,
         tolerance: float | None = None,
         scoring: str | Callable[..., float] | None = None,
-        budget_bytes: int | None = None,
-        budget_precision: str = "float32",
-        budget_us: float | None = None,
-        budget_batch_size: int = 1,
+        precision: str = "auto",
         kernel: str | Callable[..., Array] = "rbf",
         gamma: str | float = "scale",
         nu: float = 0.5,
@@ -109,8 +105,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         max_iter: int = -1,
         time_limit: float | None = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = 60.0,
+        checkpoint: Any = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
@@ -120,10 +115,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         self.budget = budget
         self.tolerance = tolerance
         self.scoring = scoring
-        self.budget_bytes = budget_bytes
-        self.budget_precision = budget_precision
-        self.budget_us = budget_us
-        self.budget_batch_size = budget_batch_size
+        self.precision = precision
         self.kernel = kernel
         self.gamma = gamma
         self.nu = nu
@@ -136,7 +128,6 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         self.time_limit = time_limit
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device

@@ -42,7 +42,9 @@ FORMAT = 4
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
-FREE = {"checkpoint", "checkpoint_seconds", "time_limit", "verbose", "random_state"}
+FREE = {"checkpoint", "time_limit", "verbose", "random_state"}
+#: seconds between two saves, unless the checkpoint says others
+SECONDS = 60.0
 
 
 class CheckpointFile:
@@ -58,9 +60,9 @@ class CheckpointFile:
         self.failed = False
 
     @classmethod
-    def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> CheckpointFile:
+    def opened(cls, given: Any, identity: dict[str, Any], seed: int) -> CheckpointFile:
         """Return the checkpoint of a fit: with the states in its file, or empty if there is no file yet."""
-        place = checked_path(path)
+        place, seconds = place_and_seconds(given)
         file = cls(place, seconds, identity, seed)
         if place.exists():
             file._read()
@@ -176,24 +178,28 @@ class FileCheckpoint(Checkpoint):
         self.file.keep(self.name, state, now)
 
 
-def checked_path(path: Any) -> pathlib.Path:
-    """Return the path of a checkpoint; raise ValueError if it cannot be written, before hours of work."""
+def place_and_seconds(given: Any) -> tuple[pathlib.Path, float]:
+    """Return the path and the seconds of a checkpoint, which is a path or both.
+
+    Raise ValueError if the path cannot be written, before hours of work.
+    """
+    path, seconds = given if isinstance(given, tuple) and len(given) == 2 else (given, SECONDS)
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(f"checkpoint must be the name of a file, or None, not {path!r}")
+        raise ValueError(f"checkpoint must be the name of a file, (name, seconds), or None, not {given!r}")
+    check_positive("the seconds of a checkpoint", seconds)
     place = pathlib.Path(os.path.realpath(path))
     if not place.parent.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
         raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}: there is no folder that can be written to")
     if place.exists() and not place.is_file():
         raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}, which is not a file")
-    return place
+    return place, float(seconds)
 
 
 def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str, Any]]]) -> None:
     """Raise ValueError if a method cannot continue from a checkpoint; `methods` are (what, method, table)."""
-    check_positive("checkpoint_seconds", estimator.checkpoint_seconds)
     if estimator.checkpoint is None:
         return
-    checked_path(estimator.checkpoint)
+    place_and_seconds(estimator.checkpoint)
     for what, method, table in methods:
         if not method.resumes:
             able = sorted(name for name, kind in table.items() if kind.resumes)

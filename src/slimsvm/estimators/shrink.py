@@ -12,6 +12,8 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.pipeline import Pipeline
 
+from ..budget import Budget
+from ..c_bytes import NO_SCALER, ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
@@ -19,8 +21,6 @@ from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS
 from ..run import Run
-from ..selection.budgets import Budgets
-from ..selection.costs import NO_SCALER, ScalerTables
 from ..selection.search import Selection, itself
 from ..warning import warn_user
 from .base import KernelMachine
@@ -112,7 +112,7 @@ class Shrinking:
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
         source.model.kernel.check_rows(X)
-        if small.tolerance is not None or Budgets.of(small).given:
+        if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)
         labels = _labels(source, X, y)
         X, labels, weights, kept = weighted_rows(X, labels, self.sample_weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -41,12 +40,14 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     Parameters
     ----------
-    budget : int or float, default=None
-        The most support vectors, which all classes share: a count, or a fraction of those of the model that is shrunk. For
-        three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
-        model of `SVC`; `compress` takes fractions of the model it is given.
-        The largest model within the budget is kept, unless a smaller one is clearly better on the validation rows. None: no
-        limit.
+    budget : int, float, str or tuple of them, default=None
+        What the model may cost; of a tuple all limits hold. 64: support vectors, which all classes share. 0.1: a fraction
+        of those of the model that is shrunk; for three classes or more, that model has one output per class, and other
+        support vectors than the full one-vs-one model of `SVC`; `compress` takes fractions of the model it is given.
+        "4 KB" (B, KB, MB of 1,024): code and tables of the C that `slimsvm.export` writes, as `size` reports text and data
+        after `gcc -Os` on x86-64. "20 us" (us, ms): a call of `predict` with one row, measured on this machine at the end
+        of `fit`. The largest model within the budget is kept, unless a smaller one is clearly better on the validation
+        rows. A budget that a single support vector exceeds raises ValueError. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point), and
         which loses at most 5 % of the validation rows of any class, or one row. With `budget` too, the smallest within
@@ -56,16 +57,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
         `tolerance` is in units of the score. sample_weight and class_weight are not used. None: the share of
         misclassified rows.
-    budget_bytes : int, default=None
-        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
-        other raise ValueError, and so does one that a single support vector exceeds.
-    budget_precision : {"float32", "int16", "int8"}, default="float32"
-        The precision of these tables.
-    budget_us : float, default=None
-        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
-        `fit`.
-    budget_batch_size : int, default=1
-        Rows in such a call.
+    precision : {"auto", "float32", "int16", "int8", "int4"}, default="auto"
+        The tables that exports of the model write by default, in which a limit in bytes is counted. "auto" is float32
+        without such a limit; under one, the search chooses. `model_.precision` says which it was.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
         matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
@@ -104,12 +98,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         start from its coefficients, and the number of rows must be the same; those that learn from streams make more
         passes from their last state, and settings must be the same. Shrinking and calibration start anew. Not with
         trainer=None.
-    checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
-        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
-        labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer "slim".
-    checkpoint_seconds : float, default=60
-        Seconds between two saves.
+    checkpoint : str, path-like or (path, seconds), default=None
+        A file in which the state of a long fit is saved, every 60 seconds or as often as given. After a crash or a time
+        limit, the same call of `fit` continues from it and ends with the same model as an uninterrupted fit. The file is
+        deleted when the fit is complete. Rows, labels, settings and version must be the same. For the trainers "smo" and
+        "sbp" and the reducer "slim".
     class_weight : dict or "balanced", default=None
         Multiplies C by class, as in `SVC`.
     multiclass : {"ovr", "ovo", "dag"}, default=None
@@ -223,14 +216,11 @@ class SlimSVC(ClassifierMixin, KernelMachine):
 
     def __init__(
         self,
-        budget: int | float | None = None,
+        budget: Any = None,
         *,
         tolerance: float | None = None,
         scoring: str | Callable[..., float] | None = None,
-        budget_bytes: int | None = None,
-        budget_precision: str = "float32",
-        budget_us: float | None = None,
-        budget_batch_size: int = 1,
+        precision: str = "auto",
         kernel: str | Callable[..., Array] = "rbf",
         gamma: str | float = "scale",
         C: float = 1.0,
@@ -242,8 +232,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         max_iter: int = -1,
         time_limit: float | None = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = 60.0,
+        checkpoint: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         multiclass: str | None = None,
         cache_mb: float = 512,
@@ -258,10 +247,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.budget = budget
         self.tolerance = tolerance
         self.scoring = scoring
-        self.budget_bytes = budget_bytes
-        self.budget_precision = budget_precision
-        self.budget_us = budget_us
-        self.budget_batch_size = budget_batch_size
+        self.precision = precision
         self.kernel = kernel
         self.gamma = gamma
         self.C = C
@@ -274,7 +260,6 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self.time_limit = time_limit
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
         self.class_weight = class_weight
         self.multiclass = multiclass
         self.cache_mb = cache_mb

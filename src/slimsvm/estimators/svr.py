@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,16 +22,16 @@ class SlimSVR(RegressorMixin, KernelMachine):
 
     Parameters
     ----------
-    budget : int or float, default=None
-        The most support vectors: a count, or a fraction of the full model's. None: no limit.
+    budget : int, float, str or tuple of them, default=None
+        What the model may cost, as in `SlimSVC`: 64, 0.1, "4 KB" or "20 us". None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's. The error is 1 - R^2, the
         mean squared error as a share of the variance of the targets, so 0.01 keeps R^2 to within 0.01. With `budget` too,
         the smallest within both. With neither, the full model is kept.
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`. sample_weight is not used. None: 1 - R^2.
-    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
-        Limits on the bytes of exported C tables and on the time of `predict`, as in `SlimSVC`.
+    precision : {"auto", "float32", "int16", "int8", "int4"}, default="auto"
+        The tables that exports write, as in `SlimSVC`.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
         As in `SlimSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -53,7 +52,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The largest violation of the optimality conditions at which training ends, as in `SVR`.
     max_iter : int, default=-1
         The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
-    time_limit, warm_start, checkpoint, checkpoint_seconds : float, bool, path, float
+    time_limit, warm_start, checkpoint : float, bool, path
         The most seconds of the fit, a start from the last fit, and a file from which a fit that was cut short continues, as
         in `SlimSVC`: for the trainer "smo" and the reducer "slim".
     cache_mb : float, default=512
@@ -104,14 +103,11 @@ class SlimSVR(RegressorMixin, KernelMachine):
 
     def __init__(
         self,
-        budget: int | float | None = None,
+        budget: Any = None,
         *,
         tolerance: float | None = None,
         scoring: str | Callable[..., float] | None = None,
-        budget_bytes: int | None = None,
-        budget_precision: str = "float32",
-        budget_us: float | None = None,
-        budget_batch_size: int = 1,
+        precision: str = "auto",
         kernel: str | Callable[..., Array] = "rbf",
         gamma: str | float = "scale",
         C: float = 1.0,
@@ -124,8 +120,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         max_iter: int = -1,
         time_limit: float | None = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = 60.0,
+        checkpoint: Any = None,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
         device: str = "cpu",
@@ -135,10 +130,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.budget = budget
         self.tolerance = tolerance
         self.scoring = scoring
-        self.budget_bytes = budget_bytes
-        self.budget_precision = budget_precision
-        self.budget_us = budget_us
-        self.budget_batch_size = budget_batch_size
+        self.precision = precision
         self.kernel = kernel
         self.gamma = gamma
         self.C = C
@@ -152,7 +144,6 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.time_limit = time_limit
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
         self.device = device

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
+from ..budget import AUTO, NO_BUDGET, Budget
+from ..c_bytes import NO_SCALER, Room, ScalerTables, Shape
 from ..goals import Goal, OneVsOne, OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed
 from ..model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
@@ -26,11 +29,11 @@ from ..rows.protocol import Meter, Rows
 from ..run import BY_ITSELF, Run
 from ..warning import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
-from .budgets import Budgets, Costs, size_limit
-from .costs import NO_SCALER, ScalerTables, microseconds
+from .budgets import checked_budget, room_for, size_limit
 from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds
 from .path import Path, Step, sizes_up_to
 from .scoring import Scoring
+from .timing import microseconds
 from .units import NO_UNITS, Units
 
 #: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
@@ -46,6 +49,8 @@ IN_DOUBT = 1.0
 SQUARED_FOR_ABSOLUTE = 3.0
 #: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
+#: the precisions that are taken first under a limit in bytes
+FIRST = ("int8", "float32")
 #: how a full model is judged where it has no labels but its own
 AGREEMENT = "its own predictions, with which small models should agree"
 #: the judgement of a full model that other models are compared with
@@ -82,7 +87,8 @@ class Selection:
     device: str = "cpu"
     cache_mb: float = 512.0
     meter: Meter = field(default_factory=Meter)
-    budgets: Budgets = field(default_factory=Budgets)
+    budget: Budget = NO_BUDGET
+    precision: str = AUTO
     scoring: Scoring | None = None  # instead of the goal's own loss
     estimator: Any = None  # the estimator that models are scored and timed in
     deployed: Callable[[Any], Any] = itself  # from the estimator to a Pipeline that predicts `raw` rows
@@ -106,7 +112,8 @@ class Selection:
             validation_fraction=estimator.validation_fraction,
             device=estimator._home or estimator.device,
             cache_mb=estimator.cache_mb,
-            budgets=Budgets.of(estimator),
+            budget=checked_budget(estimator.budget, estimator.precision),
+            precision=estimator.precision,
             scoring=Scoring.of(estimator.scoring),
             estimator=estimator,
             **more,
@@ -164,6 +171,7 @@ class Selection:
             holdout=None if validation is None else self.holdout(validation),
             goal=self.goal,
             run=self.run,
+            room=self.room,
         )
 
     def _targets(self, train: Array) -> Array:
@@ -251,9 +259,33 @@ class Selection:
 
         Impossible budgets raise ValueError with the nearest possible ones.
         """
-        shape = self.X.shape[1], self.goal.outputs
-        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler, self.reducer.learned(self.kernel))
-        return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
+        most = self.labels.size if full is None else full.size
+        return size_limit(self.budget, self.room, self._time_of_size, most, full=full is not None)
+
+    @property
+    def shape(self) -> Shape:
+        """What exports take bytes for, with the metric that the reducer may learn."""
+        parts: dict[str, Any] = dict.fromkeys(self.reducer.learned(self.kernel), True)
+        if issparse(self.X):
+            parts["density"] = max(self.X.nnz / self.X.shape[0], 1.0)
+        calibration = getattr(self.estimator, "calibration", None) or ""
+        return Shape.of(self.kernel.name, self.X.shape[1], self.goal, map=calibration, scaler=self.scaler, **parts)
+
+    @cached_property
+    def room(self) -> Room | None:
+        """What a limit in bytes allows; None without one."""
+        return room_for(self.budget, self.precision, self.shape)
+
+    @property
+    def tables(self) -> str:
+        """The precision of models that a reducer has not chosen one for: the given one, or the one with most room."""
+        if self.precision != AUTO:
+            return self.precision
+        return "float32" if self.room is None else next(name for name in FIRST if name in self.room.precisions)
+
+    def meant(self, model: Expansion) -> Expansion:
+        """Return a model for tables of its precision."""
+        return model if model.precision != "float32" else model.meant_for(self.tables)
 
     def select(
         self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None
@@ -267,7 +299,7 @@ class Selection:
         """
         limit = self.limit(full)
         if (limit is None and tolerance is None) or full.size < 2:
-            return full, None
+            return self.meant(full), None
         full = full.written_out() if self.follow else full  # reducers take an array of coefficients
         selection = self.following(full)
         if tolerance is None:
@@ -290,12 +322,16 @@ class Selection:
     ) -> tuple[Expansion, Path | None]:
         """Return the result of a search on standardised values, in the user's unit; classes are not changed."""
         if not self.goal.real:
-            return search(self, full)
-        units = Units.of(self.labels, self.weights)
-        same = None if full is None else units.model_inside(full)
-        found, path = search(self._inside(units), same)
-        model = full if found is same and full is not None else units.model_outside(found)
-        return model, None if path is None else units.path_outside(path)
+            model, path = search(self, full)
+        else:
+            units = Units.of(self.labels, self.weights)
+            same = None if full is None else units.model_inside(full)
+            found, path = search(self._inside(units), same)
+            model = full if found is same and full is not None else units.model_outside(found)
+            path = None if path is None else units.path_outside(path)
+        if path is not None:
+            path = replace(path.with_models(self.meant), shape=self.shape)
+        return self.meant(model), path
 
     def _inside(self, units: Units) -> Selection:
         """Return the selection with standardised labels.
@@ -324,7 +360,7 @@ class Selection:
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
-        path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
+        path = self._within_room(folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count))
         if path.status is Status.TIME_LIMIT:
             warn_user(
                 f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
@@ -334,6 +370,18 @@ class Selection:
         if path.status is Status.CLAMPED:
             warn_user(f"{type(self.reducer).__name__} {path.status.value}", ConvergenceWarning)
         return path
+
+    def _within_room(self, path: Path) -> Path:
+        """Return the path without models that take more bytes than the budget: those of sparse points may."""
+        if self.room is None:
+            return path
+        steps = tuple(step for step in path if self.room.fits(self.meant(step.model)))
+        if not steps:
+            least = min(self.room.bytes_of(self.meant(step.model)) for step in path)
+            raise ValueError(
+                f"budget='{self.budget}' is too small: the smallest model takes {least:,} bytes. Give '{least} B' or more"
+            )
+        return replace(path, steps=steps)
 
     def _smallest(
         self, full: Any, limit: int | None, allowance: Allowance, fulls: Sequence[Expansion]
@@ -396,7 +444,8 @@ class Selection:
             finished = reducer.finished(self.whole(), step, folds.full)
             all_rows = self.holdout(np.arange(self.labels.size))
             worse = all_rows.judge(finished).worse_than(all_rows.judge(step.model), CLEARLY)
-            return (step.model if worse else finished), path
+            too_large = self.room is not None and not self.room.fits(self.meant(finished))
+            return (step.model if worse or too_large else finished), path
         except KeyboardInterrupt:
             return step.model, replace(path, status=Status.INTERRUPTED)
 
@@ -425,24 +474,24 @@ class Selection:
     # Time.
 
     def _time(self, model: Expansion) -> float:
-        """Return the microseconds of a batch with a model, transformers included."""
+        """Return the microseconds of a row with a model, transformers included."""
         fitted = self.estimator._with_model(model, self.goal)
-        rows = self.X if self.raw is None else self.raw
-        batch = _safe_indexing(rows, np.arange(self.budgets.batch_size) % rows.shape[0])
-        return microseconds(partial(self.deployed(fitted).predict, batch))
+        row = _safe_indexing(self.X if self.raw is None else self.raw, np.arange(1))
+        return microseconds(partial(self.deployed(fitted).predict, row))
 
     def _time_of_size(self, size: int) -> float:
-        """Return the microseconds of a batch with a model of that size."""
+        """Return the microseconds of a row with a model of that size."""
         some = np.arange(size) % self.X.shape[0]
         points = self.ids[some][:, None] if isinstance(self.kernel, Precomputed) else self.X[some]
         return self._time(Expansion(self.kernel, points, np.ones((size, self.goal.outputs)), np.zeros(self.goal.outputs)))
 
     def _quick_enough(self, path: Path, step: Step) -> Step:
         """Return the step, or the next smaller one that predicts within the allowed time."""
-        if self.budgets.microseconds is None:
+        allowed = self.budget.microseconds
+        if allowed is None:
             return step
         smaller = [each for each in path if each.size <= step.size]
-        quick = (each for each in reversed(smaller) if self._time(each.model) <= float(self.budgets.microseconds or 0.0))
+        quick = (each for each in reversed(smaller) if self._time(each.model) <= allowed)
         return next(quick, smaller[0])
 
 

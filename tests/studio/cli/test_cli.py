@@ -220,6 +220,7 @@ def test_info_and_export_state_the_same_cost(small, files, tmp_path, capsys):
         assert ("int8 tables predict as the model does on" in capsys.readouterr().out) is (precision == "int8")
         flash = re.search(r"flash  ([\d,]+) bytes", source.read_text())[1]
         assert re.search(rf"flash as {precision} C tables +{flash} bytes", told)
+        assert re.search(rf"bytes as {precision} C, gcc -Os on x86-64 +[\d,]+", told)
 
 
 def test_export_takes_rows_with_labels_anywhere_or_nowhere(small, files, tmp_path, capsys):
@@ -288,7 +289,7 @@ def test_a_time_limit_is_for_all_of_the_work(shrinking, monkeypatch, capsys):
 def test_a_command_that_died_goes_on_from_its_checkpoint(files, tmp_path, monkeypatch, capsys):
     command = ["train", str(files / "both.npz"), "--scale", "standard", "-b", "4", "-o"]
     assert cli.run([*command, str(tmp_path / "whole.slim")]) == 0
-    saving = [*command, str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state"), "--checkpoint-seconds", "1e-6"]
+    saving = [*command, str(tmp_path / "m.slim"), "--checkpoint", str(tmp_path / "state")]
     write = CheckpointFile.write
 
     def killed(self):

@@ -20,7 +20,6 @@ from .parse import (
     Budget,
     Calibration,
     Checkpoint,
-    CheckpointSeconds,
     Count,
     DataFile,
     Device,
@@ -33,6 +32,7 @@ from .parse import (
     ModelFile,
     Multiclass,
     Output,
+    Precision,
     Reducer,
     Scale,
     Seed,
@@ -146,6 +146,7 @@ def train(
     task: Task = "classify",
     output: Output = Path("model.slim"),
     budget: Budget = None,
+    precision: Precision = "auto",
     tolerance: Tolerance = None,
     kernel: Kernel = "rbf",
     gamma: Gamma = "scale",
@@ -187,7 +188,6 @@ def train(
     metric: MetricName = None,
     time_limit: TimeLimit = None,
     checkpoint: Checkpoint = None,
-    checkpoint_seconds: CheckpointSeconds = 60.0,
     tol: Annotated[float, Option("--tol", parser=positive, help="Stop at this violation of optimality.")] = 1e-3,
     max_iter: Annotated[
         int,
@@ -223,6 +223,7 @@ def train(
     svm = make_estimator(
         task,
         budget=budget,
+        precision=precision,
         tolerance=tolerance,
         kernel=kernel,
         gamma=gamma,
@@ -234,7 +235,6 @@ def train(
         max_iter=max_iter,
         time_limit=time_limit,
         checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
         cache_mb=cache_mb,
         random_state=seed,
         device=device,
@@ -271,6 +271,7 @@ def compress(
     data: DataFile,
     output: Output = Path("small.slim"),
     budget: Budget = None,
+    precision: Precision = "auto",
     tolerance: Tolerance = None,
     validation: Annotated[
         Path | None, Option("--validation", help="Rows that MODEL has not seen, for --tolerance; else a part of DATA.")
@@ -293,8 +294,8 @@ def compress(
     check_output(output, force, data, test, validation)
     if budget is None and tolerance is None:
         raise ParameterError(
-            "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
-            "within half a point of the full one's error",
+            "say how small: give --budget 50 for at most 50 support vectors, --budget '4 KB' for bytes of exported C, or "
+            "--tolerance 0.005 for the smallest model within half a point of the full one's error",
             param_hint="--budget",
         )
     method = make_reducer(reducer, time_limit, metric)
@@ -311,7 +312,9 @@ def compress(
         own |= {"X_val": held_out[0], "y_val": held_out[1]}
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Run(report), big, X, y, budget, tolerance, method, seed, device=device, **own),
+            lambda: compress_within(
+                Run(report), big, X, y, budget, tolerance, method, seed, precision=precision, device=device, **own
+            ),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))

@@ -14,6 +14,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...budget import AUTO, PRECISIONS
+from ...budget import Budget as BudgetLimits
 from ...files.numbers import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Value
@@ -65,16 +67,20 @@ seconds = replace(positive, metavar="SECONDS")
 at_least_zero = number("a number of 0 or more", lambda found: 0 <= found < math.inf)
 share_of_rows = number("a share of the rows above 0 and up to 1, such as 0.05", lambda found: 0 < found <= 1)
 share_of_errors = number("a share of errors from 0 up to 1, such as 0.005", lambda found: 0 <= found < 1)
-budget_of = Value(
-    "NUMBER",
-    "a number of support vectors (1, 2, ...) or a fraction between 0 and 1",
-    lambda text: whole(1).read(text) or number("", lambda found: 0 < found < 1).read(text),
-)
 gamma_of = Value(
     "NUMBER",
     "'scale', 'auto' or a number above 0",
     lambda text: text if text in ("scale", "auto") else positive.read(text),
 )
+
+
+def budget_of(text: str) -> int | float | str:
+    """Return a limit on the model, with text for bytes and times."""
+    try:
+        limit = BudgetLimits.of(text)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+    return limit.count or limit.fraction or text
 
 
 def device_of(text: str) -> str:
@@ -112,7 +118,21 @@ Task = Annotated[
 Budget = Annotated[
     Any,
     Option(
-        "--budget", "-b", parser=budget_of, help="Support vectors at most: a number, or a fraction of the full model's."
+        "--budget",
+        "-b",
+        parser=budget_of,
+        metavar="LIMIT",
+        repeated=True,
+        help="What the model may cost: 64 support vectors, 0.1 of the full model's, '4 KB' of exported C or '20 us' for a "
+        "prediction; several hold together.",
+    ),
+]
+Precision = Annotated[
+    str,
+    Option(
+        "--precision",
+        parser=one_of((AUTO, *PRECISIONS)),
+        help="Tables of exports: float32, int16, int8 or int4; auto is float32 without a limit in bytes.",
     ),
 ]
 Count = Annotated[Any, Option("--budget", "-b", parser=whole(1), help="Support vectors at most.")]
@@ -146,7 +166,6 @@ Checkpoint = Annotated[
     Path | None,
     Option("--checkpoint", help="Save the state of a long fit here; the same command goes on from it by itself."),
 ]
-CheckpointSeconds = Annotated[float, Option("--checkpoint-seconds", parser=seconds, help="Seconds between two saves.")]
 Balanced = Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")]
 Device = Annotated[
     str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
@@ -375,9 +394,9 @@ def read_test_rows(
 # Messages
 
 #: settings of Python functions in messages; the option for the labels' column has another name
-_SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
+_SETTING = re.compile(r"\b(budget|precision|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
 _COLUMN = re.compile(r"\btarget=(?=\S)")
-_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|max_error)\b")
 
 
 def in_options(message: str) -> str:

@@ -13,7 +13,7 @@ from .arguments import Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     Balanced,
-    Count,
+    Budget,
     DataFile,
     Device,
     Force,
@@ -21,6 +21,7 @@ from .parse import (
     Kernel,
     Label,
     Output,
+    Precision,
     Seed,
     Split,
     TestFile,
@@ -47,11 +48,8 @@ def tune(
         Option("--task", parser=one_of(names.TASKS), help="classify, or regress: labels are numbers."),
     ] = "classify",
     output: Output = Path("model.slim"),
-    budget: Count = None,
-    budget_bytes: Annotated[
-        int | None,
-        Option("--budget-bytes", parser=whole(1), help="Bytes of float32 tables at most."),
-    ] = None,
+    budget: Budget = None,
+    precision: Precision = "auto",
     max_error: Annotated[
         float | None,
         Option("--max-error", parser=share_of_errors, help="The smallest model within this error (0.05)."),
@@ -83,10 +81,10 @@ def tune(
     check_output(output, force, data, test)
     if table is not None:
         check_output(table, force, data, test, output)
-    if budget is None and budget_bytes is None and max_error is None:
+    if budget is None and max_error is None:
         raise ParameterError(
-            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "
-            "--max-error 0.05 for the smallest model within this error",
+            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget '8 KB' for bytes of "
+            "exported C, or --max-error 0.05 for the smallest model within this error",
             param_hint="--budget",
         )
     if task == "novelty":
@@ -104,7 +102,7 @@ def tune(
             X,
             y,
             budget=budget,
-            budget_bytes=budget_bytes,
+            precision=precision,
             max_error=max_error,
             time_limit=time_limit,
             n_trials=trials,
