@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from slimsvm.c_bytes import ALIGNED
 from slimsvm.ship.literals import float_literal, table
 
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes, decision
@@ -110,7 +111,7 @@ class TreeContender(Contender):
 
     def rounds(self, data: Data, size: int, leaves: int) -> int:
         """Return how many rounds of full trees are within the bytes."""
-        left = size - _tree_code(data.outputs, data.real) - 4 * data.outputs
+        left = size - _tree_code(data.outputs, data.real) - 4 * data.outputs - 2 * ALIGNED
         one = data.outputs * ((2 * leaves - 1) * NODE_BYTES + ROOT_BYTES)
         if left < one:
             raise TooFewBytesError(f"one round of trees of {leaves} leaves takes {one} bytes of {left}")

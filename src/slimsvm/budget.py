@@ -78,6 +78,12 @@ class Budget:
 NO_BUDGET = Budget()
 
 
+def order_of(budget: Any) -> tuple[int, float]:
+    """Return a key that sorts budgets of one limit: by its kind, then by its amount."""
+    kind, amount = Budget.of(budget).amount
+    return [field.name for field in fields(Budget)].index(kind), amount
+
+
 def in_units(amount: float, units: dict[str, Any]) -> str:
     """Return an amount of the smallest unit in the largest unit that writes it shortly."""
     for unit, size in reversed(units.items()):

@@ -191,11 +191,7 @@ def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monke
 def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
     estimator, rows, labels, _ = FITS["smo, rounds"]
     with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
-        short = (
-            saving(estimator, tmp_path / "state")
-            .set_params(time_limit=1e-6, checkpoint=tmp_path / "state")
-            .fit(rows, labels)
-        )
+        short = saving(estimator, "").set_params(time_limit=1e-6, checkpoint=tmp_path / "state").fit(rows, labels)
     assert short.status_ is Status.TIME_LIMIT
     assert 0 < short.n_iter_ < whole("smo, rounds").n_iter_
     same(saving(estimator, tmp_path / "state").fit(rows, labels), whole("smo, rounds"))

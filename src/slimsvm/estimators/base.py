@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,6 +17,7 @@ from ..budget import Budget
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
+from ..parameters import estimator, parameter
 from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
@@ -81,8 +82,31 @@ class Given:
     probabilities: Any = None
 
 
+@estimator
 class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
-    """Base of the estimators; each adds its parameters, its labels and its predictions."""
+    """Base of the estimators; each adds its own parameters, its labels and its predictions."""
+
+    budget: Any = parameter("budget")
+    _: KW_ONLY
+    precision: str = parameter("precision")
+    tolerance: float | None = parameter("tolerance")
+    scoring: str | Callable[..., float] | None = parameter("scoring")
+    kernel: str | Callable[..., Array] = parameter("kernel")
+    gamma: str | float = parameter("gamma")
+    degree: int = parameter("degree")
+    coef0: float = parameter("coef0")
+    trainer: Any = parameter("trainer")
+    reducer: Any = parameter("reducer")
+    tol: float = parameter("tol")
+    max_iter: int = parameter("max_iter")
+    time_limit: float | None = parameter("time_limit")
+    warm_start: bool = parameter("warm_start")
+    checkpoint: Any = parameter("checkpoint")
+    cache_mb: float = parameter("cache_mb")
+    validation_fraction: float = parameter("validation_fraction")
+    device: str = parameter("device")
+    verbose: bool = parameter("verbose")
+    random_state: Any = parameter("random_state")
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
@@ -95,7 +119,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         }
     )
     #: the home of rows in place of `device`
-    _home: str | None = None
+    _home: ClassVar[str | None] = None
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
         """Return a new estimator; parameters of scikit-learn's that are others here are named with what to give instead."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...budget import order_of
 from . import names
 from .arguments import Argument, Option, ParameterError
 from .interrupts import raise_on_interrupt
@@ -18,6 +19,7 @@ from .parse import (
     Scale,
     Split,
     at_least_zero,
+    budget_of,
     check_output,
     given,
     one_of,
@@ -61,9 +63,9 @@ def methods_of(text: str) -> list[str]:
         raise ParameterError(str(error)) from error
 
 
-def budgets_of(text: str) -> list[int]:
-    """Return numbers of support vectors."""
-    return [whole(1)(word) for word in names_of(text)]
+def budgets_of(text: str) -> list[Any]:
+    """Return limits: numbers of support vectors, bytes or times."""
+    return [budget_of(word) for word in names_of(text)]
 
 
 def tradeoff(
@@ -83,7 +85,7 @@ def tradeoff(
         Option("--methods", "-m", parser=methods_of, metavar="NAMES", help="With commas: slim,spsvm,bsgd,lp+slim ..."),
     ] = None,
     budgets: Annotated[
-        Any, Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
+        Any, Option("--budgets", "-b", parser=budgets_of, metavar="LIMITS", help="With commas: 8,16,32 or '2 KB,4 KB' ...")
     ] = None,
     seeds: Annotated[int, Option("--seeds", parser=whole(1, 1000), help="Runs of each, with other test rows.")] = 1,
     kernel: Kernel = "rbf",
@@ -202,7 +204,8 @@ def _line_by_line() -> Callable[[Progress], None]:
 
     def line(progress: Progress) -> None:
         row = progress.row
-        what = row["method"] if row["budget"] is None else f"{row['method']}, {row['budget']} vectors"
+        budget = f"{row['budget']} vectors" if isinstance(row["budget"], int) else row["budget"]
+        what = row["method"] if budget is None else f"{row['method']}, {budget}"
         error = task_of_row(row).error
         end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % {error}"
         left = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
@@ -224,12 +227,13 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
 
     task = task_of_row(found.rows[-1])
     points = {(point.method, point.budget): point for point in summarise(found.rows)}
-    budgets = sorted({budget for _, budget in points if budget is not None})
+    budgets = sorted({budget for _, budget in points if budget is not None}, key=order_of)
     methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
     cells += [(f"{p.method}: {whole(p.size)}", _error(p), *[""] * (len(methods) - 1)) for p in others]
-    show(f"{task.error.capitalize()}: {data}", cells, ("support vectors", *(methods or [FULL])))
+    head = "support vectors" if all(isinstance(budget, int) for budget in budgets) else "budget"
+    show(f"{task.error.capitalize()}: {data}", cells, (head, *(methods or [FULL])))
     best = smallest_good(found.rows, methods[0]) if methods else None
     if best is not None:
         print("\n" + plain(answer(task, points[methods[0], best], points.get((FULL, None)))))

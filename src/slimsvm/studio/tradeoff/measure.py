@@ -59,9 +59,9 @@ def microseconds_per_row(model: Any, X: Matrix) -> float:
 
 def _validation(machine: Any) -> dict[str, Any]:
     """Return the path's columns for the chosen model; empty for models without a path."""
-    if machine.path_ is None or machine.budget is None:
+    if machine.path_ is None or machine.path_.kept is None:
         return {"path": ""}
-    step = machine.path_.best(int(machine.budget))
+    step = machine.path_[machine.path_.kept]
     return {
         "validation_error": step.error,
         "validation_se": step.standard_error,

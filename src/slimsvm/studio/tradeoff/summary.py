@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...budget import order_of
 from .rows import Row, finished
 from .tasks import TaskKind
 
@@ -22,7 +23,7 @@ class Point:
     """A method at a budget: means over the seeds."""
 
     method: str
-    budget: int | None
+    budget: int | str | None
     size: float
     bytes: float
     us: float
@@ -36,13 +37,13 @@ class Point:
 
 def summarise(rows: Iterable[Row]) -> list[Point]:
     """Return a point for each method and budget, in the order of their first rows."""
-    groups: dict[tuple[str, int | None], list[Row]] = {}
+    groups: dict[tuple[str, int | str | None], list[Row]] = {}
     for row in finished(rows):
         groups.setdefault((row["method"], row["budget"]), []).append(row)
     return [_point(method, budget, group) for (method, budget), group in groups.items()]
 
 
-def _point(method: str, budget: int | None, group: list[Row]) -> Point:
+def _point(method: str, budget: int | str | None, group: list[Row]) -> Point:
     def mean(name: str) -> float:
         return float(np.mean([np.nan if row[name] is None else row[name] for row in group]))
 
@@ -97,12 +98,12 @@ def clearly_worse(one: Point, other: Point) -> bool:
     return one.error - other.error > max(FAR, 2 * math.hypot(*np.nan_to_num([one.se, other.se])))
 
 
-def smallest_good(rows: Iterable[Row], method: str) -> int | None:
+def smallest_good(rows: Iterable[Row], method: str) -> int | str | None:
     """Return the smallest budget whose validation error is within a standard error of the method's lowest.
 
     Errors are averaged over seeds. None for a method without validation errors, such as a trainer that keeps to a budget.
     """
-    by_budget: dict[int, list[Row]] = {}
+    by_budget: dict[int | str, list[Row]] = {}
     for row in finished(rows):
         if row["method"] == method and row["budget"] is not None and row["validation_error"] is not None:
             by_budget.setdefault(row["budget"], []).append(row)
@@ -112,4 +113,4 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
     best = min(errors, key=lambda budget: errors[budget])
     spread = by_budget[best][0]["validation_se"] or 0.0
     bound = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
-    return min(budget for budget, error in errors.items() if budget == best or error <= bound)
+    return min((budget for budget, error in errors.items() if budget == best or error <= bound), key=order_of)
