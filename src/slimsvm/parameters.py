@@ -254,7 +254,7 @@ def parameter(name: str) -> Any:
     return field(default=PARAMETERS[name].default)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter,))
+@dataclass_transform(eq_default=False)
 def estimator(kind: type[Kind]) -> type[Kind]:
     """Make a class whose fields are its parameters, with a section on them in its docstring."""
     made = dataclass(eq=False, repr=False)(kind)
