@@ -12,17 +12,15 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from ..budget import AUTO, NO_BUDGET, PRECISIONS, Budget, check_precision
-from ..c_bytes import NO_SCALER, Room, ScalerTables, Shape, has_code, largest_where
-from ..kernels import Precomputed
+from ..c_bytes import BITS, CHEAP_COEFFICIENTS, NO_SCALER, Room, ScalerTables, Shape, has_code, largest_where
+from ..kernels import Array, Precomputed
 from ..kernels.spec import SPECS
-from ..model import Expansion
+from ..model import Expansion, Judgement
+from ..rounding import rounded
 from ..warning import warn_user
 from .path import Path, Step
 from .problem import Problem
 from .timing import microseconds
-
-#: the precisions that are taken first under a limit in bytes
-FIRST = ("int8", "float32")
 
 
 def itself(estimator: Any) -> Any:
@@ -64,15 +62,27 @@ class Limits:
         return cls(budget, estimator.precision, room, shape, time, partial(_model_like, problem))
 
     @property
-    def tables(self) -> str:
-        """The precision of models that a reducer has not chosen one for: the given one, or the one with most room."""
-        if self.precision != AUTO:
-            return self.precision
-        return "float32" if self.room is None else next(name for name in FIRST if name in self.room.precisions)
+    def open(self) -> tuple[str, ...]:
+        """The precisions from which the search chooses; none if the choice is made."""
+        return self.room.precisions if self.room is not None and self.precision == AUTO else ()
 
     def meant(self, model: Expansion) -> Expansion:
-        """Return a model for tables of its precision."""
-        return model if model.precision != "float32" else model.meant_for(self.tables)
+        """Return a model for tables of its precision: the reducer's choice, or the one given."""
+        return model if model.precision != "float32" or self.precision == AUTO else model.meant_for(self.precision)
+
+    def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
+        """Return the limits with a precision: that of the lowest error, of the models that fit with rounded numbers.
+
+        `judge` returns the validation error of a model of the path. A reducer may have chosen already.
+        """
+        if not self.open or self.room is None or any(step.model.precision != "float32" for step in path):
+            return self
+        errors: dict[str, float] = {}
+        for name in self.open:
+            steps = tuple(step for step in path if self.room.bytes_of(step.model.meant_for(name)) <= self.room.bytes)
+            if steps and steps[0].size <= limit:
+                errors[name] = judge(rounded_model(replace(path, steps=steps).best(limit).model, name)).error
+        return replace(self, precision=min(errors, key=lambda name: errors[name]))
 
     def size(self, most: int, *, full: bool) -> int | None:
         """Return the support vectors that all limits allow; None, with a warning, where the full model is within them.
@@ -87,14 +97,20 @@ class Limits:
         return replace(self, budget=replace(self.budget, count=None))
 
     def fits(self, model: Expansion) -> bool:
-        """Return whether a model is within the limit in bytes."""
-        return self.room is None or self.room.fits(self.meant(model))
+        """Return whether a model is within the limit in bytes, in a precision that it may have."""
+        return self.room is None or self.bytes_of(model) <= self.room.bytes
+
+    def bytes_of(self, model: Expansion) -> int:
+        """Return the bytes of a model in its precision, or in the one that takes fewest if that is still open."""
+        room, model = self.room, self.meant(model)
+        precisions = self.open if model.precision == "float32" and self.open else (model.precision,)
+        return 0 if room is None else min(room.bytes_of(model.meant_for(name)) for name in precisions)
 
     def within_bytes(self, path: Path) -> Path:
         """Return the path without models that take more bytes than the budget: those of sparse points may."""
         steps = tuple(step for step in path if self.fits(step.model))
         if not steps and self.room is not None:
-            least = min(self.room.bytes_of(self.meant(step.model)) for step in path)
+            least = min(self.bytes_of(step.model) for step in path)
             raise ValueError(
                 f"budget='{self.budget}' is too small: the smallest model takes {least:,} bytes. Give '{least} B' or more"
             )
@@ -107,6 +123,26 @@ class Limits:
             return step
         smaller = [each for each in path if each.size <= step.size]
         return next((each for each in reversed(smaller) if self.time(each.model) <= allowed), smaller[0])
+
+
+def rounded_model(model: Expansion, precision: str) -> Expansion:
+    """Return a model whose points and coefficients are about as tables of this precision hold them."""
+    bits, sparse = BITS[precision], not isinstance(model.points, np.ndarray)
+    if bits == 32 or sparse:
+        return model
+    points, q = model.points * model.factors, model.bias.size
+    if bits == 4:
+        return replace(model, points=rounded(points, 4) / model.factors, coef=rounded(np.asarray(model.coef), 4))
+    cheap = q <= CHEAP_COEFFICIENTS * points.shape[1]
+    coef = on_grid(np.asarray(model.coef), 16 if cheap else bits)
+    return replace(model, points=on_grid(points, bits) / model.factors, coef=coef)
+
+
+def on_grid(numbers: Array, bits: int) -> Array:
+    """Return numbers rounded to equal steps over their range, as many as integers of so many bits."""
+    low, high = float(numbers.min()), float(numbers.max())
+    step = (high - low) / (2**bits - 2) or 1.0
+    return low + step * np.rint((numbers - low) / step)
 
 
 def shape_of(problem: Problem, reducer: Any, calibration: str, scaler: ScalerTables) -> Shape:

@@ -94,7 +94,8 @@ class Selection:
             given = baseline or Baseline(self.judge.judged(self.problem, full), AGREEMENT)
             allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
             found = inside._smallest(same, limit, allowance, given.models)
-        return (full, found[1]) if found[0] is same and found[1] is None else inside._outside(*found)
+        model, path = inside._outside(*found)
+        return self.limits.meant(full) if found[0] is same else model, path
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
@@ -125,13 +126,11 @@ class Selection:
         return self.judge.units.model_inside(full) if self.problem.goal.real else full
 
     def _outside(self, model: Expansion, path: Path | None) -> Found:
-        """Return a model and its path in the user's unit, for tables of their precision."""
+        """Return a model and its path in the user's unit."""
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)
-        if path is not None:
-            path = replace(path.with_models(self.limits.meant), shape=self.limits.shape)
-        return self.limits.meant(model), path
+        return model, None if path is None else replace(path, shape=self.limits.shape)
 
     # The search along paths.
 
@@ -145,7 +144,13 @@ class Selection:
         path = self._extended(folds, limit, count=1)
         if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
             path = self._extended(folds, limit)
-        return self._finished(path, path.best(limit), folds)
+        chosen, path = self._in_tables(path, limit, folds)
+        return chosen._finished(path, path.best(limit), folds)
+
+    def _in_tables(self, path: Path, limit: int, folds: FoldPaths) -> tuple[Selection, Path]:
+        """Return the selection with the precision of tables decided, and the models that are within the budget in it."""
+        limits = self.limits.decided(path, limit, folds.tasks[0].judge)
+        return replace(self, limits=limits), limits.within_bytes(path)
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         # models that are not refined on all rows should at least follow the full model of all rows
@@ -178,15 +183,19 @@ class Selection:
             step = path.within(allowance)
             if step is not None:
                 path = self._refined(folds, path, allowance)
-                return self._finished(path, path.within(allowance) or step, folds)
+                step = path.within(allowance) or step
+                chosen, path = self._in_tables(path, step.size, folds)
+                return chosen._finished(path, path.within(allowance) or path.best(step.size), folds)
             hopeless = min(path.errors) > allowance.limit and levels_off(path)
             if reach == end or path.status in CUT_SHORT or hopeless:
                 break
             reach = min(FURTHER * reach, end)
-        if path.status is Status.INTERRUPTED:
-            return (full if limit is None else path.best(limit).model), path
-        self._warn_of_no_model(reach, limit, allowance)
-        return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
+        if path.status is not Status.INTERRUPTED:
+            self._warn_of_no_model(reach, limit, allowance)
+        if limit is None:
+            return full, path if path.status is Status.INTERRUPTED else None
+        chosen, path = self._in_tables(path, limit, folds)
+        return chosen._finished(path, path.best(limit), folds)
 
     def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
@@ -218,20 +227,20 @@ class Selection:
         which marks the path, or if the error on all rows gets clearly worse.
         """
         step = self.limits.quick_enough(path, step)
-        path = path.keep(step)
+        path, meant = path.keep(step).with_models(self.limits.meant), self.limits.meant
         if path.status not in CUT_SHORT:
             self.problem.run.during("shrink").report(1.0)  # folds that were not needed count as done
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
-            return step.model, path
+            return meant(step.model), path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)
         try:
             everything = np.arange(self.problem.n)
             finished = reducer.finished(self.on(self.problem.run.within("all rows")).task(everything), step, folds.full)
             all_rows = self.judge.holdout(self.problem, everything)
             worse = all_rows.judge(finished).worse_than(all_rows.judge(step.model), CLEARLY)
-            return (finished if not worse and self.limits.fits(finished) else step.model), path
+            return meant(finished if not worse and self.limits.fits(finished) else step.model), path
         except KeyboardInterrupt:
-            return step.model, replace(path, status=Status.INTERRUPTED)
+            return meant(step.model), replace(path, status=Status.INTERRUPTED)
 
     # Rare classes.
 
