@@ -70,6 +70,11 @@ class Limits:
         """Return a model for tables of its precision: the reducer's choice, or the one given."""
         return model if model.precision != "float32" or self.precision == AUTO else model.meant_for(self.precision)
 
+    def kept(self, full: Expansion) -> Expansion:
+        """Return a full model that is within the limits, for tables of the most bits in which it is."""
+        fitting = (name for name in self.open if self.room and self.room.bytes_of(full.meant_for(name)) <= self.room.bytes)
+        return full.meant_for(next(fitting)) if self.open else self.meant(full)
+
     def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
         """Return the limits with a precision: that of the lowest error, of the models that fit with rounded numbers.
 

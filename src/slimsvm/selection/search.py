@@ -82,7 +82,7 @@ class Selection:
         """
         limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
-            return self.limits.meant(full), None
+            return self.limits.kept(full), None
         full = full.written_out() if self.follow else full  # reducers take an array of coefficients
         search = replace(self, problem=self.problem.following(full))
         inside = search._in_units()
@@ -95,7 +95,7 @@ class Selection:
             allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
             found = inside._smallest(same, limit, allowance, given.models)
         model, path = inside._outside(*found)
-        return self.limits.meant(full) if found[0] is same else model, path
+        return self.limits.kept(full) if found[0] is same else model, path
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
