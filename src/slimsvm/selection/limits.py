@@ -73,7 +73,7 @@ class Limits:
     def kept(self, full: Expansion) -> Expansion:
         """Return a full model that is within the limits, for tables of the most bits in which it is."""
         fitting = (name for name in self.open if self.room and self.room.bytes_of(full.meant_for(name)) <= self.room.bytes)
-        return full.meant_for(next(fitting)) if self.open else self.meant(full)
+        return full.meant_for(next(fitting, self.open[-1])) if self.open else self.meant(full)
 
     def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
         """Return the limits with a precision: that of the lowest error, of the models that fit with rounded numbers.
