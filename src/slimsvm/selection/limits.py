@@ -23,6 +23,11 @@ from .problem import Problem
 from .timing import microseconds
 
 
+#: a precision of fewer bits is taken unless its error is higher by this many standard errors of the difference. More: more
+#: points, whose numbers are coarser
+HARDLY = 1.0
+
+
 def itself(estimator: Any) -> Any:
     """Return the estimator."""
     return estimator
@@ -76,18 +81,21 @@ class Limits:
         return full.meant_for(next(fitting, self.open[-1])) if self.open else self.meant(full)
 
     def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
-        """Return the limits with a precision: that of the lowest error, of the models that fit with rounded numbers.
+        """Return the limits with a precision: the one with fewest bits, and most points, that is hardly worse than others.
 
-        `judge` returns the validation error of a model of the path. A reducer may have chosen already.
+        Models are judged with rounded numbers; `judge` returns the validation error of a model of the path. A reducer may
+        have chosen already.
         """
         if not self.open or self.room is None or any(step.model.precision != "float32" for step in path):
             return self
-        errors: dict[str, float] = {}
+        found: dict[str, Judgement] = {}
         for name in self.open:
             steps = tuple(step for step in path if self.room.bytes_of(step.model.meant_for(name)) <= self.room.bytes)
             if steps and steps[0].size <= limit:
-                errors[name] = judge(rounded_model(replace(path, steps=steps).best(limit).model, name)).error
-        return replace(self, precision=min(errors, key=lambda name: errors[name]))
+                found[name] = judge(rounded_model(replace(path, steps=steps).best(limit).model, name))
+        lowest = min(found.values(), key=lambda judgement: judgement.error)
+        alike = [name for name, judgement in found.items() if not judgement.worse_than(lowest, HARDLY)]
+        return replace(self, precision=min(alike, key=BITS.__getitem__))
 
     def size(self, most: int, *, full: bool) -> int | None:
         """Return the support vectors that all limits allow; None, with a warning, where the full model is within them.
@@ -96,6 +104,11 @@ class Limits:
         the nearest possible ones.
         """
         return size_limit(self.budget, self.room, lambda size: self.time(self.like(size)), most, full=full)  # type: ignore[misc]
+
+    def sizes(self, limit: int) -> set[int]:
+        """Return the sizes up to a limit that fill the bytes in one of the precisions that are open."""
+        sizes = {self.room.points(precision, limit) for precision in self.open} if self.room is not None else set()
+        return sizes - {0}
 
     def without_count(self) -> Limits:
         """Return the other limits, for a model that keeps to the count already."""

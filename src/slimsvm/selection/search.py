@@ -161,7 +161,8 @@ class Selection:
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
-        path = self.limits.within_bytes(folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count))
+        sizes = {*sizes_up_to(limit, self.reducer.sizes_per_doubling), *self.limits.sizes(limit)}
+        path = self.limits.within_bytes(folds.extend(sorted(sizes), count))
         if path.status is Status.TIME_LIMIT:
             warn_user(
                 f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
