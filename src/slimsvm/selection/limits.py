@@ -22,7 +22,6 @@ from .path import Path, Step
 from .problem import Problem
 from .timing import microseconds
 
-
 #: a precision of fewer bits is taken unless its error is higher by this many standard errors of the difference. More: more
 #: points, whose numbers are coarser
 HARDLY = 1.0
