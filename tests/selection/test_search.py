@@ -375,7 +375,7 @@ def clock(monkeypatch):
         size = len((model[-1] if pipeline else model).support_vectors_)
         return float(size + 5 * pipeline)
 
-    monkeypatch.setattr("slimsvm.selection.search.microseconds", time)
+    monkeypatch.setattr("slimsvm.selection.limits.microseconds", time)
 
 
 @pytest.mark.usefixtures("clock")

@@ -24,7 +24,10 @@ from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
 from ..run import Run
-from ..selection.search import CUT_SHORT, Baseline, Selection
+from ..selection.folds import CUT_SHORT
+from ..selection.judge import Baseline
+from ..selection.problem import Home, Problem
+from ..selection.search import Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from ..warning import warn_user
@@ -234,32 +237,32 @@ def fit_reporting(
     """
     given = Given(X, y, sample_weight, probabilities)
     with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
-        whole = selection.run.limited(fitted.time_limit)
-        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(fitted, selection))))
+        whole = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
         else:
             training, start, baseline = _begin_training(fitted, selection, trainer, error)
             try:
-                fit = trainer.fit(training.training(trainer, error), *start)  # holds the rows only while it trains
+                fit = trainer.fit(training.problem.training(trainer, error), *start)  # holds the rows only while it trains
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
-            keep_start(fitted, trainer, selection, fit)
+            keep_start(fitted, trainer, selection.problem, fit)
             if when_trained is not None:
-                when_trained(fitted._with_model(fit.model, selection.goal))
+                when_trained(fitted._with_model(fit.model, selection.problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
-                selection = replace(selection, budget=replace(selection.budget, count=None))
+                selection = replace(selection, limits=selection.limits.without_count())
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
-        fitted.goal_ = selection.goal
+        fitted.goal_ = selection.problem.goal
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, replace(selection, run=whole), trainer, error)
-        fitted.n_kernel_evals_, fitted.n_iter_ = selection.meter.evaluations, fit.n_iter
+        keep_calibration(fitted, selection.on(whole), trainer, error)
+        fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
-        keep_stream(fitted, trainer, selection.kernel, fit.state)
+        keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
     return estimator
 
 
@@ -277,13 +280,14 @@ def _attempt(
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
         selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
-        file = _checkpoint(fitted, selection)
+        file = _checkpoint(fitted, selection.problem)
         if file is None:
-            yield fitted, selection, _within_spread(trainer, selection.goal)
+            yield fitted, selection, _within_spread(trainer, selection.problem.goal)
         else:
             with file.kept():
-                resumed = replace(selection, seed=file.seed, run=selection.run.saved_by(file.checkpoint))
-                yield fitted, resumed, _within_spread(trainer, selection.goal)
+                problem = selection.problem
+                problem = replace(problem, seed=file.seed, run=problem.run.saved_by(file.checkpoint))
+                yield fitted, replace(selection, problem=problem), _within_spread(trainer, problem.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -293,13 +297,13 @@ def _attempt(
             file.remove()
 
 
-def _checkpoint(estimator: Any, selection: Selection) -> CheckpointFile | None:
+def _checkpoint(estimator: Any, problem: Problem) -> CheckpointFile | None:
     """Return the checkpoint of a fit, if it has one."""
     if estimator.checkpoint is None:
         return None
-    fitted_to = selection.labels if selection.probabilities is None else selection.probabilities
-    identity = identity_of(estimator, selection.X, fitted_to, selection.weights)
-    return CheckpointFile.opened(estimator.checkpoint, identity, selection.seed)
+    fitted_to = problem.labels if problem.probabilities is None else problem.probabilities
+    identity = identity_of(estimator, problem.X, fitted_to, problem.weights)
+    return CheckpointFile.opened(estimator.checkpoint, identity, problem.seed)
 
 
 def _complete(estimator: Any) -> bool:
@@ -310,14 +314,14 @@ def _complete(estimator: Any) -> bool:
 
 def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
     """Set model and path of an estimator without a trainer, and return how that ended."""
-    fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
+    fitted.model_, fitted.path_ = selection.from_labels()
     return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
 
 
 def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
     """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
     C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
-    return tol / (C * float(selection.weights.max()))
+    return tol / (C * float(selection.problem.weights.max()))
 
 
 def _begin_training(
@@ -325,8 +329,8 @@ def _begin_training(
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
     if _shrinks(estimator, trainer):
-        selection = replace(selection, run=selection.run.share(0.5))
-    baseline, start = None, warm_start(estimator, trainer, selection)
+        selection = selection.on(selection.problem.run.share(0.5))
+    baseline, start = None, warm_start(estimator, trainer, selection.problem)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
         start = start or (() if found is None else (found,))
@@ -358,11 +362,11 @@ def _shrinks(estimator: Any, trainer: Any) -> bool:
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None if they are not rows."""
     if estimator.model_.points is fit.model.points and fit.support is not None:
-        return selection.ids[fit.support]
+        return selection.problem.ids[fit.support]
     if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
         return None
-    rows = rows_equal_to(estimator.model_.points, selection.X)
-    return None if rows is None else selection.ids[rows]
+    rows = rows_equal_to(estimator.model_.points, selection.problem.X)
+    return None if rows is None else selection.problem.ids[rows]
 
 
 def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run) -> Selection:
@@ -384,10 +388,21 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    home = Home(estimator._home or estimator.device, estimator.cache_mb)
+    problem = Problem(
+        X,
+        labelled.labels,
+        labelled.weights,
+        kernel,
+        labelled.goal,
+        seed_of(estimator.random_state),
+        kept,
+        estimator.validation_fraction,
+        home=home,
+        run=run,
+    )
     if given.probabilities is not None:
         check_soft_targets(trainer, reducer, labelled.goal)
-        settings["probabilities"] = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)[
-            kept
-        ]
-    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, run=run, **settings)
+        shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
+        problem = replace(problem, probabilities=shares[kept])
+    return Selection.of(estimator, problem, reducer)

@@ -28,7 +28,7 @@ from ..model import Fit, Status
 from ..rows.threads import blocks
 from ..run import Checkpoint
 from ..selection.path import Path
-from ..selection.search import Selection
+from ..selection.problem import Problem
 from ..states import State, StateError, whole
 from ..text import short
 from ..trainers import TRAINERS
@@ -278,27 +278,27 @@ class Start:
     problem: str = ""
 
     @classmethod
-    def of(cls, fit: Fit, trainer: Any, selection: Selection) -> Start:
+    def of(cls, fit: Fit, trainer: Any, problem: Problem) -> Start:
         """Return what the next fit may start from."""
         if fit.draws is None or not fit.draws.any():
             return cls(fit.dual, None)
-        return cls(fit.dual, fit.draws, problem_of(trainer, selection))
+        return cls(fit.dual, fit.draws, problem_of(trainer, problem))
 
-    def arguments(self, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+    def arguments(self, trainer: Any, problem: Problem) -> tuple[Any, ...]:
         """Return the coefficients, and the rows drawn if they were drawn for the same problem.
 
         For another problem the coefficients are just a guess. As the mean of many draws they would hardly move.
         """
-        if self.draws is None or self.problem != problem_of(trainer, selection):
+        if self.draws is None or self.problem != problem_of(trainer, problem):
             return (self.dual,)
         return self.dual, self.draws
 
 
-def problem_of(trainer: Any, selection: Selection) -> str:
+def problem_of(trainer: Any, problem: Problem) -> str:
     """Return text that is the same if rows, labels, weights, kernel and trainer are, however long the trainer runs."""
     settings = sorted((name, repr(value)) for name, value in vars(trainer).items() if name not in LENGTH)
-    rows = fingerprint(selection.X, selection.labels, selection.weights)
-    return f"{type(trainer).__name__} {settings} {selection.kernel!r} {rows}"
+    rows = fingerprint(problem.X, problem.labels, problem.weights)
+    return f"{type(trainer).__name__} {settings} {problem.kernel!r} {rows}"
 
 
 def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
@@ -313,40 +313,40 @@ def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
     )
 
 
-def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+def warm_start(estimator: Any, trainer: Any, problem: Problem) -> tuple[Any, ...]:
     """Return more arguments for the trainer's `fit`, which let it start from the last one; none for the first fit."""
     if not estimator.warm_start:
         return ()
     if isinstance(trainer, OnlineTrainer):
         stream = getattr(estimator, "stream_", None)
-        return () if stream is None else (_state(stream, estimator, selection),)
+        return () if stream is None else (_state(stream, estimator, problem),)
     start: Start | None = getattr(estimator, "_start", None)
     if start is None:
         return ()
-    shape = selection.labels.size, selection.goal.outputs
+    shape = problem.labels.size, problem.goal.outputs
     if tuple(start.dual.shape) != shape:
         raise ValueError(
             f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "
             f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
             "or fit clone(estimator)"
         )
-    return start.arguments(trainer, selection)
+    return start.arguments(trainer, problem)
 
 
-def keep_start(estimator: Any, trainer: Any, selection: Selection, fit: Fit) -> None:
+def keep_start(estimator: Any, trainer: Any, problem: Problem, fit: Fit) -> None:
     """Keep the coefficients of all rows if the next fit may start from them; a stream is kept anyway."""
     estimator.__dict__.pop("_start", None)
     if estimator.warm_start and fit.dual is not None:
-        estimator._start = Start.of(fit, trainer, selection)
+        estimator._start = Start.of(fit, trainer, problem)
 
 
-def _state(stream: Stream, estimator: Any, selection: Selection) -> Any:
+def _state(stream: Stream, estimator: Any, problem: Problem) -> Any:
     """Return the state of an online learner; raise ValueError if it is of other settings, kernels or shapes."""
     stream.check_settings(estimator)
-    points, X = stream.state.points, selection.X
+    points, X = stream.state.points, problem.X
     width = 1 if isinstance(stream.kernel, Precomputed) else X.shape[1]
     same = points.shape[1] == width and issparse(points) == issparse(X)
-    if stream.kernel != selection.kernel or stream.state.coef.shape[1] != selection.goal.outputs or not same:
+    if stream.kernel != problem.kernel or stream.state.coef.shape[1] != problem.goal.outputs or not same:
         raise ValueError(
             "warm_start=True continues from the points of the last fit, but kernel width, features, sparseness or number "
             "of classes differ; give rows of the same kind and gamma as a number, or fit clone(estimator)"

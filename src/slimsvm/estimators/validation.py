@@ -21,7 +21,7 @@ from ..rows.homes import is_device_array, resolve_device, rows_on_device
 from ..rows.memory import check_mapped, empty_like_rows, gathered, is_mapped
 from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
-from ..selection.budgets import checked_budget
+from ..selection.limits import checked_budget
 from ..selection.search import check_selection
 
 #: the precisions that rows keep; others become float64

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,6 +81,13 @@ class Option:
         self.repeated = repeated
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Options of a command for its keyword arguments, with their defaults, by name."""
+
+    options: Mapping[str, tuple[Option, Any]]
+
+
 class _Parser(ArgumentParser):
     """argparse that raises UsageError, and reads numbers such as -1e-3 as values."""
 
@@ -149,7 +156,13 @@ def _add(places: Any, command: Command) -> None:
     """Add the parser of a command."""
     name, words = command.__name__, inspect.getdoc(command)
     hints, parameters = get_type_hints(command, include_extras=True), inspect.signature(command).parameters
-    described = {key: (*get_args(hints[key])[:2], value.default) for key, value in parameters.items()}
+    described: dict[str, tuple[Any, Any, Any]] = {}
+    for key, value in parameters.items():
+        kind, info = get_args(hints[key])[:2]
+        if isinstance(info, Settings):
+            described |= {name: (Any, *option) for name, option in info.options.items()}
+        else:
+            described[key] = kind, info, value.default
     arguments = [_shown(info, default) for _, info, default in described.values() if isinstance(info, Argument)]
     parser = places.add_parser(
         name,

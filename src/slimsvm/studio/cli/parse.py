@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...budget import AUTO, PRECISIONS
 from ...budget import Budget as BudgetLimits
 from ...files.numbers import strict_number
+from ...parameters import PARAMETERS
 from . import names
-from .arguments import Argument, Option, ParameterError, Value
+from .arguments import Argument, Option, ParameterError, Settings, Value
 from .tasks import check_classes, labels_of, task_of
 
 if TYPE_CHECKING:
@@ -74,15 +75,6 @@ gamma_of = Value(
 )
 
 
-def budget_of(text: str) -> int | float | str:
-    """Return a limit on the model, with text for bytes and times."""
-    try:
-        limit = BudgetLimits.of(text)
-    except ValueError as error:
-        raise ParameterError(str(error)) from error
-    return limit.count or limit.fraction or text
-
-
 def device_of(text: str) -> str:
     """Return the name of a device on which rows can be held here."""
     from ...rows.homes import HOMES, resolve_device
@@ -93,6 +85,89 @@ def device_of(text: str) -> str:
     except (ValueError, ImportError) as error:
         raise ParameterError(str(error)) from error
     return text
+
+
+def budget_of(text: str) -> int | float | str:
+    """Return a limit on the model, with text for bytes and times."""
+    try:
+        limit = BudgetLimits.of(text)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+    return limit.count or limit.fraction or text
+
+
+def trainer_of(text: str) -> str | None:
+    """Return the name of a trainer; None for none."""
+    name = one_of((*names.TRAINERS, "none"))(text)
+    return None if name == "none" else str(name)
+
+
+# Options for parameters of the estimators
+
+#: how the values of parameters are read
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "budget": budget_of,
+    "precision": one_of((AUTO, *PRECISIONS)),
+    "tolerance": share_of_errors,
+    "kernel": one_of(names.KERNELS),
+    "gamma": gamma_of,
+    "C": positive,
+    "epsilon": at_least_zero,
+    "nu": share_of_rows,
+    "degree": whole(0, LARGEST_DEGREE),
+    "coef0": finite,
+    "trainer": trainer_of,
+    "reducer": one_of(names.REDUCERS),
+    "tol": positive,
+    "max_iter": whole(-1),
+    "time_limit": seconds,
+    "checkpoint": Path,
+    "cache_mb": positive,
+    "calibration": one_of(names.CALIBRATIONS),
+    "multiclass": one_of(names.MULTICLASS),
+    "device": device_of,
+    "random_state": whole(0, LARGEST_SEED),
+}
+#: words for values in help
+METAVARS = {"budget": "LIMIT", "trainer": "NAME", "checkpoint": "PATH", "device": "NAME"}
+#: what {words} in the help of parameters stand for
+LISTS = {
+    "kernels": names.KERNELS,
+    "trainers": names.TRAINERS,
+    "reducers": names.REDUCERS,
+    "calibrations": names.CALIBRATIONS,
+}
+
+
+def settings_of(*parameters: str) -> Settings:
+    """Return options for parameters of the estimators, with the help and the defaults of `slimsvm.parameters`."""
+    lists = {name: ", ".join(words) for name, words in LISTS.items()}
+    options = {}
+    for name in parameters:
+        entry = PARAMETERS[name]
+        option = Option(
+            *(entry.flags or (f"--{name.replace('_', '-')}",)),
+            help=entry.option.format(**lists),
+            parser=PARSERS[name],
+            metavar=METAVARS.get(name),
+            repeated=name == "budget",
+        )
+        options[name] = option, 0 if name == "random_state" else entry.default
+    return Settings(options)
+
+
+#: the parameters of the search for a small model, which several commands have
+SEARCH = (
+    "budget",
+    "precision",
+    "tolerance",
+    "reducer",
+    "time_limit",
+    "calibration",
+    "multiclass",
+    "device",
+    "random_state",
+)
 
 
 # Options that several commands share
@@ -115,42 +190,7 @@ Task = Annotated[
         help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
     ),
 ]
-Budget = Annotated[
-    Any,
-    Option(
-        "--budget",
-        "-b",
-        parser=budget_of,
-        metavar="LIMIT",
-        repeated=True,
-        help="What the model may cost: 64 support vectors, 0.1 of the full model's, '4 KB' of exported C or '20 us' for a "
-        "prediction; several hold together.",
-    ),
-]
-Precision = Annotated[
-    str,
-    Option(
-        "--precision",
-        parser=one_of((AUTO, *PRECISIONS)),
-        help="Tables of exports: float32, int16, int8 or int4; auto is float32 without a limit in bytes.",
-    ),
-]
 Count = Annotated[Any, Option("--budget", "-b", parser=whole(1), help="Support vectors at most.")]
-Tolerance = Annotated[
-    float | None,
-    Option(
-        "--tolerance",
-        "-t",
-        parser=share_of_errors,
-        help="Smallest model within this much of the full one's error (0.005).",
-    ),
-]
-Kernel = Annotated[str, Option("--kernel", "-k", parser=one_of(names.KERNELS), help=names.listed(names.KERNELS))]
-Gamma = Annotated[Any, Option("--gamma", "-g", parser=gamma_of, help="'scale', 'auto' or a number.")]
-Reducer = Annotated[
-    str,
-    Option("--reducer", parser=one_of(names.REDUCERS), help=f"The method that shrinks. {names.listed(names.REDUCERS)}"),
-]
 MetricName = Annotated[
     str | None,
     Option(
@@ -159,25 +199,7 @@ MetricName = Annotated[
         help=f"What slim learns besides points. {names.listed(names.METRICS)} Learned ones fit closer and take longer.",
     ),
 ]
-TimeLimit = Annotated[
-    float | None, Option("--time-limit", parser=seconds, help="Seconds at most; the best model found by then is kept.")
-]
-Checkpoint = Annotated[
-    Path | None,
-    Option("--checkpoint", help="Save the state of a long fit here; the same command goes on from it by itself."),
-]
 Balanced = Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")]
-Device = Annotated[
-    str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
-]
-Seed = Annotated[
-    int,
-    Option(
-        "--seed",
-        parser=whole(0, LARGEST_SEED),
-        help="Chooses the validation rows; the same seed gives the same model.",
-    ),
-]
 Label = Annotated[
     str | None,
     Option(
@@ -185,23 +207,6 @@ Label = Annotated[
         metavar="COLUMN",
         help="CSV: the column of the labels, by name or number from 0; else the one named label, target, class or y, or "
         "the last one (none for novelty).",
-    ),
-]
-Calibration = Annotated[
-    str | None,
-    Option(
-        "--calibration",
-        parser=one_of(names.CALIBRATIONS),
-        help=f"Fit probabilities, for predict --proba. {names.listed(names.CALIBRATIONS)}",
-    ),
-]
-Multiclass = Annotated[
-    str | None,
-    Option(
-        "--multiclass",
-        parser=one_of(names.MULTICLASS),
-        help="Three classes or more: an output for each class (ovr), or for each pair, decided by votes (ovo) or by a "
-        "decision DAG (dag).",
     ),
 ]
 Scale = Annotated[
@@ -233,7 +238,7 @@ def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
         )
 
 
-def make_reducer(name: str, time_limit: float | None, metric: str | None = None) -> Any:
+def make_reducer(name: str, *, metric: str | None = None, time_limit: float | None = None) -> Any:
     """Return the reducer of that name with its time limit and its metric, which must be one that learns."""
     from ...reducers import REDUCERS
 

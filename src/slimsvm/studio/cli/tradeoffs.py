@@ -13,19 +13,15 @@ from .arguments import Argument, Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     Force,
-    Gamma,
-    Kernel,
     Label,
     Scale,
     Split,
-    at_least_zero,
     budget_of,
     check_output,
     given,
     one_of,
-    positive,
     seconds,
-    share_of_rows,
+    settings_of,
     whole,
 )
 from .render import message_of, plain, show, show_files
@@ -88,34 +84,20 @@ def tradeoff(
         Any, Option("--budgets", "-b", parser=budgets_of, metavar="LIMITS", help="With commas: 8,16,32 or '2 KB,4 KB' ...")
     ] = None,
     seeds: Annotated[int, Option("--seeds", parser=whole(1, 1000), help="Runs of each, with other test rows.")] = 1,
-    kernel: Kernel = "rbf",
-    gamma: Gamma = "scale",
-    C: Annotated[
-        float | None, Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        Option("--epsilon", parser=at_least_zero, help="regress: errors up to this size cost nothing.", show_default="0.1"),
-    ] = None,
-    nu: Annotated[
-        float | None,
-        Option(
-            "--nu", parser=share_of_rows, help="novelty: the share of rows that may be called novel.", show_default="0.5"
-        ),
-    ] = None,
     scale: Scale = "auto",
     time_limit: Annotated[float | None, Option("--time-limit", parser=seconds, help="For shrinking, in each run.")] = None,
     label: Label = None,
     split: Split = "train",
     test: TestData = None,
     force: Force = False,
+    **settings: Annotated[Any, settings_of("kernel", "gamma", "C", "epsilon", "nu", "precision")],
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
     check_output(output, True, data, test)  # a file that exists is continued
     from ..tradeoff.datasets import usual_task
 
     task = task or usual_task(data)
-    own = own_settings(task, C=C, epsilon=epsilon, nu=nu)
+    own = own_settings(task, **settings)
     from ..tradeoff import tradeoff as run
 
     X, y, columns = rows_of(data, task, label, split)
@@ -135,8 +117,6 @@ def tradeoff(
             feature_names=columns,
             origin={"test": str(test or ""), "target": str(label or ""), "split": split},
             report=_line_by_line(),
-            kernel=kernel,
-            gamma=gamma,
             **own,
             **given(methods=methods, budgets=budgets, time_limit=time_limit),
         )

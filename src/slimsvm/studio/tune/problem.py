@@ -22,7 +22,7 @@ from ...kernels import KERNELS, Array, Matrix, make_kernel
 from ...metric import takes_factors, takes_widths
 from ...model import Expansion
 from ...reducers import Slim
-from ...selection.budgets import room_for, size_limit
+from ...selection.limits import room_for, size_limit
 from ...selection.timing import microseconds
 from .result import Constraint
 
