@@ -17,7 +17,6 @@ from slimsvm import SlimSVC, SlimSVR, compress
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
-from slimsvm.model import Status
 from slimsvm.run import Run
 from slimsvm.slim import method
 from slimsvm.slim.learned_metric import KINDS

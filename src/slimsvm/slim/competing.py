@@ -56,6 +56,8 @@ class SavedLearned:
 class CompetingPath(FixedPath):
     """A path of fixed models, and of learned ones from where they win; of learned ones alone if `kind` is not "auto"."""
 
+    models_a_size = 2
+
     def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], kind: str) -> None:
         super().__init__(slim, task, sizes, objectives)
         self.wanted, self.kind = kind, "auto"  # "fixed" or a learned kind once it is decided
@@ -108,15 +110,13 @@ class CompetingPath(FixedPath):
 
     def _decide(self, *, last: bool) -> None:
         """Learn from the present fixed model, and go on with what was learned unless it is worse."""
-        learner = Learner.of(self.search, self.possible)
-        learner.adopt(self.search.model)
-        learner.choose_decay()
-        if self.compares:
-            learner = self._with_best_target(learner)
+        learner = self._with_best_decay()
         self.kind = learner.kind
         if self.wanted == "auto" and not is_better(learner, self.search):
-            self.kind = "fixed"
-            return
+            learner = self._with_usual_decay()
+            if not is_better(learner, self.search):
+                self.kind = "fixed"
+                return
         if self.wanted == "auto":
             for model, _ in self.made[:-1]:
                 self._learn_from(copy(learner), model)
@@ -135,6 +135,20 @@ class CompetingPath(FixedPath):
         """Add the model after a descent."""
         learner.descend(LAST_STEPS if last else WAY_STEPS, last=last)
         self.made.append((learner.model, learner.made))
+
+    def _with_best_decay(self) -> Learner:
+        """Return what is learned with the decay, and under the target, that validation rows choose."""
+        learner = Learner.of(self.search, self.possible)
+        learner.adopt(self.search.model)
+        learner.choose_decay()
+        return self._with_best_target(learner) if self.compares else learner
+
+    def _with_usual_decay(self) -> Learner:
+        """Return what is learned with the fixed model's decay: less of it may fit neighbours of the rows only."""
+        learner = Learner.of(self.search, self.possible)
+        learner.adopt(self.search.model)
+        learner.descend(TRIAL_STEPS)
+        return learner
 
     def _with_best_target(self, learner: Learner) -> Learner:
         """Return a learner under the full model's margins if that has clearly the lower validation error."""
@@ -268,5 +282,7 @@ def _harmless_on_blocks(learner: Learner, search: PointSearch) -> bool:
     together = validation_of(part, np.flatnonzero(numbers >= 0))
     before, after = fixed.model, other.model
     if together.judge(after).worse_than(together.judge(before), 1.0):
+        return False
+    if together.judge_shortfall(after).worse_than(together.judge_shortfall(before), 1.0):
         return False
     return not any(block.judge(after).worse_than(block.judge(before), CLEARLY) for block in blocks)

@@ -199,7 +199,7 @@ class Slim(Reducer):
     def _by_cross_entropy(self, task: Task) -> Slim:
         """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
         learning = self.learning
-        if self.metric == "fixed" and self.loss == "auto" and task.run.deadline.left is None:
+        if self.metric in ("fixed", "auto") and self.loss == "auto" and task.run.deadline.left is None:
             passes = int(np.clip(MOST_VISITS // task.rows.n, 1, learning.passes))
             learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
         return replace(self, loss=CrossEntropy.name, learning=learning)

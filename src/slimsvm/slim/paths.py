@@ -87,6 +87,7 @@ class PathRun:
     search: PointSearch
     fixed: PointSearch | None = None  # the search with the kernel's own metric, beside another one
     d: int  # features of the points in a state
+    models_a_size = 1  # at most
 
     def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], name: str) -> None:
         self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
@@ -157,8 +158,9 @@ class PathRun:
             objective, stopped = objective_of(self.known, each.made), each.made.stopped
             made = replace(self._made_by(each.made), target=objective.target, decay=objective.multiple, stopped=stopped)
             self.made.append((each.model(self.task.rows.kernel, self.search.read(each.points)), made))
-        if not len(found.made) <= found.tried <= len(self.sizes):
-            raise StateError(f"a 'tried' that is not between {len(found.made)} and {len(self.sizes)}")
+        least = -(-len(found.made) // self.models_a_size)
+        if not least <= found.tried <= len(self.sizes):
+            raise StateError(f"a 'tried' that is not between {least} and {len(self.sizes)}")
         if max((model.size for model, _ in self.made), default=0) > self.sizes[-1]:
             raise StateError(f"models of more than {self.sizes[-1]} points")
         self.tried, self.compares, self.inside = found.tried, found.compares, found.inside
