@@ -107,7 +107,7 @@ def noisy(seed, n=500):
 
 
 def test_noisy_labels_get_more_decay_and_clean_ones_less(monkeypatch):
-    monkeypatch.setattr(point_search, "USUAL_ROWS", 1)
+    monkeypatch.setattr(point_search, "briefer", lambda steps, _: steps)
     X, y = noisy(0)
     fixed = Slim(metric="fixed")
     strong = SlimSVC(40, trainer=None, C=1e3, gamma=0.3, reducer=fixed, random_state=0).fit(X, y)
@@ -199,7 +199,7 @@ def test_same_seed_same_model(moons):
 
 
 def test_few_rows_are_looked_at_and_nothing_is_lost(moons, monkeypatch):
-    monkeypatch.setattr(point_search, "USUAL_ROWS", 1)
+    monkeypatch.setattr(point_search, "briefer", lambda steps, _: steps)
     task, full = moons
     demands = wanted(task, full)
     losses = []

@@ -18,7 +18,6 @@ from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.run import Run
-from slimsvm.slim import method
 from slimsvm.slim.learned_metric import KINDS
 from slimsvm.slim.method import METRICS, Slim
 from slimsvm.slim.metric_search import Learning, MetricSearch
@@ -249,7 +248,7 @@ def test_a_class_of_few_rows_is_learned_too():
 
 
 def test_points_of_too_many_features_to_move_with_a_metric(noisy_moons, monkeypatch):
-    monkeypatch.setattr(method, "MOST_PROJECTED", 0)  # such models are large
+    monkeypatch.setattr(Slim, "_projects", lambda *_: False)  # such models are large
     X, y = noisy_moons
     learning = replace(QUICK, most_numbers=47)
     with pytest.raises(ValueError, match=r"metric='both' .* moves 6 points of 8 features .* give metric='fixed'"):
