@@ -391,10 +391,8 @@ class DaskAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
-        """Evaluate K for other points and return the new K @ V; with a metric, rows `backpropagate`."""
-        if metric is not None:
-            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
+    def move(self, placed: Array, V: Array) -> Array:
+        """Evaluate K for other points and return the new K @ V."""
         self.placed, self.held = placed, self._opened(placed)
         return self.times(V)
 
