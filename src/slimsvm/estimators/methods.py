@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,11 @@ from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
-from ..text import nearest
+from ..text import nearest, short
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
+from ..warning import warn_user
 
 #: the C of a hard margin, C=inf: no coefficient of separable rows reaches it, and rows that cannot be separated still have
 #: an optimum. With a larger one, the gap has fewer digits
@@ -99,6 +101,19 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
     if is_reduced(trainer, estimator.budget) or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
+    elif not Budget.of(estimator.budget).given:
+        _warn_of_unused(estimator)
+
+
+def _warn_of_unused(estimator: Any) -> None:
+    """Warn of settings for shrinking where the full model is kept."""
+    for name in ("reducer", "scoring"):
+        value, default = getattr(estimator, name), inspect.signature(type(estimator)).parameters[name].default
+        if value is not default and value not in (default, REDUCERS["slim"]()):
+            warn_user(
+                f"{name}={short(value)} does nothing here: it is for shrinking the model, and neither a budget nor a "
+                "tolerance is given, so the full model is kept"
+            )
 
 
 def check_soft_targets(trainer: Any, reducer: Any, goal: Goal) -> None:

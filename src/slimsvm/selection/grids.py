@@ -11,6 +11,7 @@ import numpy as np
 from ..budget import Budget
 from ..checks import check_at_least_zero
 from ..kernels import Array
+from .allowance import smallest
 
 #: the parameter that limits the size of a model
 LIMIT = "budget"
@@ -53,8 +54,7 @@ class smallest_within:  # noqa: N801  (used like a function)
         """Return the index of the smallest candidate that is good enough; of equal sizes, the best."""
         scores = np.asarray(cv_results[self._column(cv_results)], dtype=np.float64)
         sizes = amounts(cv_results[self._size_column(cv_results)])
-        good = np.flatnonzero(scores >= np.nanmax(scores) - self.tolerance)
-        return int(min(good, key=lambda number: (sizes[number], -scores[number])))
+        return smallest(sizes, -scores, self.tolerance - np.nanmax(scores)) or 0
 
     def _column(self, cv_results: Mapping[str, Any]) -> str:
         name = f"mean_test_{self.metric}"

@@ -229,7 +229,11 @@ def size_limit(
     """
     limits: dict[str, int] = {}
     if budget.count is not None:
-        limits[f"budget={budget.count}"] = budget.count
+        if budget.count > most and not full:
+            warn_user(
+                f"budget={budget.count} is above the number of rows, {most}; the model has {most} support vectors at most"
+            )
+        limits[f"budget={budget.count}"] = budget.count if full else min(budget.count, most)
     if budget.fraction is not None:
         limits[f"budget={budget.fraction}"] = max(1, round(budget.fraction * most))
     if room is not None:

@@ -65,9 +65,9 @@ def tune(
     **settings: Annotated[Any, settings_of("budget", "precision", "time_limit", "kernel", "device", "random_state")],
 ) -> None:
     """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
-    check_output(output, force, data, test)
+    check_output(output, force, data, test, table, what="a model")
     if table is not None:
-        check_output(table, force, data, test, output)
+        check_output(table, force, data, test, output, what="a table of runs")
     if "budget" not in settings and max_error is None:
         raise ParameterError(
             "say how small or how good: give --budget 64 for at most 64 support vectors, --budget '8 KB' for bytes of "

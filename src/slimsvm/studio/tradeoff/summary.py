@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...budget import order_of
+from ...selection.allowance import smallest
 from .rows import Row, finished
 from .tasks import TaskKind
 
@@ -112,5 +113,7 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | str | None:
     errors = {budget: float(np.mean([row["validation_error"] for row in group])) for budget, group in by_budget.items()}
     best = min(errors, key=lambda budget: errors[budget])
     spread = by_budget[best][0]["validation_se"] or 0.0
-    bound = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
-    return min((budget for budget, error in errors.items() if budget == best or error <= bound), key=order_of)
+    limit = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
+    budgets = sorted(errors, key=order_of)
+    place = smallest(range(len(budgets)), [errors[budget] for budget in budgets], limit)
+    return best if place is None else budgets[place]
