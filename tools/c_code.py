@@ -60,6 +60,7 @@ class Sample(NamedTuple):
     widths: bool = False
     map: str = ""
     sparse: float = 0.0  # the share of features that are not zero; 0: dense points
+    size: float = 1.0  # of the numbers of points; large ones need sums of doubles
 
 
 def samples() -> Iterator[Sample]:
@@ -74,8 +75,10 @@ def samples() -> Iterator[Sample]:
             yield Sample(precision, kernel, decision, preparation=preparation, widths=True)
         for kernel, decision, name in product(kernels, ("sign", "largest", "votes", "dag"), MAPS):
             yield Sample(precision, kernel, decision, map=name)
-        for kernel, decision, scaled, share in product(kernels, DECISIONS, ("", "scaled"), (0.005, 0.03, 0.2)):
-            yield Sample(precision, kernel, decision, 300, scaled, sparse=share)
+        shares = 0.005, 0.03, 0.2
+        for kernel, decision, scaled, share, size in product(kernels, DECISIONS, ("", "scaled"), shares, (1.0, 30.0)):
+            if size == 1 or not SPECS[kernel].total.inner:
+                yield Sample(precision, kernel, decision, 300, scaled, sparse=share, size=size)
         for decision, name in product(("sign", "largest", "votes", "dag"), MAPS):
             yield Sample(precision, "rbf", decision, 300, map=name, sparse=0.03)
         yield from (Sample(precision, kernel, features=300, widths=True, sparse=0.03) for kernel in ("rbf", "laplacian"))
@@ -85,7 +88,7 @@ def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
     """Return a model with random numbers."""
     rng, d = np.random.default_rng(seed), sample.features
     goal, outputs = DECISIONS[sample.decision]
-    points: Any = np.abs(rng.normal(size=(POINTS, d)))
+    points: Any = sample.size * np.abs(rng.normal(size=(POINTS, d)))
     if sample.sparse:
         kept: Any = lil_array(points * (rng.random((POINTS, d)) < sample.sparse))
         csr = csr_array(kept)

@@ -44,7 +44,7 @@ class Budget:
                     f"budget={given!r} has two limits of one kind, which contradict each other; give one of them"
                 )
             found = replace(found, **{name: value})
-        if given in ((), []):
+        if isinstance(given, tuple | list) and not given:
             raise ValueError(f"budget={given!r} has no limit; give {FORMS}, or None")
         return found
 

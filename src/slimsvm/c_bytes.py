@@ -83,7 +83,7 @@ def code_parts(
     """
     form = f"sparse {precision}" if sparse else precision
     loop = str(features) if features < WRITTEN_OUT else f"{features % 4} more than 4k"
-    parts = ["every model", f"{kernel} kernel", decision.name, *([sparse] if sparse else [f"{loop} features"])]
+    parts = ["every model", f"{kernel} kernel", decision.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
     parts += [f"preparation by {preparation}"] * bool(preparation) + ["widths"] * widths + ["projection"] * projected
     return [f"{form}: {part}" for part in parts + [f"map {map}"] * bool(map)]
 
@@ -279,7 +279,7 @@ class Room:
 
 def sparse_words(*, listed: bool, ragged: bool, double: bool) -> str:
     """Return the layout of sparse points in words."""
-    return f"{'listed' if listed else 'all'} columns, {'ragged' if ragged else 'full'}{', double sums' * double}"
+    return f"{'listed' if listed else 'all'} columns, {'ragged' if ragged else 'full'}{'; double sums' * double}"
 
 
 def sparse_layout(points: int, features: int, nonzeros: int, columns: int, item: int) -> tuple[bool, bool, list[Table]]:

@@ -17,7 +17,7 @@ from slimsvm.kernels import RBF, Poly
 from slimsvm.metric import Metric
 from slimsvm.rounding import SmallFloats
 from slimsvm.ship.artefact import Artefact
-from slimsvm.ship.c import BITS, CExporter
+from slimsvm.ship.c import PRECISIONS, CExporter
 from slimsvm.ship.quantise import quantise
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
@@ -94,7 +94,7 @@ def test_widths_beyond_all_exponents_are_the_smallest():
     assert found.values[1] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("precision", BITS)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @case
 @pytest.mark.filterwarnings("ignore:int8 tables")
 def test_bytes_are_those_of_the_exported_tables(kernel, metric, precision):
