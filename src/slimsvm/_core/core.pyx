@@ -18,7 +18,7 @@ from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset, strchr, strcmp
+from libc.string cimport memset, strcmp
 
 cdef extern from "core.h" nogil:
     int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2

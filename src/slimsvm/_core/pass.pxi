@@ -2,20 +2,30 @@
 
 #: points in a panel, and the numbers of columns that coefficients of several outputs are filled up to a multiple of
 PANEL, OUTPUTS = LANES, SUMMED
+cdef int32_t ONE = 1
+cdef bint LITTLE_ENDIAN = (<char *>&ONE)[0] == 1
 cdef double LOG2_E = 1.4426950408889634
 
 
-cdef const void *address(object array, const char *kinds, Py_ssize_t size, list held) except? NULL:
-    """The memory of a contiguous array of `size` numbers of one of these kinds; `held` keeps it."""
+cdef char kind_of(const Py_buffer *view) noexcept nogil:
+    """The letter of the numbers of a buffer in the machine's order of bytes; 0 for others."""
+    cdef const char *form = view.format
+    if form[0] == b"@" or form[0] == b"=" or (form[0] == b"<" and LITTLE_ENDIAN):
+        form += 1
+    return form[0] if form[0] != 0 and form[1] == 0 else 0
+
+
+cdef const void *address(object array, const char *kind, Py_ssize_t size, list held) except? NULL:
+    """The memory of a contiguous array of `size` numbers of this kind; `held` keeps it."""
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
     cdef const void *memory = view.buf
     cdef Py_ssize_t given = view.len // view.itemsize
-    cdef bint right = view.format[1] == 0 and strchr(kinds, view.format[0]) != NULL
+    cdef bint right = kind_of(&view) == kind[0]
     name = view.format.decode()
     PyBuffer_Release(&view)
     if given != size or not right:
-        raise ValueError(f"an array of {given} numbers of the kind {name!r} where {size} of {kinds.decode()!r} are needed")
+        raise ValueError(f"an array of {given} numbers of the kind {name!r} where {size} of {kind.decode()!r} are needed")
     held.append(array)
     return memory
 
@@ -141,7 +151,7 @@ cdef class KernelPass:
             try:
                 same(view.ndim, 2)
                 want.values_from = begin_of(view.shape[0], start, stop)
-                if (strcmp(view.format, kind) != 0 or view.shape[1] != self.count
+                if (kind_of(&view) != kind[0] or view.shape[1] != self.count
                         or (view.strides[1] != view.itemsize and self.count > 1) or view.strides[0] % view.itemsize):
                     raise ValueError(f"{stop} rows of {self.count} kernel values of the kind {kind.decode()!r} need memory in lines")
                 want.values, want.stride = view.buf, view.strides[0] // view.itemsize
