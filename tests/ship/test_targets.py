@@ -151,7 +151,7 @@ def test_the_command_line_takes_them(tmp_path):
 def test_what_cannot_be_saved_is_told_what_to_do(tmp_path):
     columns = ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [2, 3, 4, 5, 6])])
     model = make_pipeline(columns, SlimSVR(8, random_state=0)).fit(ROWS, Y)
-    with pytest.raises(ValueError, match=r"cannot save a Pipeline of ColumnTransformer.*model.json.*joblib or skops"):
+    with pytest.raises(ValueError, match=r"cannot save a Pipeline of ColumnTransformer.*model.json.*joblib"):
         save(model, tmp_path / "m.slim")
     export(model, tmp_path / "model.json")
     np.testing.assert_allclose(runtime(tmp_path / "model.json")(ROWS), model.predict(ROWS))

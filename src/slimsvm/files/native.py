@@ -412,7 +412,7 @@ def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
         f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
         f"scalers ({', '.join(SCALER_NAMES)}), after a vectorizer of texts if there is one, or a "
         f"TransformedTargetRegressor of these{hint}. What export takes, such as a ColumnTransformer of scalers, can be "
-        "written as JSON, slimsvm.export(model, 'model.json'), for slimsvm.runtime; anything else with joblib or skops"
+        "written as JSON, slimsvm.export(model, 'model.json'), for slimsvm.runtime; anything else with joblib"
     )
 
 
