@@ -391,8 +391,10 @@ class DaskAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points and return the new K @ V."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points and return the new K @ V; with a metric, rows `backpropagate`."""
+        if metric is not None:
+            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
         self.placed, self.held = placed, self._opened(placed)
         return self.times(V)
 

@@ -10,8 +10,10 @@ from scipy.sparse import csr_array, issparse
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
-from .precision import Prepared, float32_error, plain_rows
+from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
 from .threads import blocks
 from .tiles import Tiles, kernel_values, make_tiles, tiles_against
@@ -62,10 +64,10 @@ class HostAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points and return the new K @ V, both in one pass."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points, in a metric if one is given, and return the new K @ V, both in one pass."""
         self.points = self.placed = placed
-        return self._evaluate(self._tiles(placed), V)
+        return self._evaluate(self._tiles(placed, metric), V)
 
     def append(self, points: Matrix) -> None:
         """Add points after the others."""
@@ -92,20 +94,25 @@ class HostAgainst:
         part.placed = None if self.placed is None else self.placed[:size]
         return part
 
-    def _tiles(self, points: Matrix) -> Tiles:
+    def _tiles(self, points: Matrix, metric: Metric | None = None) -> Tiles:
         if self.placed is None:
             return tiles_against(
                 self.kernel, self.prepared, self.rows.given, points, self.rows.error, precision=self.rows.precision
             )
         if not isinstance(self.kernel, InnerKernel):
-            return make_tiles(self.kernel, self.prepared, plain_rows(points))
+            return make_tiles(self.kernel, self.prepared, plain_points(points, metric))
         if self.prepared.values.dtype == np.float32:
-            placed = as_rows(points, self.prepared)
-            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, self.prepared))
-            if float32_error(self.kernel, placed) <= allowed:
-                return make_tiles(self.kernel, self.prepared, placed)
+            rows, placed = self._in(metric, points)
+            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, rows, metric))
+            if float32_error(self.kernel, placed, metric) <= allowed:
+                return make_tiles(self.kernel, rows, placed)
             self.prepared = self.prepared.doubled()
-        return make_tiles(self.kernel, self.prepared, as_rows(points, self.prepared))
+        return make_tiles(self.kernel, *self._in(metric, points))
+
+    def _in(self, metric: Metric | None, points: Array) -> tuple[Prepared, Prepared]:
+        """Return the rows with their norms in a metric, and the points in it."""
+        rows = self.prepared.measured(metric)
+        return rows, as_rows(points, rows).folded(metric)
 
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
@@ -263,6 +270,12 @@ class HostAgainst:
         wide = values.nnz // max(self.rows.n, 1) if issparse(values) else d
         self.rows.meter.add(rows.size * m)
         return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""
+        from .host_backward import metric_pullback
+
+        return metric_pullback(self, W, V, metric)
 
     def _gradient_rows(self) -> Matrix:
         """Return the rows for gradients: dense if points are many and memory allows."""

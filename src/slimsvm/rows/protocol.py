@@ -288,8 +288,8 @@ class Against(Protocol):
     def size(self) -> int:
         """The number of points m."""
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points, also more or fewer, and return the new K @ V."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points, also more or fewer, in a metric if one is given, and return the new K @ V."""
 
     def append(self, points: Matrix) -> None:
         """Add points after the others."""
@@ -326,6 +326,9 @@ class Against(Protocol):
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the same gradient with respect to points and metric, after `move` in that metric; `coef` is 0."""
 
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""
