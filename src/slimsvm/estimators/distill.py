@@ -22,7 +22,7 @@ from ..text import short
 from ..warning import warn_user
 from .near_rows import rows_near
 from .svc import SlimSVC
-from .svr import SlimSVR
+from .svr import SlimSVR, in_units_of
 from .teachers import Softener, Teacher, folds_of, out_of_fold
 from .validation import seed_of
 
@@ -140,8 +140,7 @@ def _template(student: Any, teacher: Teacher, lesson: _Lesson, budget: Any, seed
         raise ValueError(f"this teacher's student is a {kind.__name__}, not {short(student)}; give one with your settings")
     svm = (kind(random_state=seed) if student is None else clone(student)).set_params(budget=budget)
     if teacher.classes is None and student is None:  # C and epsilon are in units of the targets
-        spread = float(np.std(lesson.labels)) or 1.0
-        svm.set_params(C=10 * spread, epsilon=0.05 * spread)
+        svm.set_params(**in_units_of(lesson.labels))
     if is_table(lesson.X):
         return make_pipeline(table_preparation(), svm)
     scaler = make_scaler(resolve_scale("auto", lesson.X), issparse(lesson.X))

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..tables.program import Array, Column, Preparation, Step
+from ..tables.recognition import HOLES
 from .literals import as_float32, c_string, identifier, listing, table
 from .preparation_code import Language, code_of, indented
 from .sparse import smallest
@@ -20,9 +21,8 @@ KEYWORDS = frozenset(
     catch throw public private protected virtual friend operator explicit export mutable and or not xor nan infinity
     """.split()  # noqa: SIM905
 )
-#: codes of words that are no category, and texts that the lookup takes for missing cells
+#: codes of words that are no category
 MISSING, OTHER = -1, -2
-HOLES = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 WORDS = {
     "INT": "int",
     "INDEX": "int",

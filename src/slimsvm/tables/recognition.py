@@ -18,6 +18,8 @@ import numpy as np
 from ..text import short
 from ..warning import warn_user
 
+#: texts that count as missing cells, where tables are read from text
+HOLES = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 #: categories of a column that get a feature each; the rarer ones share one. More: larger models
 MOST_CATEGORIES = 40
 #: a column with more categories than `MOST_CATEGORIES` is free text, or numbers its rows, if more than this share of its

@@ -253,6 +253,7 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.svr import in_units_of
     from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
@@ -261,6 +262,8 @@ def train(
     X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
     check_named(kinds, columns)
     scaler = preparation_for(X, columns, scale, kinds)
+    if task == "regress" and X.dtype == object:
+        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in own})
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file

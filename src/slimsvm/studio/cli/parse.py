@@ -286,10 +286,9 @@ def kinds_of_columns(numeric: str | None, categorical: str | None, drop: str | N
     options = {"number": numeric, "word": categorical, "nothing": drop}
     kinds: dict[str, str] = {}
     for kind, text in options.items():
-        for name in (text or "").split(","):
+        for name in filter(None, (text or "").split(",")):
             if kinds.setdefault(name.strip(), kind) != kind:
                 raise ParameterError(f"the column {name.strip()!r} is named for two uses", param_hint="--drop")
-    kinds.pop("", None)
     return kinds
 
 
