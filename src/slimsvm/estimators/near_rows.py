@@ -23,7 +23,8 @@ def rows_near(X: Any, prepared: Array, count: int, rng: np.random.Generator) -> 
     first = rng.choice(searched, size=count)
     near = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, searched.size)).fit(prepared[searched])
     found = near.kneighbors(prepared[first], return_distance=False)
-    second = searched[found[np.arange(count), rng.integers(found.shape[1], size=count)]]
+    partner = rng.integers(min(1, found.shape[1] - 1), found.shape[1], size=count)  # the nearest row is the row itself
+    second = searched[found[np.arange(count), partner]]
     one, other = (_safe_indexing(X, rows) for rows in (first, second))
     if isinstance(one, np.ndarray) and one.dtype.kind == "f":
         return one + rng.uniform(size=one.shape) * (other - one)

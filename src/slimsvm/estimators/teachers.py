@@ -156,14 +156,21 @@ class Softener:
 
 def _classes_of(model: Any, y: Any) -> Array | None:
     """Return the classes of a classifier's labels; None for a regressor."""
+    regresses = _is(is_regressor, model)
     if y is None:
-        if is_regressor(model) or not hasattr(model, "classes_"):
-            return None
-        return np.unique(model.classes_)
-    classifies = is_classifier(model) or hasattr(model, "predict_proba") or hasattr(model, "classes_")
-    if not classifies and not is_regressor(model):  # a function, or an object that does not say
+        return None if regresses or not hasattr(model, "classes_") else np.unique(model.classes_)
+    classifies = _is(is_classifier, model) or hasattr(model, "predict_proba") or hasattr(model, "classes_")
+    if not classifies and not regresses:  # a function, or an object that does not say
         classifies = type_of_target(y) in ("binary", "multiclass")
     return np.unique(y) if classifies else None
+
+
+def _is(test: Callable[[Any], bool], model: Any) -> bool:
+    """Return what one of scikit-learn's tests says; False for objects that have no tags."""
+    try:
+        return test(model)
+    except AttributeError:
+        return False
 
 
 def _certain(predictions: Array, classes: Array) -> Array:

@@ -55,7 +55,7 @@ def converted(cells: list[str], kind: str | None, name: Any, lines: Sequence[int
     """Return the texts of a column as numbers, dates or words, of the given kind or of the first that fits all of them."""
     if kind == "nothing":
         return [None] * len(cells)
-    values = {text: None if text in HOLES else text for text in set(cells)}
+    values = {text: None if text in HOLES else text for text in dict.fromkeys(cells)}
     texts = [text for text, value in values.items() if value is not None]
     if kind == "word":
         return [values[text] for text in cells]
