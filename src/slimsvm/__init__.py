@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
     from .tables.preparation import table_preparation
+    from .versions import show_versions
 
 __version__: str
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "runtime",
     "save",
     "shapley",
+    "show_versions",
     "smallest_within",
     "table_preparation",
     "tradeoff",
@@ -60,6 +62,7 @@ HOMES = {
     "runtime": "ship.runtime",
     "save": "files.native",
     "shapley": "ship.shapley",
+    "show_versions": "versions",
     "smallest_within": "selection.grids",
     "table_preparation": "tables.preparation",
     "tradeoff": "studio.tradeoff",

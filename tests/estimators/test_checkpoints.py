@@ -240,7 +240,7 @@ def test_a_checkpoint_of_another_version_is_refused(part, tmp_path):
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
-    path = tmp_path / "state"
+    path = tmp_path / "state.slim"
     slimsvm.save(SlimSVC().fit(X[:50], y[:50]), path)
     with pytest.raises(ValueError, match="it is a model and not a checkpoint"):
         SlimSVC(checkpoint=path).fit(X, y)

@@ -144,7 +144,7 @@ def test_groups_weights_settings_and_time_limits_are_kept():
 
 
 def test_rows_on_which_the_teacher_fails_have_their_labels_alone():
-    X, y = rows()
+    X, _ = rows()
     with pytest.warns(UserWarning, match="no output for 3 of"):
         small = distill(Network(broken=[0, 1, 2]), X, X_unlabelled=X, **FAST)
     assert len(small.support_vectors_) <= 4
@@ -157,7 +157,7 @@ def test_rows_on_which_the_teacher_fails_have_their_labels_alone():
         (LogisticRegression().fit(rows()[0][:, :2], rows()[1]), {}, "X has 3 features and the teacher was trained on 2"),
         (Network(), {"y": np.resize(["a", "b"], 120)}, "classes .*'c'.* that y does not have"),
         (lambda rows: np.zeros((len(rows), 2)), {}, r"shape \(120, 2\) for 3 classes"),
-        (lambda rows: np.zeros(3), {}, r"shape \(3,\) for 120 rows"),
+        (lambda _: np.zeros(3), {}, r"shape \(3,\) for 120 rows"),
         (LogisticRegression().fit(*rows()), {"cv": 1}, "cv must be a number of folds"),
         (LogisticRegression().fit(*rows()), {"student": SlimSVR()}, "student is a SlimSVC"),
         (LogisticRegression().fit(*rows()), {"time_limit": 0}, "time_limit"),

@@ -14,7 +14,6 @@ from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
 
-
 #: C and epsilon for targets of deviation 1, where nobody has chosen them
 USUAL = {"C": 10.0, "epsilon": 0.05}
 

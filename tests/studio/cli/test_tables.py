@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from slimsvm import load, runtime
-from slimsvm.studio.cli import main
+from slimsvm.studio.cli import commands as cli
 
 ROWS = 120
 
@@ -32,11 +32,9 @@ def run(tmp_path, monkeypatch, capsys):
     table(1).to_csv("test.csv", index=False)
 
     def run(line, code=0):
-        with pytest.raises(SystemExit) as end:
-            monkeypatch.setattr("sys.argv", ["slimsvm", *line.split()])
-            main()
+        found = cli.run(line.split())
         out = capsys.readouterr()
-        assert end.value.code == code, out.err
+        assert found == code, out.err
         return out
 
     return run
