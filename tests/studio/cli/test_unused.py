@@ -32,7 +32,7 @@ def options(command):
 
 
 #: permissions, and how the same thing is computed: other tests show what they do
-NO_DIFFERENCE = {"force", "trust", "keep", "device", "cache_mb", "checkpoint", "checkpoint_seconds"}
+NO_DIFFERENCE = {"categorical", "force", "trust", "keep", "device", "cache_mb", "checkpoint", "checkpoint_seconds"}
 #: the shortest command line of each command, without its output
 BASE = {
     "demo": "demo",
@@ -52,7 +52,6 @@ SHOWN = {
     "budget_bytes": ["--budget-bytes 60"],
     "budgets": ["-b 3"],
     "C": ["-C 0.01"],
-    "categorical": ["--categorical a"],
     "calibration": ["--calibration sigmoid"],
     "coef0": ["--coef0 9", "--kernel poly --gamma 1"],
     "data": ["--data wide.csv"],
