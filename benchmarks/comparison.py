@@ -32,14 +32,13 @@ NAMES = {
 
 HEAD = """# What would you use instead? Models of equal bytes
 
-A kernel SVM is not the only small model. This page compares slim with boosted trees as a stream of bits, small neural
-networks with weights of 4 or 8 bits, ProtoNN, Bonsai and, where rows exist, kernel features with a linear model. Every
-model is compiled C of at most 1, 4 or 16 KB, code included. All of them were tuned by the same rule in the same time:
-settings one at a time on a few training rows, the best three on more of them, and the best one on all of them for the
-other half of the time. Settings are compared on a fifth of the training rows, random ones and the last ones of each class,
-and the usual setting is kept unless another is better by more than a standard error, and worse on neither kind of rows.
-slim has its metric (fixed or learned) and its kernel among its settings. Errors and microseconds are those of the compiled
-C on the test rows.
+A kernel SVM is not the only small model. This page compares slim with boosted trees, a small neural network and, where rows
+exist, kernel features with a linear model. Every model is compiled C of at most 1, 4 or 16 KB, code included. All of them
+were tuned by the same rule in the same time: settings one at a time on a few training rows, the best three on more of
+them, and the best one on all of them for the other half of the time. Settings are compared on a fifth of the training rows,
+random ones and the last ones of each class, and the usual setting is kept unless another is better by more than a standard
+error, and worse on neither kind of rows. slim has its metric (fixed or learned) and its kernel among its settings. Errors
+and microseconds are those of the compiled C on the test rows.
 
 Made by `python -m benchmarks.comparison` from `docs/results/equal_bytes.jsonl`, which `python -m benchmarks.equal_bytes
 --seconds {seconds}` writes ({machine}). With more time each contender would find better
