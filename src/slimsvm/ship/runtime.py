@@ -115,9 +115,27 @@ class Runtime:
 
 
 def runtime(model: Any) -> Runtime:
-    """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
+    """Return a fitted model, or one in a file, as a fast function of rows without checks of its input.
 
-    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file.
+    Parameters
+    ----------
+    model : estimator or path
+        A model that `export` takes, or a .slim, .json or LIBSVM file. A JSON file (`slimsvm.export(model, "model.json")`)
+        is read without scikit-learn and scipy, and so is a .slim file.
+
+    Returns
+    -------
+    Runtime
+        A function of a row or of rows: labels, values, or 1 and -1 of a novelty detector.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import slimsvm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> run = slimsvm.runtime(slimsvm.SlimSVC(4, random_state=0).fit(X, y))
+    >>> run(X[:2]).tolist()
+    [0, 0]
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)
