@@ -73,14 +73,18 @@ class Numbers:
         if not bits:
             return self
         widths = np.log(rounded_widths(np.exp(np.asarray(self.widths, np.float64))))
-        coef = rounded(self.coef, bits)
+        coef = rounded(self.coef, bits) if bits == 4 or self.projects else on_grid(self.coef, bits)
         if self.projects:
             map_ = rounded(self.map, bits)
             offset = centre @ map_
             points = rounded(self.points + offset, bits) - offset
         else:
             factors = nearest_upper_halves(np.exp(self.map))
-            points, map_ = rounded((self.points + centre) * factors, bits) / factors - centre, np.log(factors)
+            points = (self.points + centre) * factors
+            points, map_ = (
+                (rounded(points, bits) if bits == 4 else on_grid(points, bits)) / factors - centre,
+                np.log(factors),
+            )
         return Numbers(*(np.asarray(part, np.float32) for part in (points, coef, self.bias, widths, map_)))
 
 
@@ -196,14 +200,22 @@ class Joint:
 
 
 def in_tables(model: Expansion, bits: int) -> Expansion:
-    """Return a model with the very numbers of its tables of so many bits."""
-    if not bits:
+    """Return a model with the very numbers of its tables; those of 8 and 16 bits in all features are made by the export."""
+    if not bits or (bits > 4 and model.projection is None):
         return model
     metric, factors = model.metric or Metric(), nearest_upper_halves(model.factors)
     projection = None if metric.projection is None else rounded(metric.projection, bits)
     points = rounded(model.points * factors, bits) / factors
     learned = Metric(None if projection is not None else factors, rounded_widths(model.widths), projection)
-    return replace(model, points=points, coef=rounded(np.asarray(model.coef), bits), metric=learned)
+    bias = nearest_upper_halves(model.bias) if bits == 4 and model.bias.size > 1 else model.bias
+    return replace(model, points=points, coef=rounded(np.asarray(model.coef), bits), bias=bias, metric=learned)
+
+
+def on_grid(numbers: Array, bits: int) -> Array:
+    """Return numbers rounded to equal steps over their range, as many as integers of so many bits."""
+    low, high = float(numbers.min()), float(numbers.max())
+    step = (high - low) / (2**bits - 2) or 1.0
+    return low + step * np.rint((numbers - low) / step)
 
 
 def directions(A: Array, groups: Array, rank: int) -> Array:
