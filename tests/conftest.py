@@ -118,6 +118,7 @@ def threads(monkeypatch):
     def use(count):
         monkeypatch.setattr(joblib, "cpu_count", lambda: count)
         monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+        monkeypatch.setattr("slimsvm.rows.threads.blas_limit", lambda: None)
 
     return use
 

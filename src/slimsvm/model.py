@@ -19,7 +19,7 @@ from .goals.row_loss import RowLoss
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
-from .rows.prediction import kernel_product, pair_outputs, prediction_rows
+from .rows.prediction import class_outputs, kernel_product, pair_outputs
 from .rows.protocol import Meter, Rows
 from .run import BY_ITSELF, Run
 
@@ -47,10 +47,6 @@ class Status(Enum):
     def worst(cls, ends: Iterable[Status]) -> Status:
         """Return the worst of several endings."""
         return max(ends, key=list(cls).index)
-
-    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
-        """Return how to make the member again from its value; skops needs this."""
-        return Status, (self.value,)
 
 
 #: up to this many rows, one product with the coefficients of all pairs, zeros included, is faster than one for each class;
@@ -145,7 +141,7 @@ class Expansion:
         if self.metric is not None and self.metric.projection is not None:
             inside = replace(self, metric=self.metric.within)
             return inside(self.metric.projected(X), meter)
-        return self.on(prediction_rows(self.kernel, X, self.weights, meter))
+        return class_outputs(self.kernel, X, self.points, self.coef, self.bias, meter, self.metric)
 
     def on(self, rows: Rows) -> Array:
         """Return the outputs for rows in their home, (n, q)."""

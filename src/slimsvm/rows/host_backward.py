@@ -20,7 +20,7 @@ from .host_against import HostAgainst, as_rows
 from .precision import plain_points
 from .protocol import Slopes
 from .threads import blocks
-from .tiles import FEW_FEATURES, Tiles, kernel_values, make_tiles
+from .tiles import FEW_FEATURES, Tiles, make_tiles
 
 if TYPE_CHECKING:
     from .host import HostRows
@@ -50,7 +50,8 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
         memory, totals = np.empty((min(strip, last - first), m), tiles.dtype), [np.zeros((m, q))]
         for some in blocks(last - first, strip):
             place = slice(first + some.start, first + some.stop)
-            K = kernel_values(tiles, place, memory[: some.stop - some.start])
+            K = memory[: some.stop - some.start]
+            tiles.run(place, values=K)
             W = send(slopes(place, K @ weights))
             parts = [K.T @ W, *kernel.sums(*_with_slopes(_written_out(tiles.A.values[place]), K, W))]
             if len(totals) < len(parts):
@@ -115,9 +116,9 @@ def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
     float32 is enough for a search: the noise of mini-batches is larger than its rounding.
     """
     if not isinstance(rows.kernel, InnerKernel):
-        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric))
+        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric), rows.crew)
     prepared = rows.prepared.measured(metric)
-    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric))
+    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric), rows.crew)
 
 
 def _written_out(A: Matrix) -> Matrix:

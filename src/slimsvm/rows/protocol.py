@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -101,6 +101,9 @@ class Rows(Protocol):
 
     def on_demand(self) -> OnDemand | None:
         """Return K(rows, rows) as kernel rows that are evaluated when a solver needs them; None if blocks are faster."""
+
+    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:
+        """Return pairs of classes of at most `largest` rows, solved by such kernel rows; None if blocks are faster."""
 
     def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
         """Return the vectors of a dual problem, kept beside the rows; None if there is no memory for them.
@@ -213,6 +216,13 @@ class OnDemand(Protocol):
 
     def product(self, signed: Array) -> Array:
         """Return K @ signed, (n,)."""
+
+
+class PairsOnDemand(Protocol):
+    """Exact C-SVMs of pairs of classes, many in one call."""
+
+    def solve(self, own: Array, others: Array, *arguments: Any) -> None:
+        """Solve the rows `own` of a class against the rows of others, one class after the other (`core.rbf_pairs`)."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class smallest_within:  # noqa: N801  (used like a function)
         """Return the index of the smallest candidate that is good enough; of equal sizes, the best."""
         scores = np.asarray(cv_results[self._column(cv_results)], dtype=np.float64)
         sizes = amounts(cv_results[self._size_column(cv_results)])
-        return smallest(sizes, -scores, self.tolerance - np.nanmax(scores)) or 0
+        return smallest(sizes.tolist(), (-scores).tolist(), self.tolerance - np.nanmax(scores)) or 0
 
     def _column(self, cv_results: Mapping[str, Any]) -> str:
         name = f"mean_test_{self.metric}"

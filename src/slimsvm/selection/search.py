@@ -87,6 +87,7 @@ class Selection:
         search = replace(self, problem=self.problem.following(full))
         inside = search._in_units()
         same = inside._model_inside(full)
+        found: Found
         if tolerance is None:
             found = inside._best(limit or 1, same)
         else:

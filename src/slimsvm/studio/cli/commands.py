@@ -18,28 +18,34 @@ from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     SEARCH,
     Balanced,
+    Categorical,
     Count,
     DataFile,
+    Drop,
     Force,
     Keep,
     Label,
     MetricName,
     ModelFile,
+    Numeric,
     Output,
     Scale,
     Split,
     Task,
     TestFile,
     Trust,
+    cells_of,
+    check_named,
     check_output,
     check_predictions,
     export_target,
     given,
+    kinds_of_columns,
     make_reducer,
-    make_scaler_for,
     names_of,
     one_of,
     positive,
+    preparation_for,
     read_model,
     read_model_and_rows,
     read_test_rows,
@@ -145,6 +151,9 @@ def train(
     balanced: Balanced = False,
     scale: Scale = "auto",
     label: Label = None,
+    numeric: Numeric = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
@@ -162,13 +171,18 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.svr import in_units_of
+    from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
 
-    X, y, columns = read_training_rows(data, task, label, split)
+    kinds = kinds_of_columns(numeric, categorical, drop)
+    X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
     check_multiclass(settings.get("multiclass"), y)
-    tests = read_test_rows(test, task, label, X.shape[1], columns)
-    scaler = make_scaler_for(X, scale)
+    check_named(kinds, columns)
+    scaler = preparation_for(X, columns, scale, kinds)
+    if task == "regress" and X.dtype == object:
+        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in settings})
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file
@@ -177,6 +191,7 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
+        tests = read_test_rows(test, task, label, X.shape[1], columns, cells_of(with_names(model, columns)))
         full: list[Any] = []
         _, interrupted = finished_or_best(
             lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
@@ -219,7 +234,8 @@ def compress(
     check_steps(big)
     check_multiclass(settings.get("multiclass"), y)
     columns = names_of(big)
-    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1], columns) for path in (test, validation))
+    more = (label, X.shape[1], columns, cells_of(big))
+    tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
     own = own_settings(task_of(big), **settings)
     if held_out is not None:
         own |= {"X_val": held_out[0], "y_val": held_out[1]}

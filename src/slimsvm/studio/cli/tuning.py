@@ -53,10 +53,6 @@ def tune(
     ] = 36,
     balanced: Balanced = False,
     table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
-    study: Annotated[
-        str | None, Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")
-    ] = None,
-    storage: Annotated[str | None, Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
     label: Label = None,
     split: Split = "train",
     test: TestFile = None,
@@ -76,7 +72,7 @@ def tune(
         )
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
-    own = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
+    own: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
     own |= {"class_weight": "balanced"} if balanced else {}
     from ...importers.around import with_names
     from ..tune import tune as run
@@ -92,8 +88,6 @@ def tune(
             max_error=max_error,
             n_trials=trials,
             estimator=template,
-            study=study,
-            storage=storage,
             callback=_line,
             **{"random_state": 0, **settings},
         ),

@@ -81,7 +81,6 @@ RULES = (
     Rule("max_iter", trainer_has("max_iter"), "this trainer has no max_iter"),
     Rule("split", reads_npz, "only an .npz file with X_train and X_test has parts"),
     Rule("label", lambda given: "data" in given or "rows" in given, "it names a column of --rows"),
-    Rule("storage", lambda given: "study" in given, "give --study NAME too"),
 )
 
 
