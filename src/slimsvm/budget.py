@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
+from .text import short
+
 #: bytes and microseconds of the units of text
 BYTES = {"B": 1, "KB": 1024, "MB": 1024**2}
 TIMES = {"us": 1.0, "ms": 1000.0}
@@ -21,6 +23,8 @@ FORMS = (
     "64 (support vectors), 0.1 (a fraction of the full model's), '4 KB' (bytes of the exported C, in B, KB or MB), '20 us' "
     "(the time of a prediction, in us or ms), or a tuple of these"
 )
+#: the largest number in text
+LARGEST = 2**31 - 1
 _TEXT = re.compile(r"\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*([^\W\d_]*)\s*", re.IGNORECASE)
 
 
@@ -106,15 +110,15 @@ def _limit(given: Any) -> tuple[str, Any]:
         return "count", int(given)
     if isinstance(given, Real) and not isinstance(given, Integral) and 0 < float(given) < 1:
         return "fraction", float(given)
-    raise ValueError(f"budget must be {FORMS}, not {given!r}")
+    raise ValueError(f"budget must be {FORMS}, not {short(given)}")
 
 
 def _limit_in_words(text: str) -> tuple[str, Any]:
     found = _TEXT.fullmatch(text)
     number = _number(found[1]) if found else None
-    if found is None or number is None:
-        raise ValueError(f"budget={text!r} is no number with a unit; give {FORMS}")
-    if not 0 < number < float("inf"):
+    if found is None or number is None or number > LARGEST:
+        raise ValueError(f"budget={short(text)} is no number with a unit; give {FORMS}")
+    if not number > 0:
         raise ValueError(f"budget={text!r} must be above 0; give {FORMS}")
     unit = found[2].lower().replace("µ", "u").replace("μ", "u")
     if not unit:

@@ -58,7 +58,7 @@ def test_results_make_a_table(found):
     assert table.stage.iloc[-1] == "last fit"
     assert (table.rows.iloc[:-1] < table.rows.iloc[-1]).all()
     assert table.feasible.all()
-    assert table["bytes"].max() == 4 * (6 * 3 + 1 + 4)
+    assert table["bytes"].max() < 700
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
 
 WRONG = {
     "no limit": ({"budget": None}, ValueError, "say how small or how good"),
-    "budget 0": ({"budget": 0}, ValueError, "budget must be a whole number of at least 1, not 0"),
-    "a fraction": ({"budget": 0.5}, ValueError, "budget must be a whole number"),
+    "budget 0": ({"budget": 0}, ValueError, "budget must be 64 "),
+    "a fraction": ({"budget": 0.5}, ValueError, "0.5 is a fraction of a full model"),
     "few bytes": ({"budget": "20 B"}, ValueError, "budget='20 B' is too small: with one support vector the C takes"),
     "negative error": ({"max_error": -1}, ValueError, "max_error must be a number of at least 0"),
     "no trial": ({"n_trials": 0}, ValueError, "n_trials must be a whole number of at least 1"),

@@ -209,7 +209,7 @@ def costs(model: Any) -> list[tuple[str, str]]:
     if not cost:
         return []
     return [
-        *((f"bytes as {precision} C, gcc -Os on x86-64", f"{cost[precision].bytes:,}") for precision in cost),
+        *((f"bytes as {precision} C", f"{cost[precision].bytes:,}") for precision in cost),
         *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in cost),
         *((f"stack with {precision} C tables", f"{cost[precision].ram:,} bytes of arrays") for precision in cost),
         ("multiply-adds per prediction", f"{next(iter(cost.values())).multiply_adds:,}"),
