@@ -324,7 +324,8 @@ def test_a_metric_is_slims(shrinking, capsys):
         capsys.readouterr().err.split()
     )
     command[command.index("--reducer") + 1] = "slim"
-    assert cli.run([*command, "--metric", "scales", "-b", "2", "--force"]) == 0
+    command[command.index("-b") + 1] = "2"
+    assert cli.run([*command, "--metric", "scales", "--force"]) == 0
     small = slimsvm.load(output)[-1]
     assert small.reducer.metric == "scales"
     assert np.ptp(small.model_.factors) > 0
