@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
+    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVCCV, SlimSVR, SlimSVRCV, compress
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
@@ -26,7 +26,9 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "__version__",
     "compress",
     "displays",
@@ -48,7 +50,9 @@ HOMES = {
     "Interrupted": "estimators",
     "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVCCV": "estimators",
     "SlimSVR": "estimators",
+    "SlimSVRCV": "estimators",
     "compress": "estimators",
     "export": "ship.export",
     "load": "files.models",

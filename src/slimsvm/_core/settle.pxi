@@ -6,12 +6,12 @@ cdef void add_row(const real *row, double weight, Py_ssize_t w, double *total) n
         total[k] += weight * row[k]
 
 
-def settle(const real[:, ::1] K, const double[::1] linear, const double[::1] y, const double[::1] cap, double[::1] alpha,
+def settle(const real[:, :] K, const double[::1] linear, const double[::1] y, const double[::1] cap, double[::1] alpha,
            double[::1] f, double tol, int64_t max_steps):
     """Pair steps on all rows until the largest violation, with f summed up in double, is within `tol`.
 
     `f` is K (y alpha) at the start and at the end; alpha and f change in place. Rows with a cap of 0 keep their alpha, and
-    get their f. Returns the number of steps and the largest violation left. It ends early after `max_steps`, or where steps
+    get their f. The rows of K are contiguous. Returns the number of steps and the largest violation left. It ends early after `max_steps`, or where steps
     make no progress any more.
     """
     cdef Py_ssize_t w = K.shape[0], k, count
@@ -20,6 +20,7 @@ def settle(const real[:, ::1] K, const double[::1] linear, const double[::1] y, 
     cdef int idle = 0
     for size in (K.shape[1], linear.shape[0], y.shape[0], cap.shape[0], alpha.shape[0], f.shape[0]):
         same(size, w)
+    same(K.strides[1], sizeof(real))
     if w == 0:
         return 0, 0.0
     cdef real *work = <real *>malloc(5 * w * sizeof(real))
@@ -82,13 +83,14 @@ def settle(const real[:, ::1] K, const double[::1] linear, const double[::1] y, 
     return steps, gap
 
 
-def gathered(const real[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns, real[:, ::1] out):
+def gathered(const real[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns, real[:, :] out):
     """out <- K[rows][:, columns]."""
     cdef Py_ssize_t i, j, n = rows.shape[0], m = columns.shape[0]
     cdef const real *line
     cdef real *target
     same(out.shape[0], n)
     same(out.shape[1], m)
+    same(out.strides[1], sizeof(real))
     for i in range(n):
         if not 0 <= rows[i] < K.shape[0]:
             raise IndexError(f"row {rows[i]} of {K.shape[0]}")

@@ -2,6 +2,7 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_within
+from .cv import SlimSVCCV, SlimSVRCV
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
 from .resume import Interrupted
@@ -13,7 +14,9 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "compress",
     "compress_within",
     "fit_reporting",

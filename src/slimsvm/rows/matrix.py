@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,33 +11,58 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from .protocol import Rows
-from .threads import blocks
+from .threads import Crew, blocks
 
 #: kernel rows that are summed at a time; more: more memory for a copy of them
 SUMMED = 256
+#: strips of columns that threads sum up; more: more threads have work
+STRIPS = 16
 #: kernel rows that are evaluated at a time
 EVALUATED = 2048
 
 
+class Spaces:
+    """Pieces of memory that threads use one after the other: new ones take longer to allocate than to fill."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype, self.unused = dtype, list[Array]()
+
+    @contextmanager
+    def of(self, size: int) -> Iterator[Array]:
+        """Yield memory for `size` numbers."""
+        fitting = [place for place, space in enumerate(self.unused) if space.size >= size]
+        space = self.unused.pop(min(fitting, key=lambda place: self.unused[place].size)) if fitting else None
+        if space is None:
+            space = np.empty(size, self.dtype)
+        try:
+            yield space
+        finally:
+            self.unused.append(space)
+
+
 class MatrixRows:
-    """The part of `Rows` that solvers of dual problems use, with all kernel values in memory; the rest is that of the rows."""
+    """The part of `Rows` that solvers of dual problems use, with all kernel values in memory; the rest is that of the rows.
+
+    `K` is the matrix of more rows, and these are its lines and columns with the numbers `places`.
+    """
 
     #: rounds with fewer rows take less time, but a part of the matrix is a copy
     worth_shrinking = False
     worth_caching = False
     keeps_vectors = False
 
-    def __init__(self, rows: Rows, K: Array | None = None) -> None:
-        self.rows, self.n, self.dtype = rows, rows.n, rows.dtype
-        self.K = evaluated(rows) if K is None else K
+    def __init__(self, rows: Rows, K: Array, crew: Crew, places: Array | None = None) -> None:
+        self.rows, self.n, self.dtype, self.K, self.crew = rows, rows.n, rows.dtype, K, crew
+        self.plain = places is None  # whether these are all lines and columns, in order
+        self.places = np.arange(rows.n) if places is None else places
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the rows."""
         return getattr(self.rows, name)
 
     def subset(self, index: Array) -> MatrixRows:
-        """Return some of the rows, with a copy of their kernel values."""
-        return MatrixRows(self.rows.subset(index), self.block(index))
+        """Return some of the rows."""
+        return MatrixRows(self.rows.subset(index), self.K, self.crew, self.places[index])
 
     def on_demand(self) -> None:
         """Return None: blocks are copied."""
@@ -45,37 +72,38 @@ class MatrixRows:
         columns = index if columns is None else columns
         size = index.size, columns.size
         values = np.empty(size, self.dtype) if out is None else out[: size[0] * size[1]].reshape(size)
-        core.gathered(self.K, index.astype(np.intp, copy=False), columns.astype(np.intp, copy=False), values)
+        core.gathered(self.K, self.places[index], self.places[columns], values)
         return values
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
         """Return K(rows, rows[index]) @ V."""
         sums, weights = np.zeros((V.shape[1], self.n)), np.ascontiguousarray(V.T, self.dtype)
-        parts = list(blocks(index.size, SUMMED))
 
         def work(strip: int) -> None:
-            columns = slice(strip * self.n // STRIPS, (strip + 1) * self.n // STRIPS)
-            for part in parts:
-                sums[:, columns] += weights[:, part] @ self.K[index[part], columns]
+            some = slice(strip * self.n // STRIPS, (strip + 1) * self.n // STRIPS)
+            columns = np.arange(some.start, some.stop)
+            for part in blocks(index.size, SUMMED):
+                places = self.places[index[part]]
+                values = self.K[places, some] if self.plain else self.block(index[part], columns)
+                sums[:, some] += weights[:, part] @ values
 
-        self.rows.share_out(work, STRIPS)
+        self.share_out(work, STRIPS)
         return sums.T
 
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+        """Call work(k) for each k in range(count), one in each thread."""
 
-#: strips of columns that threads sum up; more: more threads have work
-STRIPS = 16
+        def each(numbers: slice) -> None:
+            for number in range(numbers.start, numbers.stop):
+                work(number)
+
+        self.crew.run(each, count, 1)
 
 
-def evaluated(rows: Rows) -> Array:
-    """Return the kernel matrix of all rows."""
-    K = np.empty((rows.n, rows.n), rows.dtype)
+def in_memory(rows: Rows, space: Array) -> Rows:
+    """Return the rows with their kernel matrix in the memory of `space`, which has room for it."""
+    K = space[: rows.n**2].reshape(rows.n, rows.n)
     everyone = np.arange(rows.n)
     for some in blocks(rows.n, EVALUATED):
         rows.block(everyone[some], everyone, out=K[some].reshape(-1))
-    return K
-
-
-def in_memory(rows: Rows, megabytes: float) -> Rows:
-    """Return the rows with their kernel matrix, if it takes at most this many MiB, else the rows."""
-    fits = rows.n**2 * rows.dtype.itemsize <= megabytes * 2**20
-    return MatrixRows(rows) if fits else rows  # type: ignore[return-value]
+    return MatrixRows(rows, K, getattr(rows, "crew", None) or Crew())  # type: ignore[return-value]

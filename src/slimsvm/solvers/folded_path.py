@@ -25,6 +25,7 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from ..model import Status
+from ..rows.matrix import Spaces
 from ..rows.protocol import Rows
 from ..run import BY_ITSELF, Run
 from .smo import SmoState
@@ -38,6 +39,10 @@ NEAR, LEAST_NEAR = 0.1, 128
 LEAST_ROWS = 64
 #: the gap to which the rows in memory are solved, as a share of the gap of all rows; less: fewer products, and more steps
 CLOSE = 0.03
+#: rows of a block that a pair step passes in the time in which a kernel value is copied, for each fold
+COPIED = 4.0
+#: rows of the block of all folds that none of them needs any more, as a share, with which it is made anew
+STALE = 0.5
 #: pair steps between two looks at the clock
 STEPS_AT_ONCE = 200_000
 #: rounds after which a fold stops as it is
@@ -58,6 +63,15 @@ class Solved:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """Memory for kernel values, in MiB: for a block of each thread, and for one that all folds share."""
+
+    own: float
+    shared: float
+    spaces: Spaces
+
+
+@dataclass(frozen=True)
 class FoldedProblem:
     """The rows, one for each variable, the signs y, the linear term, and the weights of each fold, (folds, n)."""
 
@@ -70,25 +84,35 @@ class FoldedProblem:
 class FoldedPath:
     """The solutions of all folds, from one C to the next larger one."""
 
-    def __init__(self, problem: FoldedProblem, tol: float, megabytes: float, run: Run = BY_ITSELF) -> None:
+    def __init__(
+        self, problem: FoldedProblem, tol: float, memory: Memory, run: Run = BY_ITSELF
+    ) -> None:
         self.problem, self.tol, self.run = problem, tol, run
+        self.memory, numbers = memory, 2**20 / problem.rows.dtype.itemsize
         folds, n = problem.weights.shape
         self.alpha, self.responses = np.zeros((folds, n)), np.zeros((folds, n))
         self.cap = np.zeros((folds, n))
-        # each thread has a part of the matrix
-        self.most = max(int(np.sqrt(megabytes * 2**20 / problem.rows.dtype.itemsize)), LEAST_ROWS)
+        self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
         self.steps, self.begun = 0, 0.0
-        whole = n <= min(WHOLE, self.most)
-        self.K = problem.rows.block(np.arange(n)) if whole else None
+        self.latest = 0  # pair steps for the last C
+        self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
+        self.whole = n <= min(WHOLE, self.most)
+        self.K: Array | None = None  # the kernel matrix, where problems are solved whole
 
     def solutions(self, Cs: Array) -> Iterator[Solved]:
         """Yield the solutions for rising values of C, until the time is over."""
-        for C in Cs:
-            self.grow(float(C))
-            gaps = self.settled()
-            if self.run.over:
-                return
-            yield self.solved(float(C), gaps)
+        n = self.alpha.shape[1]
+        with self.memory.spaces.of(n**2 if self.whole else self.shared.most**2) as space:
+            self.K = self.problem.rows.block(np.arange(n), out=space) if self.whole else None
+            self.shared.space = space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
+            for C in Cs:
+                self.grow(float(C))
+                before = self.steps
+                gaps = self.settled()
+                self.latest = self.steps - before
+                if self.run.over:
+                    return
+                yield self.solved(float(C), gaps)
 
     def grow(self, C: float) -> None:
         """Scale coefficients and responses to a larger C; begin with those of all rows for the first one."""
@@ -137,7 +161,8 @@ class FoldedPath:
         folds, n = self.alpha.shape
         gaps, everyone = np.full(folds, np.inf), np.arange(n)
         if self.K is not None:
-            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, self.tol, gaps), folds)
+            K, goals = self.K, np.full(folds, self.tol)
+            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, K, goals, gaps), folds)
             return gaps
         for _ in range(MOST_ROUNDS):
             sides = [self.bounds(fold) for fold in range(folds)]
@@ -150,26 +175,38 @@ class FoldedPath:
 
     def round(self, folds: Array, sides: list[tuple[Array, Array]], gaps: Array) -> None:
         """Solve each of some folds on the rows that it needs, and add the changes to the responses of all rows."""
-        before = self.alpha.copy()
+        before, goals = self.alpha.copy(), np.maximum(CLOSE * gaps, self.tol / 2)
+        wanted = [_wanted(*sides[fold], self.most) for fold in folds]
+        union, rows = np.unique(np.concatenate(wanted)), self.problem.rows
+        if self.pays_to_share(union.size, [index.size for index in wanted]):
+            self.shared.include(union)
+            index, K = self.shared.index, self.shared.values
+            rows.share_out(lambda number: self.solve(int(folds[number]), index, K, goals, gaps), folds.size)
+        else:
 
-        def solve(number: int) -> None:
-            fold = int(folds[number])
-            index = _wanted(*sides[fold], self.most)
-            self.solve(fold, index, max(CLOSE * gaps[fold], self.tol / 2), np.empty(gaps.size))
+            def solve(number: int) -> None:
+                index = wanted[number]
+                with self.memory.spaces.of(index.size**2) as space:
+                    self.solve(int(folds[number]), index, rows.block(index, out=space), goals, gaps)
 
-        self.problem.rows.share_out(solve, folds.size)
+            rows.share_out(solve, folds.size)
         change = (self.alpha - before) * self.problem.y
         moved = np.flatnonzero(change.any(axis=0))
         self.add(moved, change[:, moved])
 
-    def solve(self, fold: int, index: Array, goal: float, gaps: Array) -> None:
-        """Solve a fold on some of its rows, and set the gap that is left there."""
+    def pays_to_share(self, union: int, sizes: list[int]) -> bool:
+        """Return whether folds share a block: it is made once, but pair steps take longer in it than in blocks of their own."""
+        steps = self.latest / max(self.alpha.shape[0], 1)
+        longer = steps * (union * len(sizes) - sum(sizes))
+        return union <= self.shared.most and longer <= COPIED * sum(size**2 for size in sizes)
+
+    def solve(self, fold: int, index: Array, K: Array, goals: Array, gaps: Array) -> None:
+        """Solve a fold on some of its rows, with their kernel values, and set the gap that is left there."""
         problem, cap = self.problem, self.cap[fold, index]
-        K = problem.rows.block(index) if self.K is None else self.K
         linear, y = problem.linear[index], problem.y[index]
         alpha, f = self.alpha[fold, index], self.responses[fold, index]
         while not self.run.over:
-            steps, gaps[fold] = core.settle(K, linear, y, cap, alpha, f, goal, STEPS_AT_ONCE)
+            steps, gaps[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
             self.steps += steps
             if steps < STEPS_AT_ONCE:
                 break
@@ -213,11 +250,60 @@ def _balanced(alpha: Array, y: Array, v: Array) -> Array:
     return balanced
 
 
+class _Shared:
+    """The kernel values among the rows that any fold needs; rows are added, and now and then those not needed are left out."""
+
+    def __init__(self, rows: Rows, most: int) -> None:
+        self.rows, self.most = rows, most
+        self.index = np.empty(0, dtype=np.intp)
+        self.space = np.empty((0, 0), rows.dtype)
+
+    @property
+    def values(self) -> Array:
+        """The kernel values, (m, m)."""
+        return self.space[: self.index.size, : self.index.size]
+
+    def include(self, wanted: Array) -> None:
+        """Include rows, at most `most`."""
+        held = np.zeros(self.rows.n, dtype=bool)
+        held[self.index] = True
+        new = wanted[~held[wanted]]
+        size = self.index.size + new.size
+        if size > self.most or size - wanted.size > STALE * size:
+            needed = np.zeros(held.size, dtype=bool)
+            needed[wanted] = True
+            stay = np.flatnonzero(needed[self.index])
+            self.space[: stay.size, : stay.size] = self.space[np.ix_(stay, stay)]
+            self.index = self.index[stay]
+            size = stay.size + new.size
+        old, self.index = self.index, np.concatenate([self.index, new])
+        if new.size:
+            block = self.rows.block(new, self.index)
+            self.space[old.size : size, :size] = block
+            self.space[: old.size, old.size : size] = block[:, : old.size].T
+
+
 def _wanted(grow: Array, shrink: Array, most: int) -> Array:
-    """Return the rows to solve for: the free ones and the worst of both bounds, which form violating pairs or nearly do."""
-    free = np.isfinite(grow) & np.isfinite(shrink)
-    count = min(max(int(NEAR * free.sum()), LEAST_NEAR), most // 4)
+    """Return the rows to solve for: the free ones, those that violate optimality, and some that are nearest to it.
+
+    If they are too many, those that violate it most.
+    """
+    can_grow, can_shrink = np.isfinite(grow), np.isfinite(shrink)
+    free = can_grow & can_shrink
+    level = grow[free].mean() if free.any() else (grow.max() + shrink.min()) / 2
+    wrong = int(((grow > level) & ~free).sum() + ((shrink < level) & ~free).sum())
+    near = max(int(NEAR * (free.sum() + wrong)), LEAST_NEAR)
+    if free.sum() + wrong + 2 * near > most:
+        half = most // 2
+        return np.union1d(_largest(grow, half), _largest(-shrink, half))
     risers, fallers = np.where(free, -np.inf, grow), np.where(free, -np.inf, -shrink)
-    worst = [np.argpartition(-score, count)[:count] for score in (risers, fallers)]
-    found = np.concatenate([side[np.isfinite(score[side])] for side, score in zip(worst, (risers, fallers), strict=True)])
-    return np.union1d(found, np.flatnonzero(free)[: most - found.size])
+    counts = int((risers > level).sum()) + near, int((fallers > -level).sum()) + near
+    return np.concatenate([np.flatnonzero(free), _largest(risers, counts[0]), _largest(fallers, counts[1])])
+
+
+def _largest(score: Array, count: int) -> Array:
+    """Return the places of the largest finite scores, at most `count`, ascending."""
+    finite = np.flatnonzero(np.isfinite(score))
+    if finite.size <= count:
+        return finite
+    return np.sort(finite[np.argpartition(-score[finite], count)[:count]])
