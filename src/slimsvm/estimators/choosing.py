@@ -18,8 +18,8 @@ from ..clock import Deadline
 from ..kernels import Array, Matrix, make_kernel
 from ..progress import silent
 from ..rows.memory import gathered
-from ..rows.matrix import Spaces
 from ..rows.protocol import Meter
+from ..rows.spaces import Spaces
 from ..run import NO_CHECKPOINT, Checkpoint, Run
 from ..selection.budgets import Budgets
 from ..selection.cells import Cell, Group, Settings
@@ -145,9 +145,7 @@ class Search:
         """Yield the scores of models that share kernel values."""
         template = copy.copy(self.samples.template).set_params(**settings)
         data = replace(folded_rows(template, self.samples), held=self.spaces)
-        kernel = make_kernel(
-            template.kernel, gamma=self.width(template), degree=template.degree, coef0=template.coef0
-        )
+        kernel = make_kernel(template.kernel, gamma=self.width(template), degree=template.degree, coef0=template.coef0)
         template._check_rows(kernel, data.X)
         run = Run(deadline=self.deadline)
         for models in folded_models(data, kernel, Cs, self.meter, run):

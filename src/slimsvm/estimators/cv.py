@@ -82,7 +82,11 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         interrupted = False
         with self._saved(samples) as checkpoint:
             search = Search(
-                samples, groups, deadline=deadline.share(share), checkpoint=checkpoint, tell=self._tell if self.verbose else _quiet
+                samples,
+                groups,
+                deadline=deadline.share(share),
+                checkpoint=checkpoint,
+                tell=self._tell if self.verbose else _quiet,
             )
             try:
                 search.run()
@@ -196,8 +200,8 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         table = results_table(search.cells, search.found, len(splits))
         if complete < len(search.found) and search.deadline.over:
             warn_user(
-                f"time_limit={self.time_limit:g} ended the search after {complete} of {len(search.found)} settings; the best "
-                "of these is chosen. Give more time or fewer values",
+                f"time_limit={self.time_limit:g} ended the search after {complete} of {len(search.found)} settings; the "
+                "best of these is chosen. Give more time or fewer values",
                 ConvergenceWarning,
             )
         self.cv_results_, self.n_splits_ = table, len(splits)
@@ -235,6 +239,8 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         self.gamma_ = getattr(best.model_.kernel, "gamma", None)
 
     def _best(self) -> Any:
+        if self.refit is False and hasattr(self, "cv_results_"):
+            raise AttributeError("there is no best_estimator_ with refit=False; give refit=True, or fit best_params_")
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
@@ -384,7 +390,7 @@ class SlimSVCCV(ClassifierMixin, _Choice):
         self,
         estimator: SlimSVC | None = None,
         *,
-        Cs: int | Sequence[float] = 10,  # noqa: N803
+        Cs: int | Sequence[float] = 10,
         gammas: Sequence[float | str] = DEFAULT_GAMMAS,
         kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
         cv: Any = None,
@@ -525,7 +531,7 @@ class SlimSVRCV(RegressorMixin, _Choice):
         self,
         estimator: SlimSVR | None = None,
         *,
-        Cs: int | Sequence[float] = 10,  # noqa: N803
+        Cs: int | Sequence[float] = 10,
         gammas: Sequence[float | str] = DEFAULT_GAMMAS,
         kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
         epsilons: Sequence[float] | None = None,

@@ -13,8 +13,9 @@ from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients, PairTargets, pairs_of
 from ..rows.homes import open_rows
-from ..rows.matrix import Spaces, in_memory
+from ..rows.matrix import in_memory
 from ..rows.protocol import Meter, Rows
+from ..rows.spaces import Spaces
 from ..rows.threads import thread_count
 from ..run import Run
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, Solved
@@ -72,7 +73,9 @@ def folded_models(data: FoldedRows, kernel: Kernel, Cs: Array, meter: Meter, run
 def _solver(data: FoldedRows, rows: Rows, Cs: Array, megabytes: float, run: Run) -> _Solver:
     """Return the solver with its memory: half of it for the threads, and half for what the folds of a problem share."""
     parts = 2 * thread_count()
-    together = 2 if data.goal.outputs == 1 or not isinstance(data.goal, OneVsOne) else parts  # pairs have threads of their own
+    together = (
+        2 if data.goal.outputs == 1 or not isinstance(data.goal, OneVsOne) else parts
+    )  # pairs have threads of their own
     memory = Memory(megabytes / parts, megabytes / together, data.spaces(rows.dtype))
     return _Solver(data, rows, Cs, memory, run)
 
@@ -109,9 +112,7 @@ class _Solver:
         targets = self.data.goal.encode(self.data.labels)[:, 0]
         for number, found in enumerate(self.path(self.problem(targets), self.run)):
             dual = found.signed.reshape(found.signed.shape[0], -1, n).sum(axis=1)
-            outputs = [
-                (found.responses[fold, :n][test] + found.bias[fold])[:, None] for fold, test in enumerate(tests)
-            ]
+            outputs = [(found.responses[fold, :n][test] + found.bias[fold])[:, None] for fold, test in enumerate(tests)]
             self.run.report((number + 1) / self.Cs.size)
             yield self.of(number, outputs, dual[:, :, None], found.bias[:, None], found.gap.max(), found.status)
 
@@ -134,9 +135,7 @@ class _Solver:
             gap, status = max(each.gap.max() for each in found), Status.worst([each.status for each in found])
             yield self.of(number, outputs, dual, bias, gap, status)
 
-    def of(
-        self, number: int, outputs: list[Array], dual: Array, bias: Array, gap: float, status: Status
-    ) -> FoldedModels:
+    def of(self, number: int, outputs: list[Array], dual: Array, bias: Array, gap: float, status: Status) -> FoldedModels:
         """Return the models with coefficients (folds, n, q)."""
 
         def model(fold: int) -> Expansion:
@@ -174,7 +173,9 @@ class _Solver:
         worst = Status.worst(status)
         outputs = self.pair_outputs(dual, bias, targets)
         for number in range(count):
-            models = [_pair_model(self.rows, each, own, targets) for each, own in zip(dual[number], bias[number], strict=True)]
+            models = [
+                _pair_model(self.rows, each, own, targets) for each, own in zip(dual[number], bias[number], strict=True)
+            ]
             sizes = dual[number].any(axis=2).sum(axis=1)
             yield FoldedModels(
                 float(self.Cs[number]),

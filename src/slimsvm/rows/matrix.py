@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,25 +18,6 @@ SUMMED = 256
 STRIPS = 16
 #: kernel rows that are evaluated at a time
 EVALUATED = 2048
-
-
-class Spaces:
-    """Pieces of memory that threads use one after the other: new ones take longer to allocate than to fill."""
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype, self.unused = dtype, list[Array]()
-
-    @contextmanager
-    def of(self, size: int) -> Iterator[Array]:
-        """Yield memory for `size` numbers."""
-        fitting = [place for place, space in enumerate(self.unused) if space.size >= size]
-        space = self.unused.pop(min(fitting, key=lambda place: self.unused[place].size)) if fitting else None
-        if space is None:
-            space = np.empty(size, self.dtype)
-        try:
-            yield space
-        finally:
-            self.unused.append(space)
 
 
 class MatrixRows:
@@ -106,4 +86,4 @@ def in_memory(rows: Rows, space: Array) -> Rows:
     everyone = np.arange(rows.n)
     for some in blocks(rows.n, EVALUATED):
         rows.block(everyone[some], everyone, out=K[some].reshape(-1))
-    return MatrixRows(rows, K, getattr(rows, "crew", None) or Crew())  # type: ignore[return-value]
+    return MatrixRows(rows, K, getattr(rows, "crew", None) or Crew())

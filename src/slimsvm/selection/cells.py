@@ -1,4 +1,4 @@
-"""The grid of a choice of C, kernel width and kernel: its settings, and a table of their scores with GridSearchCV's keys."""
+"""A grid of C, kernel width and kernel: its settings, and a table of their scores with GridSearchCV's keys."""
 
 from __future__ import annotations
 

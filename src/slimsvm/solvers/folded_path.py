@@ -6,9 +6,9 @@ The folds of a cross-validation are this problem with other weights w, which are
 side by side, for rising C:
 
 1. For the first C, the problem of all rows is solved. A fold starts from its solution without the fold's own rows.
-2. From one C to the next, coefficients grow in proportion. So do bounds and the responses K c of all rows, which cost nothing.
-3. Few rows change sides then: the free ones, those that violate optimality, and some of those that are nearest to it. The
-   kernel values among the rows that matter in any fold are kept in memory. Each fold is solved on them, in a thread of its own.
+2. From one C to the next, coefficients grow in proportion, and so do bounds and the responses K c of all rows.
+3. Each fold is solved on the rows that may change: the free ones, those that violate optimality, and those nearest to it,
+   each in a thread. Where folds need nearly the same rows, they share the block of their kernel values, which is kept.
 4. The changes of all folds are added to the responses of all rows in one product. It shows which of the other rows violate
    optimality now, and gives the outputs of the rows that a fold has left out.
 
@@ -25,26 +25,21 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from ..model import Status
-from ..rows.matrix import Spaces
 from ..rows.protocol import Rows
+from ..rows.spaces import Spaces
 from ..run import BY_ITSELF, Run
 from .smo import SmoState
 
-#: problems of up to so many variables are solved whole; more: fewer products with all rows, and steps that take longer
-WHOLE = 4096
-#: rows near the margin that are solved for although they are at a bound: a share of the free ones, and at least so many. More:
-#: fewer products with all rows, and steps that take longer
-NEAR, LEAST_NEAR = 0.1, 128
 #: rows that are solved for together, however little memory there is
 LEAST_ROWS = 64
 #: the gap to which the rows in memory are solved, as a share of the gap of all rows; less: fewer products, and more steps
 CLOSE = 0.03
-#: rows of a block that a pair step passes in the time in which a kernel value is copied, for each fold
-COPIED = 4.0
 #: rows of the block of all folds that none of them needs any more, as a share, with which it is made anew
 STALE = 0.5
 #: pair steps between two looks at the clock
 STEPS_AT_ONCE = 200_000
+#: coefficients within this share of their box from a bound are at the bound, but for rounding
+ROUNDED = 1e-10
 #: rounds after which a fold stops as it is
 MOST_ROUNDS = 200
 
@@ -60,6 +55,22 @@ class Solved:
     gap: Array  # (folds,)
     steps: int
     status: Status
+
+
+@dataclass(frozen=True)
+class FoldedRule:
+    """Which rows are solved for together.
+
+    Problems of up to `whole` variables are solved with all of them; with more, steps take longer. Of the rows at a bound,
+    those nearest to the margin are solved for too: `near` as a share of the free and violating ones, and at least `least`.
+    More of them: fewer products with all rows. Folds share a block unless pair steps pass more rows in it that their own
+    fold does not need than `copied` times the kernel values in blocks of their own.
+    """
+
+    whole: int = 4096
+    near: float = 0.1
+    least: int = 128
+    copied: float = 4.0
 
 
 @dataclass(frozen=True)
@@ -85,9 +96,14 @@ class FoldedPath:
     """The solutions of all folds, from one C to the next larger one."""
 
     def __init__(
-        self, problem: FoldedProblem, tol: float, memory: Memory, run: Run = BY_ITSELF
+        self,
+        problem: FoldedProblem,
+        tol: float,
+        memory: Memory,
+        run: Run = BY_ITSELF,
+        rule: FoldedRule = FoldedRule(),
     ) -> None:
-        self.problem, self.tol, self.run = problem, tol, run
+        self.problem, self.tol, self.run, self.rule = problem, tol, run, rule
         self.memory, numbers = memory, 2**20 / problem.rows.dtype.itemsize
         folds, n = problem.weights.shape
         self.alpha, self.responses = np.zeros((folds, n)), np.zeros((folds, n))
@@ -96,7 +112,7 @@ class FoldedPath:
         self.steps, self.begun = 0, 0.0
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
-        self.whole = n <= min(WHOLE, self.most)
+        self.whole = n <= min(rule.whole, self.most)
         self.K: Array | None = None  # the kernel matrix, where problems are solved whole
 
     def solutions(self, Cs: Array) -> Iterator[Solved]:
@@ -104,7 +120,9 @@ class FoldedPath:
         n = self.alpha.shape[1]
         with self.memory.spaces.of(n**2 if self.whole else self.shared.most**2) as space:
             self.K = self.problem.rows.block(np.arange(n), out=space) if self.whole else None
-            self.shared.space = space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
+            self.shared.space = (
+                space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
+            )
             for C in Cs:
                 self.grow(float(C))
                 before = self.steps
@@ -138,7 +156,7 @@ class FoldedPath:
         self.steps += state.steps
         v = problem.linear - state.responses.values[:, 0]
         for alpha, own in zip(self.alpha, self.cap, strict=True):
-            alpha[:] = _balanced(np.minimum(state.alpha, own), problem.y, v)
+            alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
         change = (self.alpha - state.alpha) * problem.y
         moved = np.flatnonzero(change.any(axis=0))
         self.responses[:] = state.responses.values[:, 0]
@@ -176,7 +194,7 @@ class FoldedPath:
     def round(self, folds: Array, sides: list[tuple[Array, Array]], gaps: Array) -> None:
         """Solve each of some folds on the rows that it needs, and add the changes to the responses of all rows."""
         before, goals = self.alpha.copy(), np.maximum(CLOSE * gaps, self.tol / 2)
-        wanted = [_wanted(*sides[fold], self.most) for fold in folds]
+        wanted = [_wanted(*sides[fold], self.most, self.rule) for fold in folds]
         union, rows = np.unique(np.concatenate(wanted)), self.problem.rows
         if self.pays_to_share(union.size, [index.size for index in wanted]):
             self.shared.include(union)
@@ -195,10 +213,10 @@ class FoldedPath:
         self.add(moved, change[:, moved])
 
     def pays_to_share(self, union: int, sizes: list[int]) -> bool:
-        """Return whether folds share a block: it is made once, but pair steps take longer in it than in blocks of their own."""
+        """Return whether folds share a block: it is made once, but pair steps take longer in it than in their own."""
         steps = self.latest / max(self.alpha.shape[0], 1)
         longer = steps * (union * len(sizes) - sum(sizes))
-        return union <= self.shared.most and longer <= COPIED * sum(size**2 for size in sizes)
+        return union <= self.shared.most and longer <= self.rule.copied * sum(size**2 for size in sizes)
 
     def solve(self, fold: int, index: Array, K: Array, goals: Array, gaps: Array) -> None:
         """Solve a fold on some of its rows, with their kernel values, and set the gap that is left there."""
@@ -210,7 +228,7 @@ class FoldedPath:
             self.steps += steps
             if steps < STEPS_AT_ONCE:
                 break
-        self.alpha[fold, index] = alpha
+        self.alpha[fold, index] = _snapped(alpha, cap)
         if self.K is not None:
             self.responses[fold] = f
 
@@ -239,19 +257,27 @@ class _Tolerance:
     working_set: None = None
 
 
+def _snapped(alpha: Array, cap: Array) -> Array:
+    """Return coefficients within their box; those that rounding has left next to a bound are at it."""
+    return np.where(alpha >= (1 - ROUNDED) * cap, cap, np.where(alpha > ROUNDED * cap, alpha, 0.0))
+
+
 def _balanced(alpha: Array, y: Array, v: Array) -> Array:
     """Return coefficients whose signed sum is 0: those of the heavier sign that gain least shrink first."""
     excess = float((alpha * y).sum())
+    if abs(excess) <= ROUNDED * alpha.sum():  # a difference by rounding must not move rows off their bounds
+        return alpha
     side = np.flatnonzero((alpha > 0) & (y * excess > 0))
     order = side[np.argsort((v * y)[side])]
     room = np.maximum(abs(excess) - np.concatenate([[0.0], np.cumsum(alpha[order])[:-1]]), 0.0)
+    left = alpha[order] - np.minimum(alpha[order], room)
     balanced = alpha.copy()
-    balanced[order] -= np.minimum(alpha[order], room)
+    balanced[order] = np.where(left > ROUNDED * alpha[order], left, 0.0)
     return balanced
 
 
 class _Shared:
-    """The kernel values among the rows that any fold needs; rows are added, and now and then those not needed are left out."""
+    """The kernel values among the rows that any fold needs; rows are added, and those not needed are left out at times."""
 
     def __init__(self, rows: Rows, most: int) -> None:
         self.rows, self.most = rows, most
@@ -283,7 +309,7 @@ class _Shared:
             self.space[: old.size, old.size : size] = block[:, : old.size].T
 
 
-def _wanted(grow: Array, shrink: Array, most: int) -> Array:
+def _wanted(grow: Array, shrink: Array, most: int, rule: FoldedRule) -> Array:
     """Return the rows to solve for: the free ones, those that violate optimality, and some that are nearest to it.
 
     If they are too many, those that violate it most.
@@ -292,7 +318,7 @@ def _wanted(grow: Array, shrink: Array, most: int) -> Array:
     free = can_grow & can_shrink
     level = grow[free].mean() if free.any() else (grow.max() + shrink.min()) / 2
     wrong = int(((grow > level) & ~free).sum() + ((shrink < level) & ~free).sum())
-    near = max(int(NEAR * (free.sum() + wrong)), LEAST_NEAR)
+    near = max(int(rule.near * (free.sum() + wrong)), rule.least)
     if free.sum() + wrong + 2 * near > most:
         half = most // 2
         return np.union1d(_largest(grow, half), _largest(-shrink, half))
