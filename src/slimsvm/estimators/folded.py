@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -16,13 +17,15 @@ from ..rows.homes import open_rows
 from ..rows.matrix import in_memory
 from ..rows.protocol import Meter, Rows
 from ..rows.spaces import Spaces
-from ..rows.threads import thread_count
+from ..rows.threads import blocks, thread_count
 from ..run import Run
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, Solved
 from ..solvers.tube import PairedRows
 
 #: the share of the memory for kernel values that the kernel matrix of all rows may take; the threads share the rest
 MATRIX = 0.7
+#: outputs of the pairs of classes in memory at a time, 256 MiB
+MOST_OUTPUTS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,6 @@ class _Solver:
     def columns(self) -> Iterator[FoldedModels]:
         """Yield the models of one output for each class."""
         targets, tests = self.data.goal.encode(self.data.labels), self.data.tests
-        shape = self.data.weights.shape
         solved: list[list[Solved]] = []
         for column, y in enumerate(targets.T):
             part = self.run.of(column, targets.shape[1])
@@ -131,7 +133,6 @@ class _Solver:
                 for fold, test in enumerate(tests)
             ]
             dual, bias = np.stack([each.signed for each in found], axis=2), np.stack([each.bias for each in found], axis=1)
-            assert dual.shape[:2] == shape
             gap, status = max(each.gap.max() for each in found), Status.worst([each.status for each in found])
             yield self.of(number, outputs, dual, bias, gap, status)
 
@@ -170,26 +171,17 @@ class _Solver:
         self.rows.share_out(solve, q)
         if not done.all():  # the time is over: a model has all pairs
             return
-        worst = Status.worst(status)
-        outputs = self.pair_outputs(dual, bias, targets)
-        for number in range(count):
-            models = [
-                _pair_model(self.rows, each, own, targets) for each, own in zip(dual[number], bias[number], strict=True)
-            ]
-            sizes = dual[number].any(axis=2).sum(axis=1)
-            yield FoldedModels(
-                float(self.Cs[number]),
-                [each[number] for each in outputs],
-                sizes,
-                float(gaps[number].max()),
-                worst,
-                lambda fold, models=models: models[fold](),
-            )
+        worst, at_once = Status.worst(status), max(MOST_OUTPUTS // (data.labels.size * q), 1)
+        for part in blocks(count, at_once):
+            for number, outputs in enumerate(self.pair_outputs(dual[part], bias[part], targets), part.start):
+                model = partial(_pair_model, self.rows, targets, dual[number], bias[number])
+                sizes = dual[number].any(axis=2).sum(axis=1)
+                yield FoldedModels(float(self.Cs[number]), outputs, sizes, float(gaps[number].max()), worst, model)
 
-    def pair_outputs(self, dual: Array, bias: Array, targets: PairTargets) -> list[Array]:
-        """Return the outputs for all values of C of the rows of each fold, (Cs, rows, q)."""
+    def pair_outputs(self, dual: Array, bias: Array, targets: PairTargets) -> Iterator[list[Array]]:
+        """Yield the outputs of the rows of each fold, (rows, q), for one value of C after the other."""
         count, folds = dual.shape[:2]
-        k, q = targets.n_classes, targets.shape[1]
+        k = targets.n_classes
         found = [np.tile(bias[:, fold, None], (1, test.size, 1)) for fold, test in enumerate(self.data.tests)]
 
         def add(number: int) -> None:
@@ -206,17 +198,14 @@ class _Solver:
 
         locks = [Lock() for _ in range(folds)]
         self.rows.share_out(add, folds * k)
-        assert all(each.shape[2] == q for each in found)
-        return found
+        for number in range(count):
+            yield [each[number] for each in found]
 
 
-def _pair_model(rows: Rows, dual: Array, bias: Array, targets: PairTargets) -> Callable[[], Expansion]:
-    """Return a function that makes the expansion of coefficients (n, k - 1), its points sorted by class."""
-
-    def model() -> Expansion:
-        support = [group[dual[group].any(axis=1)] for group in targets.groups]
-        index = np.concatenate(support)
-        coef = PairCoefficients(dual[index].astype(np.float64), np.array([each.size for each in support]))
-        return Expansion(rows.kernel, rows.take(index), coef, bias)  # type: ignore[arg-type]
-
-    return model
+def _pair_model(rows: Rows, targets: PairTargets, dual: Array, bias: Array, fold: int) -> Expansion:
+    """Return the expansion of the coefficients (folds, n, k - 1) of a fold, its points sorted by class."""
+    against = dual[fold]
+    support = [group[against[group].any(axis=1)] for group in targets.groups]
+    index = np.concatenate(support)
+    coef = PairCoefficients(against[index].astype(np.float64), np.array([each.size for each in support]))
+    return Expansion(rows.kernel, rows.take(index), coef, bias[fold])  # type: ignore[arg-type]

@@ -194,7 +194,7 @@ class FoldedPath:
     def round(self, folds: Array, sides: list[tuple[Array, Array]], gaps: Array) -> None:
         """Solve each of some folds on the rows that it needs, and add the changes to the responses of all rows."""
         before, goals = self.alpha.copy(), np.maximum(CLOSE * gaps, self.tol / 2)
-        wanted = [_wanted(*sides[fold], self.most, self.rule) for fold in folds]
+        wanted = [_wanted(grow, shrink, self.most, self.rule) for grow, shrink in (sides[fold] for fold in folds.tolist())]
         union, rows = np.unique(np.concatenate(wanted)), self.problem.rows
         if self.pays_to_share(union.size, [index.size for index in wanted]):
             self.shared.include(union)
