@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
+<<<<<<< HEAD
     from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVCCV, SlimSVR, SlimSVRCV, compress
+=======
+    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress, distill
+>>>>>>> main
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from .studio.report import report
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
+    from .tables.preparation import table_preparation
+    from .versions import show_versions
 
 __version__: str
 __all__ = [
@@ -32,6 +38,7 @@ __all__ = [
     "__version__",
     "compress",
     "displays",
+    "distill",
     "export",
     "load",
     "reducers",
@@ -39,7 +46,9 @@ __all__ = [
     "runtime",
     "save",
     "shapley",
+    "show_versions",
     "smallest_within",
+    "table_preparation",
     "tradeoff",
     "trainers",
     "tune",
@@ -54,13 +63,16 @@ HOMES = {
     "SlimSVR": "estimators",
     "SlimSVRCV": "estimators",
     "compress": "estimators",
+    "distill": "estimators",
     "export": "ship.export",
     "load": "files.models",
     "report": "studio.report",
     "runtime": "ship.runtime",
     "save": "files.native",
     "shapley": "ship.shapley",
+    "show_versions": "versions",
     "smallest_within": "selection.grids",
+    "table_preparation": "tables.preparation",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",
 }

@@ -14,10 +14,10 @@ from sklearn.preprocessing import MinMaxScaler
 from slimsvm import SlimSVC, export
 from slimsvm.kernels import RBF
 from slimsvm.kernels.spec import SPECS
+from slimsvm.rounding import of_upper_halves, upper_halves
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.literals import c_string, float_literal, identifier, table
 from slimsvm.ship.quantise import FITTED_POINTS, _rounded_in_turn, predicted_alike, quantise
-from slimsvm.ship.small_floats import of_upper_halves, upper_halves
 from slimsvm.ship.source import artefact_of
 from tools.targets import missing, run_c
 

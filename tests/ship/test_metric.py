@@ -13,12 +13,12 @@ from slimsvm import SlimSVC, export, load, runtime, save
 from slimsvm.estimators.shrink import scaler_tables
 from slimsvm.kernels import RBF, Poly
 from slimsvm.metric import Metric
+from slimsvm.rounding import SmallFloats
 from slimsvm.selection.budgets import Costs
 from slimsvm.selection.costs import NO_SCALER, ScalerTables, model_bytes
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import BITS, CExporter
 from slimsvm.ship.quantise import quantise
-from slimsvm.ship.small_floats import SmallFloats
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
 from slimsvm.slim.metric_search import Learning

@@ -3,6 +3,7 @@
 from .base import fit_reporting
 from .compress import compress, compress_within
 from .cv import SlimSVCCV, SlimSVRCV
+from .distill import distill
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
 from .resume import Interrupted
@@ -19,6 +20,7 @@ __all__ = [
     "SlimSVRCV",
     "compress",
     "compress_within",
+    "distill",
     "fit_reporting",
     "imported",
     "machine_of",

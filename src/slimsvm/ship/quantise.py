@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..rounding import SmallFloats, of_upper_halves, upper_halves
 from ..selection.costs import CHEAP_COEFFICIENTS
 from ..warning import warn_user
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
-from .small_floats import SmallFloats, of_upper_halves, upper_halves
 
 #: a warning is given if quantised scores differ by more than this share of the largest score
 NOTABLE = 0.1
