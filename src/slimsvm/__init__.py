@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
-<<<<<<< HEAD
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVCCV, SlimSVR, SlimSVRCV, compress
-=======
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress, distill
->>>>>>> main
+    from .estimators import (
+        Interrupted,
+        SlimOneClassSVM,
+        SlimSVC,
+        SlimSVCCV,
+        SlimSVR,
+        SlimSVRCV,
+        compress,
+        distill,
+    )
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
