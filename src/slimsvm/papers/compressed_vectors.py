@@ -14,8 +14,8 @@ The compressed machine starts from that and moves points and coefficients togeth
 
     minimise  sum_i (f~(x_i) - f(x_i))^2,    f~(x) = sum_j k(x, z_j) alpha_j + b,        over all z_j and alpha_j    (10)
 
-For several outputs (10) is summed over them. A pair of classes is followed on the support vectors of these two
-classes alone: those of all other classes would outweigh them.
+For several outputs (10) is summed over them, and each output is followed on its own support vectors, as if its machine
+were alone: those of all others would outweigh them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ class Support:
     rows: Rows
     labels: Array  # (s, q) of -1 and +1, 0 for rows that are not support vectors of an output; or real values
     members: Array  # (s, q), 1 for the support vectors of each output and 0 for others
-    concerned: Array  # (s, q), 1 for those of the classes that an output separates and 0 for others
     bias: Array
     kept: Against | None  # the kernel among them, if it is small enough
 
@@ -95,8 +94,7 @@ class Support:
         kept = rows.against(rows.take(np.arange(rows.n)), exact=False) if rows.n**2 <= kept_values else None
         labels = model.on(rows) if task.goal.real else np.sign(model.coef[places])
         members = np.ones(labels.shape) if task.goal.real else np.abs(labels)
-        concerned = task.goal.concerned(model.coef[places]).astype(np.float64)
-        return cls(rows, labels, members, concerned, model.bias, kept)
+        return cls(rows, labels, members, model.bias, kept)
 
     def product(self, V: Array) -> Array:
         """Return K @ V as K' @ V, which skips zeros: a row is no support vector of most pairs of classes."""
@@ -252,7 +250,7 @@ class CVM(Reducer):
         assert model is not None
         support = Support.of(task, model)
         on_all = self.rows == "all"
-        loss = OutputLoss(*(task.rows, model, task.output_weights) if on_all else (support.rows, model, support.concerned))
+        loss = OutputLoss(*(task.rows, model, task.output_weights) if on_all else (support.rows, model, support.members))
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
             if stop.index.size in sizes or stop.last or task.run.over:
