@@ -261,8 +261,8 @@ class PrintedSBP(BinaryTrainer):
     """The stochastic batch perceptron as printed: `T` rounds with the slack `nu` for each row, for a w of length 1.
 
     A round draws one row, uniformly from those under water; with a bias, from either class with the same chance (3.6). It
-    moves w by y phi(x) / sqrt(t), projects it to the unit ball, and the result is the mean of all iterates over the level of
-    its water. The paper assumes k(x, x) <= 1; steps are divided by the root of the largest k(x, x), which has the same
+    moves w by y phi(x) / sqrt(t), projects it to the unit ball, and the result is the mean of all iterates over the level
+    of its water. The paper assumes k(x, x) <= 1; steps are divided by the root of the largest k(x, x), which has the same
     effect. Where the level is no margin (0 or less), w itself is the result, since the paper predicts with its sign.
     """
 
