@@ -27,8 +27,9 @@ import numpy as np
 
 from .columns import Wanted, check_width
 from .container import check_letters
-from .csv_rows import read_csv
+from .csv_rows import NotNumbersError, read_csv
 from .decompression import PACKED, check_unpacked_size, unpacked
+from .endings import check_rows_ending
 from .labels import as_labels
 from .numbers import strict_number
 
@@ -124,14 +125,24 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train
 
 
 def _read(source: Source, wanted: Wanted, split: str) -> tuple[Any, Any, tuple[str, ...] | None]:
+    check_rows_ending(source.ending)
     if source.ending in (".csv", ".tsv"):
-        return read_csv(source.open(), wanted)
+        if wanted.cells is None or not wanted.cells.always:
+            try:
+                return read_csv(source.open(), wanted)
+            except NotNumbersError:
+                if wanted.cells is None:
+                    raise
+        return read_csv(source.open(), wanted, cells=True)
     if source.ending in (".npy", ".npz", ".parquet") and source.is_packed:
         raise ValueError(f"it is a packed {source.ending} file; unpack it first")
     if source.ending in (".npy", ".parquet"):
-        from .mapped import open_npy, open_parquet
+        from .mapped import has_cells, open_npy, open_parquet, read_parquet_cells
 
-        X, y, names = (open_npy if source.ending == ".npy" else open_parquet)(source.path, wanted)
+        opened = open_npy if source.ending == ".npy" else open_parquet
+        if source.ending == ".parquet" and wanted.cells is not None and has_cells(source.path, wanted):
+            opened = read_parquet_cells
+        X, y, names = opened(source.path, wanted)
         return X, None if y is None else as_labels(y), names
     if wanted.target is not None:
         raise ValueError(f"target={wanted.target!r} names a column of a CSV file, and this is not a CSV file; leave it out")
@@ -350,7 +361,7 @@ def _label_problem(word: str) -> str | None:
     if label is not None and math.isfinite(label):
         return None
     if "," in word:
-        return f"several labels, {short(word)}; each row must have one"
+        return f"several labels, {short(word)}; each row of LIBSVM text has one, and the name of a CSV file ends in .csv"
     if ":" in word:
         return f"{short(word)} is not a label; each line must begin with one. For rows without labels, give any number"
     return f"the label {short(word)} is not a finite number; LIBSVM files have numbers for labels, CSV files may have words"

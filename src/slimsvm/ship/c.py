@@ -61,13 +61,14 @@ class CExporter:
         source = self._source(artefact, "model")
         if isinstance(source, SparseCSource):
             return int(np.count_nonzero(Runtime(source.held)(rows) == Runtime(artefact)(rows)))
-        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, dense(rows))
+        rows = dense(rows) if artefact.preparation is None else artefact.preparation(rows)
+        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, rows)
 
     def _rows_like(self, artefact: Artefact) -> Array:
         """Return raw rows like those to predict."""
         if self.rows is None:
             return typical_rows(artefact)
-        rows = dense(self.rows)
+        rows = dense(self.rows) if artefact.preparation is None else artefact.preparation(self.rows)
         if rows.ndim != 2 or rows.shape[1] != artefact.features:
             raise ValueError(
                 f"rows= is of shape {rows.shape}, and the model has {artefact.features} features; give raw rows like those "
@@ -78,7 +79,7 @@ class CExporter:
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
-        artefact.check_rows("the C export")
+        artefact.check_rows("the C export", tables=True)
         if not isinstance(artefact.points, SparsePoints):
             return self._dense_source(artefact, prefix, fit=fit)
         written = DENSE * artefact.points.nonzeros > artefact.size * artefact.features and artefact.kernel != "linear"
@@ -96,6 +97,10 @@ class CExporter:
 
     def _dense_source(self, artefact: Artefact, prefix: str, *, fit: bool) -> CSource:
         if self.precision == "float32":
+            if self.limit is not None:
+                raise ValueError(
+                    f"limit={self.limit:g} is for integer tables; give precision='int8', or leave the limit out"
+                )
             a, small = artefact.compact(), None
         else:
             like = self._rows_like(artefact)

@@ -23,7 +23,8 @@ class Runtime:
     values. `run.proba` is predict_proba, if the model has a calibration.
 
     Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape). A model behind a vectorizer
-    takes a text, or a list of texts.
+    takes a text, or a list of texts; one behind the preparation of a table takes a dict by the names of its columns, a list
+    of them, a data frame, or arrays of all columns.
 
     Of rows only the length is tested: give finite numbers. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -32,7 +33,7 @@ class Runtime:
     def __init__(self, artefact: Artefact) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
-        self.words, self.features = a.words, a.features
+        self.words, self.preparation, self.features = a.words, a.preparation, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
@@ -77,6 +78,8 @@ class Runtime:
             one = isinstance(rows, str)
             parts = self.words([rows] if one else rows)
             return SparseRows(*parts, (self.features,) if one else (parts[0].size - 1, self.features))
+        if self.preparation is not None:
+            return self.preparation(rows)
         rows = SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
         if not rows.ndim or rows.shape[-1] != self.features:
             given = rows.shape[-1] if rows.ndim else "no"
@@ -115,9 +118,27 @@ class Runtime:
 
 
 def runtime(model: Any) -> Runtime:
-    """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
+    """Return a fitted model, or one in a file, as a fast function of rows without checks of its input.
 
-    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file.
+    Parameters
+    ----------
+    model : estimator or path
+        A model that `export` takes, or a .slim, .json or LIBSVM file. A JSON file (`slimsvm.export(model, "model.json")`)
+        is read without scikit-learn and scipy, and so is a .slim file.
+
+    Returns
+    -------
+    Runtime
+        A function of a row or of rows: labels, values, or 1 and -1 of a novelty detector.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import slimsvm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> run = slimsvm.runtime(slimsvm.SlimSVC(4, random_state=0).fit(X, y))
+    >>> run(X[:2]).tolist()
+    [0, 0]
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)

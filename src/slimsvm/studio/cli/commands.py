@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,11 +20,13 @@ from .parse import (
     Balanced,
     Budget,
     Calibration,
+    Categorical,
     Checkpoint,
     CheckpointSeconds,
     Count,
     DataFile,
     Device,
+    Drop,
     Force,
     Gamma,
     Keep,
@@ -32,6 +35,7 @@ from .parse import (
     MetricName,
     ModelFile,
     Multiclass,
+    Numeric,
     Output,
     Reducer,
     Scale,
@@ -43,16 +47,19 @@ from .parse import (
     Tolerance,
     Trust,
     at_least_zero,
+    cells_of,
+    check_named,
     check_output,
     check_predictions,
     export_target,
     finite,
     given,
+    kinds_of_columns,
     make_reducer,
-    make_scaler_for,
     names_of,
     one_of,
     positive,
+    preparation_for,
     read_model,
     read_model_and_rows,
     read_test_rows,
@@ -75,9 +82,10 @@ from .render import (
     show_warning,
 )
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
-from .tasks import check_methods, make_estimator, own_settings, quality, task_of
+from .tasks import check_methods, check_multiclass, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
+from .unused import check_used
 
 SUMMARY = "Kernel SVMs that are small enough to ship."
 HINT = "To begin: slimsvm tradeoff digits && slimsvm report. All options of a command: slimsvm train -h."
@@ -92,6 +100,8 @@ def run(arguments: list[str]) -> int:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         try:
             work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
+            if isinstance(work, partial):
+                check_used(work.keywords)
             if work is not None:
                 work()
             sys.stdout.flush()  # a full disk is an error of the command, and not one of the end of Python
@@ -129,7 +139,7 @@ def demo(
     force: Force = False,
 ) -> None:
     """Train on scikit-learn's digits, shrink the model, compare the two and write the small one."""
-    check_output(output, force)
+    check_output(output, force, what="a model")
     from ...files.native import save
     from .demo import demo_rows
 
@@ -204,13 +214,16 @@ def train(
     device: Device = "cpu",
     seed: Seed = 0,
     label: Label = None,
+    numeric: Numeric = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
     force: Force = False,
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
-    check_output(output, force, data, test)
+    check_output(output, force, data, test, checkpoint, what="a model")
     own = own_settings(
         task,
         C=C,
@@ -244,12 +257,18 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.svr import in_units_of
+    from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
 
-    X, y, columns = read_training_rows(data, task, label, split)
-    tests = read_test_rows(test, task, label, X.shape[1], columns)
-    scaler = make_scaler_for(X, scale)
+    kinds = kinds_of_columns(numeric, categorical, drop)
+    X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
+    check_multiclass(multiclass, y)
+    check_named(kinds, columns)
+    scaler = preparation_for(X, columns, scale, kinds)
+    if task == "regress" and X.dtype == object:
+        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in own})
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file
@@ -258,6 +277,7 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
+        tests = read_test_rows(test, task, label, X.shape[1], columns, cells_of(with_names(model, columns)))
         full: list[Any] = []
         _, interrupted = finished_or_best(
             lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
@@ -290,7 +310,7 @@ def compress(
     force: Force = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
-    check_output(output, force, data, test, validation)
+    check_output(output, force, data, test, validation, what="a model")
     if budget is None and tolerance is None:
         raise ParameterError(
             "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
@@ -304,8 +324,10 @@ def compress(
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
+    check_multiclass(multiclass, y)
     columns = names_of(big)
-    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1], columns) for path in (test, validation))
+    more = (label, X.shape[1], columns, cells_of(big))
+    tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
     if held_out is not None:
         own |= {"X_val": held_out[0], "y_val": held_out[1]}
@@ -341,7 +363,7 @@ def predict(
 ) -> None:
     """Write the prediction for each row of DATA, one a line; accuracy or R^2 goes to stderr where DATA has labels."""
     if output is not None:
-        check_output(output, force, model, data)
+        check_output(output, force, model, data, what="predictions, one a line")
     from ...files.container import write_whole
 
     predictor, X, y = open_predictor(model, data, trust, label, split)
