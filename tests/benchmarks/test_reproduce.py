@@ -15,7 +15,16 @@ from benchmarks.reproduce.__main__ import main
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
 from benchmarks.reproduce.compressed_vectors import SIZES, TOY, circle, lars_and_moved
 from benchmarks.reproduce.covtype import KnownOutputs
-from benchmarks.reproduce.experiment import NOT_ON_TERMS, NOT_REPRODUCED, NOT_RUN, REPRODUCED, RESULTS, Claim, Experiment, is_higher
+from benchmarks.reproduce.experiment import (
+    NOT_ON_TERMS,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    RESULTS,
+    Claim,
+    Experiment,
+    is_higher,
+)
 from benchmarks.reproduce.optimally_sparse import chosen
 from benchmarks.reproduce.optimum import optimal_slack, optimum_without_bias
 from benchmarks.reproduce.page import write_page

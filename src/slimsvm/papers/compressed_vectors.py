@@ -53,7 +53,7 @@ class Lars(Reducer):
 
     LARS moves the coefficients of the chosen points towards their least-squares solution until another support vector is as
     correlated with the residual. Its coefficients are therefore shrunken. With `refit` the coefficients and bias of each
-    model are fitted to the margins of the full model on all rows, as for `slant`. `refit=False` is the paper's method.
+    model are fitted to the margins of the full model on all rows, as for `slant`. `Lars.paper` is the method as printed.
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
@@ -63,6 +63,11 @@ class Lars(Reducer):
 
     refit: bool = True
     real_valued: ClassVar[bool] = True
+
+    @classmethod
+    def paper(cls) -> Lars:
+        """Return LARS-SVM as printed, without the refit."""
+        return cls(refit=False)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of the given sizes from one run of LARS."""
@@ -224,7 +229,7 @@ class CVM(Reducer):
     The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias that
     are fitted to the full model's margins on all rows, as for `slant` and `lars`, and the one with the lower validation
     error is kept. That helps if points are few: least squares spend them on outputs far from the decision boundary too.
-    `refit=False` is the paper's method.
+    `CVM.paper` is the method as printed.
     """
 
     optimizer: str = "lbfgs"
@@ -235,6 +240,11 @@ class CVM(Reducer):
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1
+
+    @classmethod
+    def paper(cls, iterations: int = 2560) -> CVM:
+        """Return CVM as printed: conjugate gradients on (10), as many iterations as in the paper's figure 2 at most."""
+        return cls(optimizer="cg", refit=False, max_steps=iterations)
 
     def __post_init__(self) -> None:
         super().__post_init__()
