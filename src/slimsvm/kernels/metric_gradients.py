@@ -158,4 +158,4 @@ def metric_sums(
         raise ValueError(
             f"no metric can be learned with the {kernel.name} kernel, which is no inner product and no distance"
         )
-    return kind(kernel, Z, V, factors, widths, send, xp)  # type: ignore[arg-type]
+    return kind(kernel, Z, V, factors, widths, send, xp)

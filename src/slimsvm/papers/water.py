@@ -40,7 +40,7 @@ def levels_of(basins: tuple[Array, Array], volume: float) -> tuple[float, float]
     fewest, count = min(heights.size for heights in basins), SORTED
     while True:
         low = [_lowest(heights, count) for heights in basins]
-        pairs = sum(rows[: min(count, fewest)] for rows in low)
+        pairs = low[0][: min(count, fewest)] + low[1][: min(count, fewest)]
         total = level_of(pairs, volume)
         wet = int(np.count_nonzero(pairs < total)) or 1
         if wet < min(count, fewest) or count >= fewest:

@@ -199,7 +199,8 @@ class GivenRows:
             return self.kernel(self.given.take(self._places(A)).rows(), B)
         if issparse(A) or issparse(B):
             return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
-        return self.kernel(self.kernel.inside(A), B) if placed else self.kernel(self.inward(A), self.inward(B))
+        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
+        return self.kernel(self.kernel.inside(A), B)
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
