@@ -99,8 +99,8 @@ PARAMETERS: dict[str, Parameter] = {
         """
         A name in `slimsvm.trainers.TRAINERS`, or an instance such as `SMO(max_iter=1000)`. Of C, tol and max_iter, an
         instance keeps each value that differs from the default of its class; the others are this estimator's. "smo" is the
-        exact SVM, the only one for regression and novelty detection. For classes, "sbp", "pegasos", "sdca" and
-        "perceptron" trade exactness for fewer kernel evaluations; "lp" and "ramp" have other losses, which need fewer
+        exact SVM. Regression and novelty detection have it and "bsgd", which learns row by row. For classes, "sbp", "pegasos", "sdca"
+        and "perceptron" trade exactness for fewer kernel evaluations; "lp" and "ramp" have other losses, which need fewer
         support vectors; "budget-l1", "budget-l2", "forgetron", "rbp" and "bsgd" keep to `budget` while they train, the
         last three also from a stream (`partial_fit`); "any-norm" takes a norm of the slack. Each class documents what it
         solves and when it stops. A setting that a trainer does not have is not used (a perceptron has no C). None trains
@@ -224,12 +224,14 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "calibration": Parameter(
         None,
-        '{"sigmoid", "isotonic", "temperature"} or None',
+        '{"sigmoid", "isotonic", "temperature", "conformal"} or None',
         """
         How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
         rows that the scoring model was not trained on. With it, `predict_proba` exists and `predict` returns the most
-        probable class. None: no probabilities.""",
+        probable class. A regression has "conformal": intervals around predictions, for `predict_interval`, from the errors
+        of models that are fitted like this one to a part of the rows, on the other rows (five such models for up to 2,000
+        rows, else one). None: neither.""",
         "Fit probabilities, for predict --proba. One of {calibrations}.",
     ),
     "decision_function_shape": Parameter(

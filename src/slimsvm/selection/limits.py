@@ -60,7 +60,8 @@ class Limits:
     def of(cls, estimator: Any, problem: Problem, reducer: Any, around: Around) -> Limits:
         """Return the limits of an estimator on models of a reducer."""
         budget = checked_budget(estimator.budget, estimator.precision)
-        shape = shape_of(problem, reducer, getattr(estimator, "calibration", None) or "", around.scaler)
+        calibration = getattr(estimator, "calibration", None) if problem.goal.n_classes else None
+        shape = shape_of(problem, reducer, calibration or "", around.scaler)
         room = room_for(budget, estimator.precision, shape)
         time = partial(_time, estimator, problem, around)
         return cls(budget, estimator.precision, room, shape, time, partial(_model_like, problem))

@@ -72,7 +72,8 @@ def make_problem(
         template = clone(template).set_params(precision=precision)
     X, y, weights = checked_rows(template, X, y, sample_weight)
     goal: Goal = Regression() if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False)
-    shape = Shape.of(template.kernel, X.shape[1], goal, map=getattr(template, "calibration", None) or "")
+    calibration = template.calibration if goal.n_classes else None
+    shape = Shape.of(template.kernel, X.shape[1], goal, map=calibration or "")
     size = largest_size(template, constraint.budget, shape, X)
     return Problem(template, X, y, weights, min(size, y.size // 2), shape, _metrics(template, X, constraint))
 
