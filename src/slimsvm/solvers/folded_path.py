@@ -107,8 +107,8 @@ class FoldedPath:
         self.problem, self.tol, self.run, self.rule = problem, tol, run, rule
         self.memory, numbers = memory, 2**20 / problem.rows.dtype.itemsize
         self.folds, n = np.arange(problem.weights.shape[0]), problem.weights.shape[1]
-        self.alpha, self.responses, self.cap = (np.zeros(problem.weights.shape) for _ in range(3))
-        self.bias = np.zeros(self.folds.size)
+        self.alpha: Array = np.zeros(problem.weights.shape)
+        self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
         self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
         self.steps, self.begun = 0, 0.0
         self.latest = 0  # pair steps for the last C
