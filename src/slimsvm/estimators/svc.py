@@ -332,7 +332,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        return learn_batch(self, X, y, classes, sample_weight)
+        return learn_batch(self, X, y, sample_weight, classes)
 
     def decision_function(self, X: Matrix) -> Array:
         """Return the scores of each row.

@@ -18,9 +18,20 @@ from ..kernels import Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
-from ..selection.path import Step
+from ..selection.path import Step, sizes_up_to
 from ..solvers.basis import check_C
-from .compact import MOST_NUMBERS, best_within, can_be_compact, layouts_within, of_rank, refined, renewed, with_default
+from .compact import (
+    MOST_NUMBERS,
+    SEED_POINTS,
+    SEED_SECONDS,
+    best_within,
+    can_be_compact,
+    layouts_within,
+    of_rank,
+    refined,
+    renewed,
+    with_default,
+)
 from .competing import DECIDED_AT, FINAL_STEPS, LEAST_ROWS, ROWS_PER_NUMBER, WAY_STEPS, CompetingPath, Learner
 from .learned_metric import KINDS
 from .metric_search import Learning, MetricSearch
@@ -179,12 +190,22 @@ class Slim(Reducer):
             rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
             if layouts:
-                return best_within(renewed(task), model, layouts)
+                seed = self._seed(renewed(task), model, max(layout.size for layout in layouts))
+                return best_within(renewed(task), model, layouts, seed)
         if self.metric == "projection":
             return self._projected(task, sizes, model)
         if self.metric == "auto" and not (decided._may_learn(task) and decided._projects(task, sizes[-1])):
             return decided._models_of_either(task, sizes, model)
         return decided._models_of(task, sizes, model, self.metric)
+
+    def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
+        """Return a model of few points with factors and widths, found with the best coefficients at every step."""
+        few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
+        if not (self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)):
+            return None
+        sizes = sizes_up_to(min(points, most), 1)
+        path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
+        return list(path.models())[-1][0]
 
     def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models in a projection; raise ValueError where there is none."""
