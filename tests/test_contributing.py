@@ -108,7 +108,8 @@ def road_of(name, frames):
     return CHOSEN[name] if road == "choose" else road
 
 
-def test_default_fits_take_the_roads_of_the_drawing(asked):
+def test_default_fits_take_the_roads_of_the_drawing(asked, threads):
+    threads(1)  # a thread of its own has no stack from fit on
     first = re.findall(r"^    (SlimSVC\.fit -> .*) -> SMO\.solve_together", TEXT, re.MULTILINE)[0]
     wanted, taken = [name.rpartition(".")[2] for name in first.split(" -> ")], set()
     for rows, settings in ((60, {}), (600, {}), (3000, {}), (5000, {}), (12_000, {}), (1000, {"C": 1e6, "gamma": 1e-3})):
