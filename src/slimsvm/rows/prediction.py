@@ -14,7 +14,7 @@ from .host import HostRows
 from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew, blocks
-from .tiles import Tiles, tiles_against
+from .tiles import CompiledTiles, Tiles, add_class_outputs, tiles_against
 
 #: the largest error of a prediction that one point may cause
 PREDICTION_ERROR = 5e-4
@@ -22,8 +22,6 @@ PREDICTION_ERROR = 5e-4
 TINY_WORK = 1 << 20
 #: kernel values that may be held for the outputs of pairs of classes, and rows of a strip of them
 MOST_VALUES, PAIR_ROWS = 1 << 22, 8
-#: rows of a strip of outputs of a few classes; more: fewer calls, and fewer threads at work
-CLASS_ROWS = 512
 
 
 def kernel_product(
@@ -87,29 +85,25 @@ def class_outputs(
     rows = HostRows(kernel, X, meter, 0.0, kernel_error(coef.against))
     if metric is None and rows.boxes.of(rows.prepared, points.shape[0]) is not None:
         return coef.outputs(lambda some, V: rows.product(points[some], V)) + bias
-    meter.add(rows.n * points.shape[0])
     parts = []
     for columns, some in coef.groups():
         if some.start < some.stop:
             tiles = rows.tiles(points[some], metric and metric.part(some))
             parts.append((columns, tiles, tiles.weights(coef.against[some])))
+    if not all(isinstance(tiles, CompiledTiles) for _, tiles, _ in parts):
+        return coef.outputs(lambda some, V: rows.product(points[some], V, metric and metric.part(some))) + bias
+    meter.add(rows.n * points.shape[0])
     outputs = np.repeat(bias[:, None], rows.n, axis=1)
-
-    def work(strip: slice) -> None:
-        for columns, tiles, V in parts:
-            part = np.zeros((strip.stop - strip.start, columns.size))
-            tiles.run(strip, V, part)
-            outputs[columns, strip] += part.T
-
-    rows.crew.run(work, rows.n, CLASS_ROWS)
+    if parts:
+        add_class_outputs(rows.crew, parts, outputs)  # type: ignore[arg-type]
     return outputs.T
 
 
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
-    given, error = Given(X), kernel_error(V)
-    rows = prepare(kernel, given, points.shape[0], error, metric)
+    given, error, crew = Given(X), kernel_error(V), Crew()
+    rows = prepare(kernel, given, points.shape[0], error, metric, crew=crew)
     dtype = value_dtype(kernel, rows, points.shape[0], error)
-    return tiles_against(kernel, rows, given, points, error, Crew(), dtype, metric)
+    return tiles_against(kernel, rows, given, points, error, crew, dtype, metric)
 
 
 def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
