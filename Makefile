@@ -81,7 +81,7 @@ clean:
 	touch $@
 
 # The dependency group of that name in pyproject.toml, with the extras it stands on.
-EXTRAS_dev := [dask,onnx,parquet,plots,tune]
+EXTRAS_dev := [dask,onnx,parquet,plots]
 EXTRAS_docs := [plots]
 EXTRAS_bench := [onnx,plots]
 .venv/installed-%: .venv/installed

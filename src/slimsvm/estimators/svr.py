@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
 from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .methods import learns_streams
+from .streams import learn_batch
 
 #: C and epsilon for targets of deviation 1, where nobody has chosen them
 USUAL = {"C": 10.0, "epsilon": 0.05}
@@ -53,8 +56,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
     degree, coef0 : int, float
         Parameters of the poly and sigmoid kernels, as in `SVR`.
     trainer : str, trainer or None, default="smo"
-        "smo" or an instance of `slimsvm.trainers.SMO`. None trains no full model: a reducer that needs none then fits a
-        model of at most `budget` support vectors.
+        "smo" or an instance of `slimsvm.trainers.SMO`; "bsgd" learns row by row within a budget, in `partial_fit` too.
+        None trains no full model: a reducer that needs none then fits a model of at most `budget` support vectors.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, of a method that takes real targets: "slim", "spsvm",
         "reduced-set", "cvm", "lars", "osuna-girosi", "rsvm", "nystroem" and "prune".
@@ -186,6 +189,29 @@ class SlimSVR(RegressorMixin, KernelMachine):
             The fitted estimator.
         """
         return fit_reporting(self, X, y, sample_weight)
+
+    @available_if(learns_streams)
+    def partial_fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVR:
+        """Learn from another batch of a stream, row by row in the order given; only with trainer="bsgd".
+
+        The first call fixes the settings: its rows determine gamma="scale", the n of C, and the mean of the targets as the
+        bias. After `fit`, a stream continues from the fitted model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows of the batch.
+        y : array-like of shape (n_samples,)
+            Their target values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SlimSVR
+            The fitted estimator.
+        """
+        return learn_batch(self, X, y, sample_weight)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.

@@ -448,7 +448,7 @@ def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     raise ValueError(
         f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
         f"{', '.join(transformers.TRANSFORMERS)} and selectors of features, or of scalers after a vectorizer of texts, or "
-        f"a TransformedTargetRegressor of these{hint}. Save anything else with joblib or skops"
+        f"a TransformedTargetRegressor of these{hint}. Save anything else with joblib"
     )
 
 

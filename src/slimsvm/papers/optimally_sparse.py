@@ -9,6 +9,9 @@ shortfall (Problem 4.1):
 With eta = eps = 1/2 it ends within 4 |w|^2 steps at a value of 1/2 or less, and the slant loss of the small model is then
 no larger than the hinge loss of the full one (Lemmas 4.1 and 4.2). The aggressive variant optimises the present support
 vectors before another one is added (section 6.1).
+
+The slant loss is the expected error of a rule that adds Z ~ Uniform[-1/2, 1/2] to the output (section 4.1). The authors
+recommend the sign of the output in practice, as `predict` has it.
 """
 
 from __future__ import annotations
