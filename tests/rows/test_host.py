@@ -582,6 +582,15 @@ def test_a_few_rows_give_what_tiles_give(kernel_name, make_case):
     np.testing.assert_allclose(few, case.K[:3, :4] @ coef, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", INNER)
+@pytest.mark.parametrize("count", [1, 16, 17])
+def test_a_few_rows_and_sparse_points_give_the_product(name, form, count):
+    kernel, X, K = made(name, 40, d=30, density=0.1)
+    V = np.random.default_rng(0).normal(size=(40, 2))
+    out = kernel_product(kernel, form(X[:count]), csr_array(X), V, Meter())
+    np.testing.assert_allclose(out, K[:count] @ V, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_of_very_many_features_take_memory_by_those_that_occur(dtype):
     """300,000,000 features, of which each row has a few; a dense line of points would be 71 GB."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
+from ..kernels import Array, Chi2, InnerKernel, Kernel, Matrix, Poly, dense, scaled, squared_norms
 from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from ..pairs import PairCoefficients
@@ -22,6 +23,8 @@ PREDICTION_ERROR = 5e-4
 TINY_WORK = 1 << 20
 #: kernel values that may be held for the outputs of pairs of classes, and rows of a strip of them
 MOST_VALUES, PAIR_ROWS = 1 << 22, 8
+#: rows that are written out where points are sparse; for more, panels of points are faster
+FEW_SPARSE = 16
 
 
 def kernel_product(
@@ -34,6 +37,8 @@ def kernel_product(
     _check_rows(kernel, X, metric)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V, metric)
+    if isinstance(kernel, InnerKernel) and issparse(points) and _few_numbers(X):
+        return _few_products(kernel, X, points, V, metric)
     tiles = _tiles(kernel, X, points, V, metric)
     boxes = None if metric is not None else LazyBoxes(kernel, kernel_error(V)).of(tiles.A, points.shape[0])
     return tiles.product(V, boxes)
@@ -125,6 +130,19 @@ def kernel_error(V: Array) -> float:
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
     dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
     return dense and kernel.name in SPECS and X.size * points.shape[0] <= TINY_WORK
+
+
+def _few_numbers(X: Matrix) -> bool:
+    return bool(X.shape[0] <= FEW_SPARSE and X.shape[0] * X.shape[1] <= MOST_VALUES)
+
+
+def _few_products(kernel: InnerKernel, X: Matrix, points: csr_array, V: Array, metric: Metric | None) -> Array:
+    """Return K(X, points) @ V for few rows and sparse points: one product of sparse points with the rows written out."""
+    widths = {} if metric is None or metric.widths is None else {"widths": metric.widths}
+    factors = None if metric is None else metric.factors
+    X, points = scaled(dense(X).astype(np.float64, copy=False), factors), scaled(points, factors)
+    K = kernel.tail(np.ascontiguousarray((points @ X.T).T), squared_norms(X), squared_norms(points), **widths)
+    return K @ V
 
 
 def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array, metric: Metric | None) -> Array:
