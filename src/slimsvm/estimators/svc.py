@@ -178,9 +178,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and what the trainer measures (the
-        `gap`; the `objective` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of rows
-        before they were learned) or the `size` and validation `error` of a small model. `pandas.DataFrame` takes them as
-        they are. Not saved in files.
+        `gap`; the relative `gap` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of
+        rows before they were learned) or the `size` and validation `error` of a small model. `pandas.DataFrame` takes them
+        as they are. Not saved in files.
     fit_status_ : int
         0 if training ended as planned, 1 if it was cut short.
     shape_fit_ : tuple of int

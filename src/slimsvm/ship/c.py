@@ -40,6 +40,7 @@ class CExporter:
     precision: str = "float32"
     limit: float | None = None
     rows: Matrix | None = None
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in BITS:
@@ -47,7 +48,7 @@ class CExporter:
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the source and the header, by ending."""
-        source = self._source(artefact, identifier(stem))
+        source = self._source(artefact.covering(self.coverage), identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
         return {".c": source.text().encode(), ".h": source.header().encode()}

@@ -51,6 +51,14 @@ ABOUT_ROWS = [
 DECODE = "const decode = (text, kind) => new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);\n"
 
 
+INTERVAL = """/** Both ends of the interval of a row. */
+export function interval(row) {{
+  const value = predict(row);
+  return [value - {reach!r}, value + {reach!r}];
+}}
+"""
+
+
 @dataclass(frozen=True)
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
@@ -62,12 +70,14 @@ class JavaScriptExporter:
     """
 
     ending: ClassVar[str] = ".mjs"
+    coverage: float | None = None
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the module and the types of what it exports."""
         spec_of(artefact.kernel, "the JavaScript export")
-        a = artefact.compact()
+        a = artefact.covering(self.coverage).compact()
         pieces = [_head(a, stem), *_tables(a), filled(source("model.mjs"), _branches(a), _words(a))]
+        pieces += [] if a.interval is None else [INTERVAL.format(reach=a.interval)]
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
 

@@ -7,8 +7,9 @@
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
 
-The preparation of a table (version 5) has "columns", the list of "steps" on a tape that begins with them, the places of the
-prepared row, "outputs", and the number of all columns, "given" (`preparation_json`).
+The errors of a regressor with intervals are {"sorted", "rows"}. The preparation of a table (version 5) has "columns", the
+list of "steps" on a tape that begins with them, the places of the prepared row, "outputs", and the number of all columns,
+"given" (`preparation_json`).
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2 and has no such entry. Names are those of the features; a model that knows none has no such
@@ -29,7 +30,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..calibration import CALIBRATIONS, restored
+from ..calibration import CALIBRATIONS, Conformal, restored
 from ..goals import GOALS, Goal, OneVsOne
 from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
@@ -70,6 +71,7 @@ class JSONExporter:
         }
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         document |= {"names": a.names} if a.names else {}
+        document |= {} if a.spread is None else {"errors": {"sorted": a.spread.errors.tolist(), "rows": a.spread.rows}}
         document |= {} if a.preparation is None else {"preparation": preparation_entry(a.preparation)}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
@@ -136,7 +138,20 @@ def _artefact(document: Any) -> Artefact:
     names = tuple(_entry(document, "names", list)) if document.get("names") is not None else ()
     preparation = None if document.get("preparation") is None else read_preparation(document["preparation"])
     artefact = Artefact(
-        name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names, None, preparation
+        name,
+        kernel,
+        points,
+        coef,
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        widths,
+        names,
+        None,
+        preparation,
+        _spread(document),
     )
     artefact.check()
     return artefact.settled()
@@ -214,6 +229,13 @@ def _calibration(entry: Any) -> Any:
     listed = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
     names = [field.name for field in fields(CALIBRATIONS[entry["name"]])]
     return restored(entry["name"], {name: _numbers(listed, name, 1) for name in names})
+
+
+def _spread(document: dict[str, Any]) -> Conformal | None:
+    if document.get("errors") is None:
+        return None
+    entry = _entry(document, "errors", dict)
+    return Conformal(_numbers(entry, "sorted", 1), _entry(entry, "rows", int))
 
 
 def _scaling(entry: Any) -> Scaling | None:
