@@ -122,7 +122,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         }
     )
     #: the names that `calibration` may have; empty: those of classes
-    _calibrations: tuple[str, ...] = ()
+    _calibrations: ClassVar[tuple[str, ...]] = ()
     #: the home of rows in place of `device`
     _home: ClassVar[str | None] = None
 
