@@ -100,10 +100,11 @@ PARAMETERS: dict[str, Parameter] = {
         A name in `slimsvm.trainers.TRAINERS`, or an instance such as `SMO(max_iter=1000)`. Of C, tol and max_iter, an
         instance keeps each value that differs from the default of its class; the others are this estimator's. "smo" is the
         exact SVM. Regression and novelty detection have it and "bsgd", which learns row by row. For classes, "sbp",
-        "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel evaluations; "lp" and "ramp" have other losses, which need fewer
-        support vectors; "budget-l1", "budget-l2", "forgetron", "rbp" and "bsgd" keep to `budget` while they train, the
-        last three also from a stream (`partial_fit`); "any-norm" takes a norm of the slack. Each class documents what it
-        solves and when it stops. A setting that a trainer does not have is not used (a perceptron has no C). None trains
+        "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel evaluations; "lp" and "ramp" have other
+        losses, which need fewer support vectors; "budget-l1", "budget-l2", "forgetron", "rbp" and "bsgd" keep to
+        `budget` while they train, the last three also from a stream (`partial_fit`); "any-norm" takes a norm of the
+        slack. Each class documents what it solves and when it stops. A setting that a trainer does not have is not
+        used (a perceptron has no C). None trains
         no full model: a reducer that needs none then fits a model within `budget`, which must not be a fraction.""",
         "One of {trainers}, none. With none, the reducer finds a small model without a full one, if it can.",
     ),
