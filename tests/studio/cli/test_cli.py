@@ -123,6 +123,19 @@ def test_probabilities_are_written_in_the_order_of_the_classes(files, tmp_path, 
     assert slimsvm.load(small)[-1].calibration_.name == "temperature"
 
 
+@pytest.mark.parametrize("labels", ["ab", "abc"])
+def test_scores_are_written_in_the_order_of_the_classes(labels, tmp_path, capsys):
+    rows = [f"{number},{number % 7},{labels[number * len(labels) // 60]}" for number in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    train = ["train", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "m.slim"), "-b", "6", "--reducer", "spsvm"]
+    assert cli.run(train) == 0
+    capsys.readouterr()
+    assert cli.run(["predict", str(tmp_path / "m.slim"), str(tmp_path / "rows.csv"), "--scores"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[0] == ("above 0 b else a" if labels == "ab" else "classes a b c")
+    assert float(printed.out.split()[0]) < 0 or labels == "abc"
+
+
 def test_the_outputs_of_many_classes_can_be_chosen(tmp_path):
     X, y = load_iris(return_X_y=True)
     np.savez(tmp_path / "iris.npz", X=X, y=y)

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -263,7 +264,7 @@ def predict(
     model: ModelFile,
     data: DataFile,
     output: Annotated[Path | None, Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
-    scores: Annotated[bool, Option("--scores", help="Decision values instead of labels.")] = False,
+    scores: Annotated[bool, Option("--scores", help="Decision values, not labels; their order goes to stderr.")] = False,
     proba: Annotated[bool, Option("--proba", help="Probabilities of the classes; their order goes to stderr.")] = False,
     label: Label = None,
     split: Split = "test",
@@ -289,11 +290,21 @@ def predict(
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
     else:
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
-    if proba:
-        print("classes", *(plain(str(name)) for name in predictor.classes), file=sys.stderr)
+    if wanted is not None and predictor.task == "classify":
+        print(order_of(predictor.classes, values.shape[1]), file=sys.stderr)
     known = quality(predictor.task, predicted, y)
     if known is not None:
         print(*known, file=sys.stderr)
+
+
+def order_of(classes: Any, columns: int) -> str:
+    """Return what the columns of scores or probabilities stand for, in words."""
+    names = [plain(str(name)) for name in classes]
+    if columns == len(names):
+        return " ".join(["classes", *names])
+    if columns == 1:
+        return f"above 0 {names[1]} else {names[0]}"
+    return " ".join(["pairs", *(f"{first}/{second}" for first, second in combinations(names, 2))])
 
 
 def export(
