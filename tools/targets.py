@@ -20,6 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from slimsvm.goals import Decision
 from slimsvm.ship.artefact import Array, Artefact
+from slimsvm.ship.integers import Integers
 from slimsvm.ship.literals import identifier
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Werror")
@@ -73,6 +74,27 @@ const read = (row) => (row.pairs ? new Map(row.pairs) : row);
 const rows = JSON.parse(readFileSync(0, "utf8")).map(read);
 console.log(JSON.stringify({ labels: rows.map(predict), scores: scores ? rows.map(scores) : null }));
 """
+#: a program that reads rows of floats, makes them integers, and writes the prediction and the scores of each
+INTEGER_MAIN = """
+#include <stdio.h>
+#include "{name}.h"
+int main(void)
+{{
+    float x[{upper}_FEATURES];
+    {row} q[{upper}_FEATURES];
+    while (fread(x, sizeof x, 1, stdin) == 1) {{
+        {prefix}_quantise(x, q);
+        int32_t found = {prefix}_predict(q);
+        fwrite(&found, sizeof found, 1, stdout);
+#ifdef {upper}_SCORES
+        int32_t scores[{upper}_SCORES];
+        {prefix}_scores(q, scores);
+        fwrite(scores, sizeof scores, 1, stdout);
+#endif
+    }}
+    return 0;
+}}
+"""
 #: a row as (features, values)
 Entries = tuple[Sequence[int], Sequence[float]]
 
@@ -121,6 +143,26 @@ def run_c(
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
     labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
     return Outcome(labels, found["scores"].astype(np.float64))
+
+
+def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[str] = ("gcc",)) -> Outcome:
+    """Run a C model in integers on this machine. Labels are those of `held.predict`, and scores are integers.
+
+    The model is compiled without floating point where the machine has such a mode.
+    """
+    prefix, p = identifier(source.stem), held.a.decision is not Decision.VALUE
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = {"name": source.stem, "prefix": prefix, "upper": prefix.upper(), "row": f"int{held.row_bits}_t"}
+        (folder / "main.c").write_text(INTEGER_MAIN.format(**words))
+        model, program = folder / "model.o", folder / "program"
+        subprocess.run([*compiler, *STRICT, "-mgeneral-regs-only", "-c", source, "-o", model], check=True)
+        rest = [folder / "main.c", source.with_name(f"{source.stem}_quantise.c"), model]
+        subprocess.run([*compiler, *STRICT, f"-I{source.parent}", *rest, "-o", program], check=True)
+        rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
+        done = subprocess.run([program], input=rows, capture_output=True, check=True)
+    found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.int32, (held.a.scores * p,))])
+    return Outcome(found["label"], found["scores"] if p else None)
 
 
 def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:

@@ -78,6 +78,9 @@ def fold_transformers(
     steps = [step for step in transformers if step not in NOTHING]
     if not steps:
         return points, None, metric
+    if metric is not None and metric.projection is not None:  # its columns are points of inner products
+        columns, scaling, _ = fold_transformers(steps, "linear", metric.projection.T, None)
+        return points, scaling, replace(metric, projection=np.ascontiguousarray(columns.T))
     check_is_fitted(steps[0])
     n = getattr(steps[0], "n_features_in_", 0)  # 0: rows are no numbers, and the step is refused
     if isinstance(steps[-1], PCA):

@@ -50,7 +50,10 @@ def export(
             f"{path.suffix!r}; name it {path.with_suffix(exporter.ending).name!r}"
         )
     rendered = {TYPES.get((path.suffix, ending), ending): data for ending, data in rendered.items()}
-    files = {path if ending == exporter.ending else path.with_suffix(ending): [data] for ending, data in rendered.items()}
+    files = {
+        path if ending == exporter.ending else path.with_name(path.stem + ending): [data]
+        for ending, data in rendered.items()
+    }
     taken = [str(file) for file in files if file.exists()]
     if taken and not force:
         raise FileExistsError(
