@@ -261,7 +261,7 @@ def test_what_cannot_be_kept_is_said_once_with_what_to_do(iris):
         small = compress(model, X, y, budget=5, reducer="spsvm", random_state=0)
     assert len(caught) == 1
     assert "probability=True is not kept" in str(caught[0].message)
-    assert "CalibratedClassifierCV" in str(caught[0].message)
+    assert "give compress calibration='sigmoid'" in str(caught[0].message)
     assert small.decision_function(X).shape == (150, 3)  # of pairs, as many as classes here
     assert small[-1].decision_function_shape == "ovo"
 

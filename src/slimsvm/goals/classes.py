@@ -87,16 +87,22 @@ class OneVsRest(Classification):
         return np.where(labels[:, None] == own, 1.0, -1.0)
 
     def targets_of(self, probabilities: Array) -> Array:
-        """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k)."""
-        return 2 * probabilities[:, -self.outputs :] - 1
+        """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k).
+
+        None is exactly 0, which would say that the output does not concern the row.
+        """
+        targets = 2 * probabilities[:, -self.outputs :] - 1
+        return np.where(targets == 0, np.finfo(np.float64).eps, targets)
 
     def demands(self, targets: Array) -> Demands:
-        """Return y f >= 1 for targets of -1 and 1, and f = y for targets between them, those of probabilities."""
-        return Demands(np.where(targets > -1, targets, -np.inf), np.where(targets < 1, targets, np.inf))
+        """Return y f >= 1 for targets of -1 and 1, nothing for 0, and f = y for those between, of probabilities."""
+        concerned = targets != 0
+        low, high = concerned & (targets > -1), concerned & (targets < 1)
+        return Demands(np.where(low, targets, -np.inf), np.where(high, targets, np.inf))
 
     def groups(self, targets: Array) -> Array:
         """Return the class of each row, the most probable one, as a number."""
-        certain = bool((np.abs(targets) == 1).all())
+        certain = bool(np.isin(np.abs(targets), (0, 1)).all())
         return super().groups(targets if certain else self.encode(self.decode(targets)))
 
     def scores(self, outputs: Array) -> Array:

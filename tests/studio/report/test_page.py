@@ -9,6 +9,7 @@ from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 from slimsvm.studio.report import report
 from slimsvm.studio.tradeoff import Tradeoff, tradeoff
+from slimsvm.studio.tradeoff.summary import NOT_NEAR
 from tools.browser import browser
 from tools.targets import Outcome, missing
 
@@ -78,9 +79,8 @@ def selecting(name, value):
     }})()"""
 
 
-def test_it_renders_from_the_disk_without_a_complaint(page, digits):
-    point = next(row for row in digits[0].rows if f"{row['method']}/{row['budget']}" == chosen(page))
-    assert f"{point['size']} support vectors instead of" in text(page, "h1")
+def test_it_renders_from_the_disk_without_a_complaint(page):
+    assert text(page, "h1") == NOT_NEAR
     assert page.value("document.querySelector('#chart canvas').toDataURL().length") > 5000
     assert page.value("document.querySelectorAll('#models tbody tr').length") == 7
     assert page.value("document.querySelectorAll('#confusion td').length") == 101

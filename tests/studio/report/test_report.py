@@ -159,10 +159,10 @@ def test_failed_runs_are_told(tmp_path):
 
 def test_models_beyond_the_room_are_left_out(found):
     model = found.model(found.rows[1])
-    embedded = EmbeddedModels(room=2000)
+    embedded = EmbeddedModels(room=4000)
     embedded.add("a", "m", model, LIVE)
     assert set(embedded.files["a"]) == {".mjs"}
-    used = 2000 - embedded.room
+    used = 4000 - embedded.room
     assert used > 0
     for room in (100, 1):  # too little for the text, and too little to try
         embedded.room = room

@@ -67,12 +67,12 @@ class Live {
     this.explain(row, scores);
   }
 
-  /** The Shapley values of the row, for the score of the class that is predicted, or the only one. */
+  /** The Shapley values of the row, for the score of the class that is predicted, or the only output. */
   explain(row, scores) {
     const parts = this.parameters && shapley(this.parameters, row);
     $("why").hidden = !parts;
     if (!parts) return;
-    const column = scores.indexOf(Math.max(...scores)), values = parts.values.map((outputs) => outputs[column]);
+    const column = Math.max(0, scores.indexOf(Math.max(...scores))), values = parts.values.map((outputs) => outputs[column]);
     document.body.dataset.shapley = JSON.stringify(values);
     const names = this.parameters.names ?? values.map((_, i) => `feature ${i + 1}`), whole = values.reduce((a, b) => a + b, parts.base[column]);
     $("why-help").textContent = `Shapley values: from ${parts.base[column].toFixed(2)}, the score without any feature, to ${whole.toFixed(2)}.`;
