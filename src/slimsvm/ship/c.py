@@ -23,7 +23,7 @@ from .c_source import Cost, CSource, SparseCSource
 from .integers import Integers
 from .literals import check_float32, identifier
 from .quantise import predicted_alike, quantise, warn_where_coarse
-from .runtime import Runtime
+from .runtime import IntegerRuntime, Runtime
 from .sparse import SparsePoints
 
 PRECISIONS = ["float32", "int16", "int8", "int4"]
@@ -79,11 +79,19 @@ class CExporter:
 
     def predicted_alike(self, artefact: Artefact, rows: Matrix) -> int:
         """Return on how many rows integer tables lead to the artefact's predictions."""
+        if self.integers:
+            whole = IntegerRuntime(self._integers(artefact))
+            return int(np.count_nonzero(whole(dense(rows)) == Runtime(artefact)(rows)))
         source = self._source(artefact, "model")
         if isinstance(source, SparseCSource | CodedCSource):
             held = source.held if isinstance(source, SparseCSource) else source.coded.a
             return int(np.count_nonzero(Runtime(held)(rows) == Runtime(artefact)(rows)))
         return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, dense(rows))
+
+    def precision_for(self, artefact: Artefact) -> str:
+        """Return the precision of the tables of an artefact."""
+        precision = self.precision or artefact.precision
+        return "int8" if self.integers and precision == "float32" else precision
 
     def _rows_like(self, artefact: Artefact) -> Array:
         """Return raw rows like those to predict."""
@@ -101,7 +109,7 @@ class CExporter:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
         artefact.check_rows("the C export")
-        precision = self.precision or artefact.precision
+        precision = self.precision_for(artefact)
         if precision == "int4" or (precision != "float32" and artefact.projection is not None):
             if self.limit is not None:
                 raise ValueError(

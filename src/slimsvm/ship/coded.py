@@ -136,7 +136,7 @@ class Coded:
 
 def exponential(x: Array) -> Array:
     """Return exp(x) in float32, to one part in 4 million: a polynomial about the nearest power of 2."""
-    x = np.maximum(np.minimum(x, np.float32(88)), np.float32(-87))
+    x = np.where(x > -87, np.where(x < 88, x, np.float32(88)), np.float32(-87)).astype(np.float32)
     n = (x * np.float32(1.44269504) + np.where(x < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int32)
     whole = n.astype(np.float32)
     r = (x - whole * np.float32(0.693359375)) - whole * np.float32(-2.12194440e-4)

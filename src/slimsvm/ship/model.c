@@ -66,7 +66,7 @@ static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step
 /* exp(x): a polynomial about the nearest power of 2. Other programs do the same, operation by operation. */
 static float exponential(float x)
 {
-    x = x > 88 ? 88 : x < -87 ? -87 : x;
+    x = x > -87 ? x < 88 ? x : 88 : -87;
     const int32_t n = (int32_t)(x * 1.44269504f + (x < 0 ? -0.5f : 0.5f));
     const float r = (x - (float)n * 0.693359375f) - (float)n * -2.12194440e-4f;
     float p = 1.38888892e-3f;

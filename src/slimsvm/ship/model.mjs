@@ -57,7 +57,7 @@ function expand(codes, size, low, step, pairOf) {
 
 /** exp(x) in float32: a polynomial about the nearest power of 2, as exported C computes it. */
 function exponential(x) {
-  x = Math.min(Math.max(x, -87), 88);
+  x = x > -87 ? Math.min(x, 88) : -87;
   const n = Math.trunc(round(round(x * round(1.44269504)) + (x < 0 ? -0.5 : 0.5)));
   const r = round(round(x - round(n * round(0.693359375))) - round(n * round(-2.1219444e-4)));
   const sum = [1 / 120, 1 / 24, 1 / 6, 0.5, 1, 1].reduce((p, c) => round(round(p * r) + round(c)), round(1 / 720));

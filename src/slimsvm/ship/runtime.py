@@ -12,6 +12,7 @@ from ..goals import Decision
 from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .coded import Coded
+from .image import read_image
 from .integers import Integers
 from .json import read_json
 from .slim import read_slim
@@ -31,7 +32,7 @@ class Runtime:
     the interpreter lock is released while kernels are evaluated.
     """
 
-    def __init__(self, artefact: Artefact) -> None:
+    def __init__(self, artefact: Artefact, coded: Coded | None = None) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
         self.words, self.features = a.words, a.features
@@ -44,8 +45,8 @@ class Runtime:
             self._kernel = SparseKernel(a.spec, a.parameters, a.points, a.widths)
         else:
             self._points = np.ascontiguousarray(a.points, dtype=np.float64)
-        # a model for tables of 4 bits is computed as its exports do
-        self._coded = Coded.of(artefact, "int4") if artefact.precision == "int4" else None
+        # a model for tables of 4 bits, or of an image, is computed as exported code does
+        self._coded = coded or (Coded.of(artefact, "int4") if artefact.precision == "int4" else None)
         self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
         # as a product with m outputs, kernel values of m points take as long
         self._single = self._coded is None and a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
@@ -154,13 +155,15 @@ class IntegerRuntime:
 def runtime(
     model: Any, *, integers: bool = False, precision: str | None = None, rows: Any = None
 ) -> Runtime | IntegerRuntime:
-    """Return a fitted model, or one in a file (.slim, .json or LIBSVM's), as a fast function of rows.
+    """Return a fitted model, or one in a file (.slim, .json, .bin or LIBSVM's), as a fast function of rows.
 
     A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file. With
     `integers` it computes as C that is exported with integers=True and the same `precision` and `rows`.
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)
+    if isinstance(model, Coded):
+        return Runtime(model.a, model)
     if not isinstance(model, Artefact):
         from .source import artefact_of
 
@@ -176,6 +179,8 @@ def _read(path: str | os.PathLike[str]) -> Any:
     """Return the artefact in a file if it can be read without scikit-learn, else an estimator."""
     if os.fspath(path).endswith(".json"):
         return read_json(path)
+    if os.fspath(path).endswith(".bin"):
+        return read_image(path)
     artefact = read_slim(path)
     if artefact is not None:
         return artefact
