@@ -47,7 +47,7 @@ def pytest_collection_finish():
 
 def pytest_collection_modifyitems(items):
     """Begin with the tests that take longest; skip those with array_api_strict where it cannot be used."""
-    # half a minute each: if one of them came last, the other cores would wait for it
+    # they take their whole time: if one of them came last, the other cores would wait for it
     items.sort(key=lambda item: "test_no_mutant_breaks_a_reader" not in item.nodeid)
     if find_spec("array_api_strict") and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
         return
@@ -118,6 +118,7 @@ def threads(monkeypatch):
     def use(count):
         monkeypatch.setattr(joblib, "cpu_count", lambda: count)
         monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+        monkeypatch.setattr("slimsvm.rows.threads.blas_limit", lambda: None)
 
     return use
 

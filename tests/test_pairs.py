@@ -19,6 +19,7 @@ from slimsvm.kernels import RBF
 from slimsvm.model import MANY_CLASSES, Expansion, Status, Task
 from slimsvm.pairs import PairCoefficients, PairTargets, pairs_of
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.precision import Precision
 from slimsvm.rows.prediction import pair_outputs
 from slimsvm.rows.protocol import Meter
 from slimsvm.solvers.class_pairs import ClassPairs
@@ -107,18 +108,28 @@ def test_small_pairs_have_the_optimum_of_pair_by_pair(max_iter):
 
 def test_a_class_with_many_others_is_solved_in_parts():
     X, labels = clusters(6, 12)
-    pairs = ClassPairs(HostRows(RBF(0.3), X), PairTargets(labels, 6).groups, np.ones(labels.size))
-    (whole,), parts = (list(pairs.solve(0, 1e-3, np.inf, values)) for values in (10**6, 300))
-    assert len(parts) == 3  # 12 rows against 60
+    groups, ones = PairTargets(labels, 6).groups, np.ones(labels.size)
+    whole, parts = (ClassPairs(HostRows(RBF(0.3), X), groups, ones, None, values) for values in (10**6, 300))
+    assert [first for first, _ in whole.tasks] == [0, 1, 2, 3, 4]
+    assert [first for first, _ in parts.tasks[:4]] == [0, 0, 0, 1]  # 12 rows against 60
+    expected = whole.solve(*whole.tasks[0], 1e-3, np.inf)
+    found = [parts.solve(*task, 1e-3, np.inf) for task in parts.tasks[:3]]
     for name in ("others", "dual", "bias", "gap", "steps"):
-        assert_allclose(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name), atol=1e-9)
+        assert_allclose(np.concatenate([getattr(part, name) for part in found]), getattr(expected, name), atol=1e-9)
 
 
-def test_large_classes_are_solved_pair_by_pair():
-    X, labels = clusters(3, 260)
-    assert not ClassPairs.fits(PairTargets(labels, 3).groups)
-    together, alone = (SMO().fit(task) for task in tasks(labels, X, np.ones(labels.size)))
-    assert_allclose(together.model(X), alone.model(X), atol=2e-3)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_larger_classes_have_the_optimum_of_pair_by_pair(dtype):
+    """Float32 rows are solved by kernel rows on demand, many pairs in one call; float64 rows one pair after the other."""
+    X, labels = clusters(4, 260)
+    together, alone = tasks(labels, X, np.ones(labels.size))
+    rows = HostRows(together.rows.kernel, X, precision=Precision(0 if dtype == "float32" else np.inf))
+    pairs = ClassPairs.of(rows, PairTargets(labels, 4).groups, np.ones(labels.size), 1e-3, None)
+    assert (pairs is None) is (dtype == "float64")
+    together = SMO().fit(replace(together, rows=rows))
+    assert_allclose(together.model(X), SMO().fit(alone).model(X), atol=2e-3)
+    assert together.status is Status.CONVERGED
+    assert 0 < rows.meter.evaluations < 8 * 260**2 * 6
 
 
 def test_the_estimator_agrees_with_svc():

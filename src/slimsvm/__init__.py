@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .studio.report import report
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
+    from .versions import show_versions
 
 __version__: str
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "runtime",
     "save",
     "shapley",
+    "show_versions",
     "smallest_within",
     "tradeoff",
     "trainers",
@@ -56,6 +58,7 @@ HOMES = {
     "runtime": "ship.runtime",
     "save": "files.native",
     "shapley": "ship.shapley",
+    "show_versions": "versions",
     "smallest_within": "selection.grids",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",

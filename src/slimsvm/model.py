@@ -17,7 +17,7 @@ from .goals.row_loss import RowLoss
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
-from .rows.prediction import kernel_product, pair_outputs, prediction_rows
+from .rows.prediction import class_outputs, kernel_product, pair_outputs
 from .rows.protocol import Meter, Rows
 from .run import BY_ITSELF, Run
 
@@ -142,7 +142,7 @@ class Expansion:
         if self.metric is not None and self.metric.projection is not None:
             inside = replace(self, metric=self.metric.within)
             return inside(self.metric.projected(X), meter)
-        return self.on(prediction_rows(self.kernel, X, self.weights, meter))
+        return class_outputs(self.kernel, X, self.points, self.coef, self.bias, meter, self.metric)
 
     def on(self, rows: Rows) -> Array:
         """Return the outputs for rows in their home, (n, q)."""

@@ -114,21 +114,21 @@ class PairCoefficients:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Write the coefficients out, (m, q)."""
         written = np.zeros(self.shape, dtype or self.against.dtype)
-        for columns, points in self._groups():
+        for columns, points in self.groups():
             written[points, columns] = self.against[points]
         return written
 
     def outputs(self, product: Callable[[slice, Array], Array]) -> Array:
         """Return the outputs (n, q) without the bias; product(points, V) is K(rows, points) @ V for some of the points."""
         total: Array | None = None
-        for columns, points in self._groups():
+        for columns, points in self.groups():
             part = product(points, self.against[points])
             total = np.zeros((self.shape[1], part.shape[0])) if total is None else total
             total[columns] += part.T
         assert total is not None  # there are two classes at least
         return total.T
 
-    def _groups(self) -> list[tuple[Array, slice]]:
+    def groups(self) -> list[tuple[Array, slice]]:
         """Return the pairs and the points of each class."""
         ends = np.cumsum(self.counts)
         return [

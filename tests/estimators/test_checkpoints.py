@@ -71,7 +71,8 @@ ONE_START = Slim(steps=2, schedule=Schedule(several_starts_up_to=1, trial_steps=
 LEARNED = replace(
     ONE_START, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
 )
-METRIC = SlimSVC(5, trainer=None, reducer=LEARNED, random_state=0)
+METRIC = SlimSVC(5, trainer=None, reducer=replace(LEARNED, loss="cross_entropy"), random_state=0)
+PROJECTED = SlimSVC(48, trainer=None, reducer=LEARNED, random_state=0)
 BY_ENTROPY = SlimSVC(5, trainer=None, reducer=replace(LEARNED, metric="fixed", loss="cross_entropy"), random_state=0)
 AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
 IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
@@ -100,9 +101,10 @@ FITS = {
     ),
     "slim, regression": (SlimSVR(3, reducer=ONE_START, random_state=0), X3[:100], X3[:100, 0], (4,)),
     "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
-    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (-30, -1)),
+    "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (2, -1)),
+    "slim, metric with the best coefficients": (PROJECTED, X3[:120], y3[:120], (1, 3, 6, -1)),
     "slim, cross-entropy": (BY_ENTROPY, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
-    "slim, automatic metric": (AUTO, X[:120], y[:120], (-40, -1)),
+    "slim, automatic metric": (AUTO, X[:120], y[:120], (2, -1)),
     "calibration": (SlimSVC(3, calibration="sigmoid", reducer=ONE_START, random_state=0), X[:80], y[:80], (6,)),
 }
 
@@ -238,7 +240,7 @@ def test_a_checkpoint_of_another_version_is_refused(part, tmp_path):
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
-    path = tmp_path / "state"
+    path = tmp_path / "state.slim"
     slimsvm.save(SlimSVC().fit(X[:50], y[:50]), path)
     with pytest.raises(ValueError, match="it is a model and not a checkpoint"):
         SlimSVC(checkpoint=path).fit(X, y)

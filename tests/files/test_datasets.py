@@ -613,7 +613,7 @@ def test_a_packed_archive_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "begin"), [("t.xlsx", b"PK\3\4"), ("t.json", b'{"a": 1}'), ("t.xml", b"<?xml"), ("t.bin", b"\0\1\2\3")]
+    ("name", "begin"), [("t.sheet", b"PK\3\4"), ("t", b'{"a": 1}'), ("t.xml", b"<?xml"), ("t.bin", b"\0\1\2\3")]
 )
 def test_files_of_other_kinds_are_named(name, begin, tmp_path):
     (tmp_path / name).write_bytes(begin + b"\n" * 40)

@@ -18,9 +18,7 @@ from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.kernels import KERNELS, RBF, Custom, Precomputed
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.reducers import REDUCERS
-from slimsvm.rows import tiles
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.tails import Tail
 from slimsvm.run import Run
 from slimsvm.selection.folds import CUT_SHORT
 from slimsvm.studio.cli import commands as cli
@@ -61,7 +59,7 @@ def judged_task(name, kernel=RBF(GAMMA), **settings):  # noqa: B008
 
 @dataclasses.dataclass(frozen=True)
 class CountingRBF(RBF):
-    """The rbf kernel, which counts its values and gradients where they are computed. Only float64 tiles come here."""
+    """The rbf kernel, which counts its values and gradients where they are computed. The compiled pass does not know it."""
 
     computed: list[int] = dataclasses.field(default_factory=list, compare=False)
 
@@ -381,11 +379,10 @@ def test_every_kernel_is_worked_with_or_refused(name, kernel_name, moons, excuse
 @pytest.mark.parametrize(
     ("problem", "from_labels"), [("two classes", True), ("three classes", False), ("pairs of classes", False)]
 )
-def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels, monkeypatch):
+def test_all_kernel_values_and_gradients_are_counted(name, problem, from_labels):
     """The meter's count is the number of values and gradients that the kernel computed, no more and no fewer."""
     if from_labels and name not in ALONE:
         pytest.skip("it needs a full model")
-    monkeypatch.setattr(tiles, "tail_of", lambda kernel, _, dtype, **__: Tail(kernel, dtype))  # compiled tails do not count
     task = judged_task(problem, CountingRBF(GAMMA))
     meter, computed = task.rows.meter, task.rows.kernel.computed
     full = None if from_labels else SMO(1.0).fit(task).model

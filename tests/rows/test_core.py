@@ -13,68 +13,94 @@ FLOAT_EPS = float(np.finfo(np.float32).eps)
 SHAPES = [(1, 1), (3, 2), (5, 17), (16, 64), (33, 257), (0, 5), (5, 0), (0, 0)]
 
 
-def tile(m, n, scale):
-    """Inner products in float32, and `scale` times the squared norms of rows and columns."""
-    rng = np.random.default_rng(0)
-    A, B = (rng.normal(size=(size, 6)) for size in (m, n))
-    a, b = (scale * (X**2).sum(axis=1) for X in (A, B))
-    return (A @ B.T).astype(np.float32), a.astype(np.float32), b.astype(np.float32)
+LN2 = float(np.log(2.0))
 
 
-def rbf(scale, G, a, b):
-    """2^(2 scale G - a - b) in float64, from the same float32 numbers."""
-    G, a, b = (x.astype(np.float64) for x in (G, a, b))
-    return np.exp2(np.minimum(2 * scale * G - a[:, None] - b, 0))
+def kernel_pass(form, A, B, dtype, *, a=None, b=None, widths=None, narrow=False):
+    """A compiled pass between arrays, and coefficients filled up to full panels."""
+    A, B = (np.ascontiguousarray(X, dtype) for X in (A, B))
+    panels = np.empty((-(-B.shape[0] // core.PANEL), B.shape[1], core.PANEL), dtype)
+    core.panels_of(B, panels, 0, panels.shape[0])
+    full = [None if x is None else filled(x, dtype) for x in (b, widths)]
+    norms = None if a is None else np.asarray(a, dtype)
+    return core.KernelPass(form, A, panels, B.shape[0], B.shape[1], norms, *full, narrow)
 
 
-def rounding(scale, G, a, b):
-    """What float32 may lose: a few roundings of the terms of the exponent, and those of the power itself."""
-    return 4 * FLOAT_EPS * (1 + np.abs(2 * scale * G).max(initial=0) + a.max(initial=0) + b.max(initial=0))
+def filled(x, dtype):
+    """Numbers of points, or lines of them, filled up to full panels."""
+    out = np.zeros((-(-len(x) // core.PANEL) * core.PANEL, *np.shape(x)[1:]), dtype)
+    out[: len(x)] = x
+    return out
 
 
-def power(x):
-    """2^x by the compiled tail, one row of exponents, with norms of 0."""
-    G = (np.asarray(x, np.float32) / 2)[None]
-    core.rbf_tail(1.0, G, np.zeros(1, np.float32), np.zeros(G.size, np.float32))
-    return G[0]
+def values(compiled, dtype):
+    out = np.full((compiled.n, compiled.count), np.nan, dtype)
+    compiled.run(0, compiled.n, values=out)
+    return out
+
+
+def power(x, dtype=np.float32):
+    """2^x by the compiled pass of the rbf kernel: one row, points of one feature, and norms of 0."""
+    x = np.asarray(x)
+    return values(kernel_pass((SPECS["rbf"].form, LN2, 0.0, 1), [[1.0]], x[:, None] / 2, dtype, a=[0], b=0 * x), dtype)[0]
 
 
 def test_the_build_in_use_has_a_known_name():
     assert core.instruction_set() in {"base", "avx2", "avx512"}
 
 
-@pytest.mark.parametrize(("m", "n"), SHAPES)
-@pytest.mark.parametrize("scale", [0.01, 0.5, 3.0])
-def test_rbf_tail_is_a_power_of_the_distance(m, n, scale):
-    G, a, b = tile(m, n, scale)
-    expected, slack = rbf(scale, G, a, b), rounding(scale, G, a, b)
-    core.rbf_tail(scale, G, a, b)
-    np.testing.assert_allclose(G, expected, rtol=0, atol=slack)
+def terms(kernel, A, B, widths):
+    """Kernel values feature by feature in float64."""
+    A, B = A[:, None].astype(np.float64), B[None].astype(np.float64)
+    sums = {
+        "linear": lambda: (A * B).sum(axis=2),
+        "rbf": lambda: np.exp(-0.3 * widths * ((A - B) ** 2).sum(axis=2)),
+        "poly": lambda: (0.3 * (A * B).sum(axis=2) + 0.5) ** 5,
+        "sigmoid": lambda: np.tanh(0.3 * (A * B).sum(axis=2) + 0.5),
+        "laplacian": lambda: np.exp(-0.3 * widths * np.abs(A - B).sum(axis=2)),
+        "chi2": lambda: np.exp(-0.3 * ((A - B) ** 2 / np.where(A + B == 0, 1, A + B)).sum(axis=2)),
+    }
+    return sums[kernel]()
 
 
-@pytest.mark.parametrize(("m", "n"), SHAPES)
-@pytest.mark.parametrize("scale", [0.01, 0.5, 3.0])
-def test_rbf_tail_dot_adds_the_product(m, n, scale):
-    G, a, b = tile(m, n, scale)
-    rng = np.random.default_rng(1)
-    v, out = rng.normal(size=n).astype(np.float32), rng.normal(size=m)
-    expected = out + rbf(scale, G, a, b) @ v
-    given_tile = G.copy()
-    core.rbf_tail_dot(scale, G, a, b, v, out)
-    np.testing.assert_allclose(out, expected, rtol=0, atol=(n + 1) * rounding(scale, G, a, b))
-    np.testing.assert_array_equal(G, given_tile)
+@pytest.mark.parametrize("kernel", SPECS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "m", "d"), [(1, 1, 1), (7, 130, 5), (98, 65, 3), (13, 64, 1100), (5, 0, 2), (0, 5, 2), (3, 4, 0)]
+)
+@pytest.mark.parametrize("outputs", [1, 2, 17])
+def test_a_pass_has_the_values_of_the_formula_and_their_sums(kernel, dtype, n, m, d, outputs):
+    rng = np.random.default_rng(0)
+    A, B = (np.abs(rng.normal(size=(count, d))).astype(dtype) / max(d, 1) ** 0.5 for count in (n, m))
+    A[n // 2 :, : d // 2] = B[m // 2 :, : d // 2] = 0
+    wide = kernel in ("rbf", "laplacian")
+    widths = rng.uniform(0.1, 3, size=m) if wide else np.ones(m)
+    scale = 0.3 / LN2 if kernel == "rbf" else None
+    a, b = (None if scale is None else scale * (X.astype(np.float64) ** 2).sum(axis=1) for X in (A, B))
+    form = (SPECS[kernel].form, 0.3, 0.5, 5)
+    compiled = kernel_pass(form, A, B, dtype, a=a, b=b, widths=widths if wide else None)
+    K, slack = terms(kernel, A, B, widths.astype(dtype)), 30 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(values(compiled, dtype), K, rtol=slack, atol=slack)
+    V, out = rng.normal(size=(m, outputs)), rng.normal(size=(n, outputs))
+    lines = np.zeros((m, outputs if outputs == 1 else -(-outputs // core.OUTPUTS) * core.OUTPUTS))
+    lines[:, :outputs] = V
+    expected = out + K @ V.astype(dtype)
+    compiled.run(0, n, filled(lines.ravel() if outputs == 1 else lines, dtype), out)
+    np.testing.assert_allclose(out, expected, rtol=slack, atol=slack * (1 + np.abs(V).sum() * np.abs(K).max(initial=0)))
 
 
-@pytest.mark.parametrize(("m", "n"), SHAPES)
-def test_rbf_tails_with_a_width_for_each_column(m, n):
-    G, a, b = tile(m, n, 0.5)
-    rng = np.random.default_rng(2)
-    widths, v, out = rng.uniform(0.1, 4, size=n).astype(np.float32), rng.normal(size=n).astype(np.float32), np.zeros(m)
-    expected, slack = rbf(0.5, G, a, b) ** widths, 4 * rounding(0.5, G, a, b)
-    core.rbf_tail_dot(0.5, G, a, b, v, out, widths)
-    np.testing.assert_allclose(out, expected @ v, rtol=0, atol=(n + 1) * slack)
-    core.rbf_tail(0.5, G, a, b, widths)
-    np.testing.assert_allclose(G, expected, rtol=0, atol=slack)
+def test_narrow_values_are_float32_powers_of_float64_exponents():
+    """Norms of 1e8 and distances of about 1: float32 inner products would have no digit right."""
+    rng = np.random.default_rng(0)
+    A, B = (1e4 + rng.normal(size=(size, 6)) for size in (33, 257))
+    scale = 0.3 / LN2
+    a, b = (scale * (X**2).sum(axis=1) for X in (A, B))
+    expected = np.exp2(np.minimum(2 * scale * (A @ B.T) - a[:, None] - b, 0))
+    compiled = kernel_pass((SPECS["rbf"].form, 0.3, 0.0, 1), A, B, np.float64, a=a, b=b, narrow=True)
+    np.testing.assert_allclose(values(compiled, np.float32), expected, rtol=0, atol=1e-6)
+    V, out = rng.normal(size=257), np.zeros((33, 1))
+    compiled.run(0, 33, filled(V, np.float64), out)
+    np.testing.assert_allclose(out[:, 0], expected @ V, rtol=0, atol=1e-6 * np.abs(V).sum())
 
 
 def test_powers_are_accurate_to_float32_over_their_whole_range():
@@ -101,29 +127,10 @@ def test_distances_below_zero_by_rounding_count_as_zero(x):
 
 def test_double_powers_are_accurate_to_double_over_their_whole_range():
     x = np.concatenate([np.linspace(-1021.5, 0, 100_001), -np.logspace(-20, 3, 5_000), -np.arange(0, 1022, 0.5)])
-    G = (x / 2)[None]
-    core.rbf_tail_double(1.0, G, np.zeros(1), np.zeros(x.size))
-    np.testing.assert_allclose(G[0], np.exp2(x), rtol=1e-15)
+    scale = LN2 * 1.4426950408889634  # 1 but for rounding
+    np.testing.assert_allclose(power(x, np.float64), np.exp2(scale * x), rtol=1e-15)
     for far, value in ((-1e4, 0.0), (1e-6, 1.0), (0.0, 1.0)):
-        G = np.full((1, 9), far / 2)
-        core.rbf_tail_double(1.0, G, np.zeros(1), np.zeros(9))
-        np.testing.assert_allclose(G, value, atol=1e-300)
-
-
-@pytest.mark.parametrize(("m", "n"), SHAPES)
-@pytest.mark.parametrize("scale", [0.01, 3.0])
-def test_mixed_tails_have_float32_powers_of_float64_exponents(m, n, scale):
-    """Norms of 1e8 and distances of about 1: float32 inner products would have no digit right."""
-    rng = np.random.default_rng(0)
-    A, B = (1e4 + rng.normal(size=(size, 6)) for size in (m, n))
-    a, b = (scale * (X**2).sum(axis=1) for X in (A, B))
-    expected = np.exp2(np.minimum(2 * scale * (A @ B.T) - a[:, None] - b, 0))
-    K, v, out = np.zeros((m, n), np.float32), rng.normal(size=n), rng.normal(size=m)
-    product = out + expected @ v
-    core.rbf_tail_mixed(scale, A @ B.T, a, b, K)
-    np.testing.assert_allclose(K, expected, rtol=0, atol=3e-7)
-    core.rbf_tail_dot_mixed(scale, A @ B.T, a, b, v, out)
-    np.testing.assert_allclose(out, product, rtol=0, atol=3e-7 * (1 + np.abs(v).sum()))
+        np.testing.assert_allclose(power(np.full(9, far), np.float64), value, atol=1e-300)
 
 
 @pytest.mark.parametrize("m", [0, 1, 7, 40])
@@ -138,30 +145,27 @@ def test_near_box_finds_the_points_within_reach_of_a_box(m, axes):
         np.testing.assert_array_equal(found[:count], np.flatnonzero((outside**2).sum(axis=1) <= reach))
 
 
-def lines(B):
-    """Points as sparse_dot wants them: transposed, one line of SPARSE_LANES values per feature."""
-    out = np.zeros((B.shape[1], core.SPARSE_LANES), np.float32)
-    out[:, : B.shape[0]] = B.T
-    return out
+def rows_of(A):
+    return A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)
 
 
-@pytest.mark.parametrize("m", [1, 2, 37])
-@pytest.mark.parametrize("density", [0.02, 0.3, 1.0])
-def test_sparse_dot_is_the_matrix_product(m, density):
+@pytest.mark.parametrize("m", [1, 2, 137])
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("points", [1, 64, 130])
+def test_sparse_rows_have_the_products_of_dense_ones(m, density, dtype, points):
+    """With dense points, and with sparse ones in panels, features of even number in lines and the others in postings."""
     rng = np.random.default_rng(m)
-    dense = (rng.normal(size=(m + 10, 19)) * (rng.random((m + 10, 19)) < density)).astype(np.float32)
-    A, B = csr_array(dense), rng.normal(size=(core.SPARSE_LANES, 19)).astype(np.float32)
-    G = np.full((m, core.SPARSE_LANES), np.nan, np.float32)
-    core.sparse_dot(A.data, A.indices, A.indptr[5 : 5 + m + 1], 19, lines(B), G)  # a strip from the middle
-    np.testing.assert_allclose(G, dense[5 : 5 + m] @ B.T, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("features", [0, 4])
-def test_sparse_dot_of_rows_without_entries_is_zero(features):
-    A = csr_array((3, 4), dtype=np.float32)
-    G = np.full((3, core.SPARSE_LANES), np.nan, np.float32)
-    core.sparse_dot(A.data, A.indices, A.indptr, features, np.ones((features, core.SPARSE_LANES), np.float32), G)
-    np.testing.assert_array_equal(G, np.zeros_like(G))
+    A, B = ((rng.normal(size=(k, 19)) * (rng.random((k, 19)) < density)).astype(dtype) for k in (m + 10, points))
+    linear = (SPECS["linear"].form, 1.0, 0.0, 1)
+    panels = np.empty((-(-points // core.PANEL), 19, core.PANEL), dtype)
+    core.panels_of(B, panels, 0, panels.shape[0])
+    for form in (panels, [panel(B)]):
+        compiled = core.KernelPass(linear, rows_of(csr_array(A)), form, points, 19)
+        out = np.full((m + 10, points), np.nan, dtype)
+        compiled.run(5, 5 + m, values=out)
+        np.testing.assert_allclose(out[5 : 5 + m], A[5 : 5 + m] @ B.T, rtol=1e-5, atol=1e-5)
+        assert np.isnan(out[:5]).all()
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 50])
@@ -381,21 +385,6 @@ def f32(*shape):
 
 
 WRONG = {
-    "rbf_tail rows": lambda: core.rbf_tail(1.0, f32(2, 3), f32(3), f32(3)),
-    "rbf_tail columns": lambda: core.rbf_tail(1.0, f32(2, 3), f32(2), f32(2)),
-    "rbf_tail type": lambda: core.rbf_tail(1.0, np.zeros((2, 3)), f32(2), f32(3)),
-    "rbf_tail order": lambda: core.rbf_tail(1.0, np.asfortranarray(f32(2, 3)), f32(2), f32(3)),
-    "rbf_tail_dot out": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(3)),
-    "rbf_tail_dot v": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(2), np.zeros(2)),
-    "rbf_tail_dot a": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(1), f32(3), f32(3), np.zeros(2)),
-    "rbf_tail widths": lambda: core.rbf_tail(1.0, f32(2, 3), f32(2), f32(3), f32(2)),
-    "rbf_tail_dot widths": lambda: core.rbf_tail_dot(1.0, f32(2, 3), f32(2), f32(3), f32(3), np.zeros(2), f32(4)),
-    "rbf_tail_double a": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(3), np.zeros(3)),
-    "rbf_tail_double b": lambda: core.rbf_tail_double(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(2)),
-    "rbf_tail_mixed K": lambda: core.rbf_tail_mixed(1.0, np.zeros((2, 3)), np.zeros(2), np.zeros(3), f32(2, 2)),
-    "rbf_tail_mixed a": lambda: core.rbf_tail_mixed(1.0, np.zeros((2, 3)), np.zeros(1), np.zeros(3), f32(2, 3)),
-    "dot_mixed v": lambda: core.rbf_tail_dot_mixed(1.0, np.zeros((2, 3)), *map(np.zeros, (2, 3, 2, 2))),
-    "dot_mixed out": lambda: core.rbf_tail_dot_mixed(1.0, np.zeros((2, 3)), *map(np.zeros, (2, 3, 3, 3))),
     "near_box low": lambda: core.near_box(*map(np.zeros, (1, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
     "near_box found": lambda: core.near_box(*map(np.zeros, (2, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(3, np.intp)),
     "near_box axes": lambda: core.near_box(*map(np.zeros, (0, 0, (0, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
@@ -435,30 +424,6 @@ def test_sum_rows_refuses_a_row_that_is_not_there(row):
         core.sum_rows(f32(2, 3), np.array([0, row]), f32(2), 0, 3, np.zeros(3))
 
 
-SPARSE_WRONG = {
-    "starts": ([1.0], [0], [0, 1, 1], core.SPARSE_LANES),
-    "lanes": ([1.0], [0], [0, 1], core.SPARSE_LANES + 1),
-    "end": ([1.0], [0], [0, 2], core.SPARSE_LANES),
-    "features": ([1.0, 1.0], [0], [0, 2], core.SPARSE_LANES),
-    "first start": ([1.0], [0], [-1, 1], core.SPARSE_LANES),
-    "descending starts": ([1.0], [0], [1, 0], core.SPARSE_LANES),
-}
-
-
-@pytest.mark.parametrize("name", SPARSE_WRONG)
-def test_sparse_dot_refuses_arrays_that_do_not_fit(name):
-    data, features, starts, lanes = SPARSE_WRONG[name]
-    arrays = np.array(data, np.float32), np.array(features, np.int32), np.array(starts, np.int32)
-    with pytest.raises(ValueError, match=r"elements|ascending entries"):
-        core.sparse_dot(*arrays, 2, f32(2, lanes), f32(1, core.SPARSE_LANES))
-
-
-def test_sparse_dot_refuses_points_of_other_features():
-    arrays = np.ones(1, np.float32), np.full(1, 5, np.int32), np.array([0, 1], np.int32)
-    with pytest.raises(ValueError, match="elements"):
-        core.sparse_dot(*arrays, 6, f32(2, core.SPARSE_LANES), f32(1, core.SPARSE_LANES))
-
-
 @pytest.mark.parametrize("name", SPECS)
 def test_expansion_is_the_double_loop(name, make_case):
     case = make_case(name, n=9, d=5)
@@ -489,12 +454,6 @@ def test_expansion_with_a_width_for_each_point(name, make_case):
     np.testing.assert_allclose(out, case.K**widths @ coef, rtol=1e-13)
 
 
-def test_sparse_dot_refuses_starts_that_leave_their_array_and_come_back():
-    data, features, starts = np.ones(1, np.float32), np.zeros(1, np.int32), np.array([0, 10**8, 0], np.int32)
-    with pytest.raises(ValueError, match="ascending entries"):
-        core.sparse_dot(data, features, starts, 2, f32(2, core.SPARSE_LANES), f32(2, core.SPARSE_LANES))
-
-
 @pytest.mark.parametrize("form", [-1, 6])
 def test_expansion_refuses_a_kernel_that_is_not_there(form):
     with pytest.raises(ValueError, match="no kernel has the number"):
@@ -509,48 +468,65 @@ def test_expansion_of_an_endless_degree_ends():
 
 
 def panel(B):
-    """Points as sparse_panel takes them, all features of even number in lines and the others in postings."""
+    """Sparse points as the pass takes them, all features of even number in lines and the others in postings."""
     m, d = B.shape
     place = np.full(d, -1, np.int32)
     place[::2] = np.arange(place[::2].size)
-    lines = np.zeros((-(-m // core.SPARSE_LANES), place[::2].size, core.SPARSE_LANES), np.float32)
+    lines = np.zeros((-(-m // core.PANEL), place[::2].size, core.PANEL), B.dtype)
     for j in range(m):
-        lines[j // core.SPARSE_LANES, :, j % core.SPARSE_LANES] = B[j, ::2]
+        lines[j // core.PANEL, :, j % core.PANEL] = B[j, ::2]
     rest = B.T.copy()
     rest[::2] = 0
     rest = csr_array(rest)
-    return place, lines, rest.indptr, rest.indices, rest.data
+    return place, lines, rest.indptr.astype(np.int32), rest.indices.astype(np.int32), rest.data
 
 
-@pytest.mark.parametrize("m", [1, 2, 37])
-@pytest.mark.parametrize("points", [1, 64, 130])
-@pytest.mark.parametrize("density", [0.0, 0.1, 1.0])
-def test_sparse_panel_is_the_matrix_product(m, points, density):
-    rng = np.random.default_rng(m)
-    A, B = ((rng.normal(size=(k, 19)) * (rng.random((k, 19)) < density)).astype(np.float32) for k in (m + 10, points))
-    rows, arrays = csr_array(A), panel(B)
-    G = np.full((m, arrays[1].shape[0] * core.SPARSE_LANES), np.nan, np.float32)
-    core.sparse_panel(rows.data, rows.indices, rows.indptr[5 : 5 + m + 1], *arrays, G)  # a strip from the middle
-    np.testing.assert_allclose(G[:, :points], A[5 : 5 + m] @ B.T, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(G[:, points:], 0)
-
-
-PANEL_WRONG = {
-    "starts": lambda args: {2: args[2][:-1]},
-    "descending starts": lambda args: {2: args[2][::-1].copy()},
-    "features": lambda args: {1: args[1][:-1]},
-    "places": lambda args: {3: args[3][:-1]},
-    "lanes": lambda args: {4: args[4][:, :, :-1].copy()},
-    "postings": lambda args: {6: args[6][:-1]},
-    "out": lambda args: {8: args[8][:, :-1].copy()},
+LINEAR = (SPECS["linear"].form, 1.0, 0.0, 1)
+PASS_WRONG = {
+    "kernel": lambda: core.KernelPass((9, 1.0, 0.0, 1), f32(2, 3), f32(1, 3, core.PANEL), 4, 3),
+    "rows": lambda: core.KernelPass(LINEAR, f32(2, 4), f32(1, 3, core.PANEL), 4, 3),
+    "kinds": lambda: core.KernelPass(LINEAR, np.zeros((2, 3)), f32(1, 3, core.PANEL), 4, 3),
+    "panels": lambda: core.KernelPass(LINEAR, f32(2, 3), f32(2, 3, core.PANEL), 4, 3),
+    "norms": lambda: core.KernelPass((1, 1.0, 0.0, 1), f32(2, 3), f32(1, 3, core.PANEL), 4, 3, f32(2), f32(4)),
+    "widths": lambda: core.KernelPass(LINEAR, f32(2, 3), f32(1, 3, core.PANEL), 4, 3, widths=f32(4)),
+    "narrow": lambda: core.KernelPass(LINEAR, f32(2, 3), f32(1, 3, core.PANEL), 4, 3, narrow=True),
+    "starts": lambda: sparse_pass([0, 2]),
+    "descending starts": lambda: sparse_pass([1, 0]),
+    "starts that come back": lambda: sparse_pass([0, 10**8, 0]),
+    "distances of sparse rows": lambda: sparse_pass([0, 1], SPECS["laplacian"].form),
+    "strip": lambda: few().run(0, 3),
+    "negative strip": lambda: few().run(-1, 1),
+    "panel": lambda: few().run(0, 1, first_panel=-1),
+    "outputs": lambda: few().run(0, 2, f32(core.PANEL), np.zeros((5, 1))[:1]),
+    "coefficients": lambda: few().run(0, 2, f32(4), np.zeros((2, 1))),
+    "values": lambda: few().run(0, 2, values=f32(2, 5)),
+    "kind of values": lambda: few().run(0, 2, values=np.zeros((2, 4))),
+    "index": lambda: few().run(0, 2, values=f32(2, 4), index=np.array([0, 2])),
+    "sparse points of dense rows": lambda: core.KernelPass(LINEAR, f32(2, 4), [panel(f32(2, 4))], 2, 4),
+    "places": lambda: core.KernelPass(LINEAR, rows_of(csr_array(f32(2, 4))), [panel(f32(2, 3))], 2, 4),
 }
 
 
-@pytest.mark.parametrize("name", PANEL_WRONG)
-def test_sparse_panel_refuses_arrays_that_do_not_fit(name):
-    A = csr_array(np.arange(1, 13, dtype=np.float32).reshape(3, 4))
-    args = [A.data, A.indices, A.indptr, *panel(A.toarray()), f32(3, core.SPARSE_LANES)]
-    for place, array in PANEL_WRONG[name](args).items():
-        args[place] = array
-    with pytest.raises(ValueError, match=r"elements|ascending entries"):
-        core.sparse_panel(*args)
+def few():
+    return core.KernelPass(LINEAR, f32(2, 3), f32(1, 3, core.PANEL), 4, 3)
+
+
+def sparse_pass(starts, kind=0):
+    rows = np.ones(1, np.float32), np.zeros(1, np.int32), np.array(starts, np.int32)
+    return core.KernelPass((kind, 1.0, 0.0, 1), rows, f32(1, 2, core.PANEL), 4, 2)
+
+
+@pytest.mark.parametrize("name", PASS_WRONG)
+def test_a_pass_refuses_arrays_that_do_not_fit(name):
+    with pytest.raises((ValueError, IndexError)):
+        PASS_WRONG[name]()
+
+
+def test_copy_to_rows_writes_columns_of_a_tile_into_rows():
+    tile, rows = np.arange(51.0).reshape(17, 3), np.zeros((4, 20))
+    core.copy_to_rows(tile, rows, np.array([2, 0, 3]), 2)
+    np.testing.assert_array_equal(rows[[2, 0, 3], 2:19], tile.T)
+    assert not rows[1].any()
+    for which, start in (([2, 0, 4], 2), ([2, 0, 3], 4), ([2, 0], 2)):
+        with pytest.raises((ValueError, IndexError)):
+            core.copy_to_rows(tile, rows, np.array(which), start)

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from slimsvm.kernels import RBF
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.threads import Crew, one_blas_thread
+from slimsvm.rows.threads import Crew, one_blas_thread, thread_count
 
 
 def blas_threads():
@@ -93,3 +93,30 @@ def test_little_work_asks_for_no_threads(monkeypatch):
     assert rows.block(np.arange(200)).shape == (200, 200)
     with pytest.raises(AssertionError, match="asked for"):
         HostRows(RBF(0.5), np.zeros((5000, 3))).block(np.arange(5000))
+
+
+def test_limits_on_blas_are_kept_to(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with threadpool_limits(3, user_api="blas"):
+        assert thread_count() == 3
+        with one_blas_thread():
+            assert thread_count() == 3
+
+
+def test_late_helpers_are_not_waited_for():
+    """One helper is in the strips of another crew's work, which ends only after this crew's."""
+    ended, begun = threading.Event(), threading.Event()
+
+    def long(_):
+        begun.set()
+        ended.wait(10)
+
+    first = threading.Thread(target=Crew(2).run, args=(long, 2, 1))
+    first.start()
+    assert begun.wait(10)
+    seen = []
+    Crew(2).run(lambda strip: seen.append(strip.start), 5, 1)
+    assert sorted(seen) == [0, 1, 2, 3, 4]
+    ended.set()
+    first.join(10)

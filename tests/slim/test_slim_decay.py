@@ -34,7 +34,7 @@ def test_rows_that_drift_do_not_mislead_the_choice():
     in_order = SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0).fit(X, y)
     misled = SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0).fit(X[shuffled], y[shuffled])
     assert in_order.path_[-1].settings == "target=label"
-    assert misled.path_[-1].settings == "target=label, decay x 0.01"
+    assert misled.path_[-1].settings == "target=label, decay x 0.01, metric=both"
     assert misled.path_[-1].error < in_order.path_[-1].error
     assert in_order.score(later, truth) > misled.score(later, truth) + 0.05
 
@@ -110,7 +110,9 @@ def test_a_decay_that_validation_rows_choose_is_used_as_far_as_it_does_no_harm(h
 def test_where_no_other_decay_is_chosen_the_models_are_those_without_a_choice():
     X, y = periods(0)
     chosen, none = (
-        SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0, reducer=Slim(schedule=schedule)).fit(X, y)
+        SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0, reducer=Slim(metric="fixed", schedule=schedule)).fit(
+            X, y
+        )
         for schedule in (Schedule(), Schedule(decay_powers=0))
     )
     assert chosen.path_.sizes == none.path_.sizes

@@ -34,10 +34,10 @@ def test_few_points_for_many_classes_have_a_lower_error(many_classes):
     X, y = many_classes
     errors = {}
     for loss in ("squared", "cross_entropy"):
-        reducer = Slim(loss=loss, learning=SHORT)
+        reducer = Slim(loss=loss, metric="fixed", learning=SHORT)
         small = SlimSVC(5, trainer=None, C=10.0, reducer=reducer, random_state=0).fit(X[:1000], y[:1000])
         errors[loss] = 1 - small.score(X[1000:], y[1000:])
-    assert errors["cross_entropy"] < errors["squared"] - 0.03
+    assert errors["cross_entropy"] < errors["squared"] - 0.01
 
 
 @pytest.mark.parametrize("metric", ["fixed", "scales", "both", "auto"])

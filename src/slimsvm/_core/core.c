@@ -1,20 +1,8 @@
 #include "core.h"
 
 #define DECLARE(suffix)                                                                                                \
-    void rbf_tail_##suffix(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,              \
-                           const float *);                                                                             \
-    void rbf_tail_dot_##suffix(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,    \
-                               const float *, const float *, double *);                                                \
-    void rbf_tail_double_##suffix(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);  \
-    void rbf_tail_mixed_##suffix(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,              \
-                                 const double *, float *);                                                             \
-    void rbf_tail_dot_mixed_##suffix(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,          \
-                                     const double *, const double *, double *);                                        \
     ptrdiff_t near_box_##suffix(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double,          \
                                 double *, ptrdiff_t *);                                                                \
-    void sparse_panel_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *,        \
-                               int32_t *, float *, int32_t *, float *);                                                \
-    void sparse_dot_##suffix(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);        \
     void sum_rows_##suffix(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);                       \
     const float *rbf_row_##suffix(void *, ptrdiff_t);                                                                  \
     int64_t smo_float_##suffix(const float **, const float *(*)(void *, ptrdiff_t), void *, const float *, ptrdiff_t,     \
@@ -37,17 +25,14 @@
     void thin_values_##suffix(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);         \
     void thin_back_##suffix(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *,       \
                             const float *, float *, double *);                                                         \
+    int pass_float_##suffix(const Pass *, const Wanted *);                                                             \
+    int pass_double_##suffix(const Pass *, const Wanted *);                                                            \
+    int pass_near_float_##suffix(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *); \
+    int pass_near_double_##suffix(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *); \
     void adam_step_##suffix(ptrdiff_t, double, const double *, const double *, double *, double *, double *);          \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \
-        rbf_tail_##suffix,                                                                                             \
-        rbf_tail_dot_##suffix,                                                                                         \
-        rbf_tail_double_##suffix,                                                                                      \
-        rbf_tail_mixed_##suffix,                                                                                       \
-        rbf_tail_dot_mixed_##suffix,                                                                                   \
         near_box_##suffix,                                                                                             \
-        sparse_panel_##suffix,                                                                                         \
-        sparse_dot_##suffix,                                                                                           \
         sum_rows_##suffix,                                                                                             \
         rbf_row_##suffix,                                                                                              \
         smo_float_##suffix,                                                                                            \
@@ -62,6 +47,10 @@
         back_line_##suffix,                                                                                            \
         thin_values_##suffix,                                                                                          \
         thin_back_##suffix,                                                                                            \
+        pass_float_##suffix,                                                                                           \
+        pass_double_##suffix,                                                                                          \
+        pass_near_float_##suffix,                                                                                      \
+        pass_near_double_##suffix,                                                                                     \
         adam_step_##suffix};
 
 DECLARE(base)

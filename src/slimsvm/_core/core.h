@@ -28,12 +28,40 @@ typedef struct {
 /* Sparse points, `groups` times LANES of them: the values of frequent features in lines, postings of the others. */
 typedef struct {
     ptrdiff_t groups, frequent;
-    const int32_t *place;      /* (features,) */
-    const float *lines;        /* (groups, frequent, LANES) */
+    const int32_t *place;       /* (features,): the line of a feature, or -1 */
+    const void *lines;          /* (groups, frequent, LANES) */
     const int32_t *post_starts; /* (features + 1,) */
     const int32_t *post_points;
-    const float *post_values;
+    const void *post_values;
 } SparsePanel;
+
+/* The kernel matrix between rows and points, floats or doubles. Points are in panels of LANES: (panels, features, LANES). Norms
+ * are squared, times scale = gamma log2(e), and those of points and the widths are filled up to full panels. */
+typedef struct {
+    Form form;
+    double scale;
+    int narrow; /* whether the values of doubles are computed and stored as floats */
+    ptrdiff_t features, points;
+    const void *rows;                         /* (rows, features), or NULL for CSR rows: */
+    const void *data;
+    const int32_t *features_of, *starts;
+    const void *a, *b, *widths;               /* norms of rows and of points, and widths; each may be NULL */
+    const void *lines;                        /* dense points, or NULL for sparse ones: */
+    const SparsePanel *posted;
+} Pass;
+
+/* What is wanted of some rows: their values, their outputs, or both. Outputs are sums over the points of some panels. */
+typedef struct {
+    const ptrdiff_t *index;           /* the numbers of the rows; NULL for all */
+    ptrdiff_t start, stop;            /* among these */
+    ptrdiff_t first_panel, last_panel;
+    void *values;                     /* NULL, or lines `stride` apart for the rows from `values_from` on */
+    ptrdiff_t stride, values_from;
+    ptrdiff_t outputs, columns;       /* the outputs are 0 without coefficients V */
+    const void *V;                    /* (points,) for one output, or (points, columns), filled up to full panels */
+    double *out;                      /* (rows, outputs) for the rows from `out_from` on, which is added to */
+    ptrdiff_t out_from;
+} Wanted;
 
 /* Rows of few nonzeros, each from its start to its end among the entries. */
 typedef struct {
@@ -71,21 +99,21 @@ typedef struct {
     ptrdiff_t *changed;
 } Squares;
 
+/* Rows in boxes: the numbers of the rows of box k are rows[starts[k]] .. rows[starts[k + 1] - 1]. Points within a squared distance
+ * of `reach` of a box count; `placed` has their coordinates along the axes, (axes, points), and `points` their features. */
+typedef struct {
+    const ptrdiff_t *starts, *rows;
+    ptrdiff_t axes;
+    const double *low, *high; /* (boxes, axes) */
+    const double *placed;
+    double reach;
+    const void *points;
+} Boxes;
+
 typedef struct {
     const char *name;
-    void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *);
-    void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                         const float *, const float *, double *);
-    void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *);
-    void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
-                           float *);
-    void (*rbf_tail_dot_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
-                               const double *, double *);
     ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
                           ptrdiff_t *);
-    void (*sparse_panel)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *, int32_t *,
-                         float *, int32_t *, float *);
-    void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *, float *);
     void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *);
     const float *(*rbf_row)(void *, ptrdiff_t);
     int64_t (*smo_float)(const float **, const float *(*)(void *, ptrdiff_t), void *, const float *, ptrdiff_t,
@@ -107,6 +135,10 @@ typedef struct {
     void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);
     void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
                       float *, double *);
+    int (*pass_float)(const Pass *, const Wanted *);
+    int (*pass_double)(const Pass *, const Wanted *);
+    int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
+    int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
     void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *);
 } Build;
 

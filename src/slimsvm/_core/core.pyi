@@ -1,39 +1,15 @@
+from typing import Any
+
 from numpy import float32, float64, floating, int32, int_, intp, uint8
 from numpy.typing import NDArray
 
 SPARSE_LANES: int
+PANEL: int
+OUTPUTS: int
 PARTIAL_SUMS: int
 OUTPUT_COLUMNS: tuple[int, ...]
 
 def instruction_set() -> str: ...
-def rbf_tail(
-    scale: float,
-    G: NDArray[float32],
-    a: NDArray[float32],
-    b: NDArray[float32],
-    widths: NDArray[float32] | None = None,
-) -> None: ...
-def rbf_tail_dot(
-    scale: float,
-    G: NDArray[float32],
-    a: NDArray[float32],
-    b: NDArray[float32],
-    v: NDArray[float32],
-    out: NDArray[float64],
-    widths: NDArray[float32] | None = None,
-) -> None: ...
-def rbf_tail_double(scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64]) -> None: ...
-def rbf_tail_mixed(
-    scale: float, G: NDArray[float64], a: NDArray[float64], b: NDArray[float64], K: NDArray[float32]
-) -> None: ...
-def rbf_tail_dot_mixed(
-    scale: float,
-    G: NDArray[float64],
-    a: NDArray[float64],
-    b: NDArray[float64],
-    v: NDArray[float64],
-    out: NDArray[float64],
-) -> None: ...
 def near_box(
     low: NDArray[float64],
     high: NDArray[float64],
@@ -42,25 +18,50 @@ def near_box(
     scratch: NDArray[float64],
     found: NDArray[intp],
 ) -> int: ...
-def sparse_panel(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    place: NDArray[int32],
-    lines: NDArray[float32],
-    post_starts: NDArray[int32],
-    post_points: NDArray[int32],
-    post_values: NDArray[float32],
-    G: NDArray[float32],
-) -> None: ...
-def sparse_dot(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    width: int,
-    Bt: NDArray[float32],
-    G: NDArray[float32],
-) -> None: ...
+
+class KernelPass:
+    n: int
+    count: int
+    panels: int
+    def __init__(
+        self,
+        form: tuple[int, float, float, int],
+        rows: NDArray[Any] | tuple[NDArray[Any], NDArray[int32], NDArray[int32]],
+        points: NDArray[Any] | list[tuple[NDArray[Any], ...]],
+        count: int,
+        features: int,
+        a: NDArray[Any] | None = None,
+        b: NDArray[Any] | None = None,
+        widths: NDArray[Any] | None = None,
+        narrow: bool = False,
+    ) -> None: ...
+    def run(
+        self,
+        start: int,
+        stop: int,
+        V: NDArray[Any] | None = None,
+        out: NDArray[float64] | None = None,
+        values: NDArray[Any] | None = None,
+        index: NDArray[intp] | None = None,
+        first_panel: int = 0,
+    ) -> None: ...
+    def add_near(
+        self,
+        starts: NDArray[intp],
+        rows: NDArray[intp],
+        low: NDArray[float64],
+        high: NDArray[float64],
+        placed: NDArray[float64],
+        reach: float,
+        points: NDArray[Any],
+        V: NDArray[Any],
+        out: NDArray[float64],
+        first: int,
+        last: int,
+    ) -> None: ...
+
+def panels_of(points: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None: ...
+def copy_to_rows(tile: NDArray[Any], rows: NDArray[Any], which: NDArray[intp], start: int) -> None: ...
 def sum_rows(
     rows: NDArray[float32],
     which: NDArray[intp],
@@ -120,6 +121,23 @@ def smo_pairs(
     gap: NDArray[float64],
     steps: NDArray[int_],
 ) -> None: ...
+def rbf_pairs(
+    scale: float,
+    X: NDArray[float32],
+    norms: NDArray[float32],
+    own: NDArray[intp],
+    others: NDArray[intp],
+    sizes: NDArray[intp],
+    cap: NDArray[float64],
+    other_caps: NDArray[float64],
+    tol: float,
+    max_steps: int,
+    dual: NDArray[float64],
+    other_dual: NDArray[float64],
+    bias: NDArray[float64],
+    gap: NDArray[float64],
+    steps: NDArray[int_],
+) -> int: ...
 def best_merge(
     point: int, squares: NDArray[float64], products: NDArray[float64], kernel: NDArray[float64]
 ) -> tuple[int, float]: ...

@@ -7,6 +7,7 @@ Each function checks shapes, releases the interpreter lock and calls the C build
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS,
     PyBUF_FORMAT,
+    PyBUF_STRIDES,
     PyBUF_WRITABLE,
     Py_buffer,
     PyBuffer_Release,
@@ -17,7 +18,7 @@ from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport strcmp
+from libc.string cimport memset, strcmp
 
 cdef extern from "core.h" nogil:
     int LINEAR, RBF, POLY, SIGMOID, LAPLACIAN, CHI2
@@ -35,10 +36,32 @@ cdef extern from "core.h" nogil:
     ctypedef struct SparsePanel:
         ptrdiff_t groups, frequent
         const int32_t *place
-        const float *lines
+        const void *lines
         const int32_t *post_starts
         const int32_t *post_points
-        const float *post_values
+        const void *post_values
+    ctypedef struct Pass:
+        Form form
+        double scale
+        int narrow
+        ptrdiff_t features, points
+        const void *rows
+        const void *data
+        const int32_t *features_of
+        const int32_t *starts
+        const void *a
+        const void *b
+        const void *widths
+        const void *lines
+        const SparsePanel *posted
+    ctypedef struct Wanted:
+        const ptrdiff_t *index
+        ptrdiff_t start, stop, first_panel, last_panel
+        void *values
+        ptrdiff_t stride, values_from, outputs, columns
+        const void *V
+        double *out
+        ptrdiff_t out_from
     ctypedef struct Line:
         const double *low
         const double *high
@@ -69,24 +92,19 @@ cdef extern from "core.h" nogil:
         const float *reach
         const float *level
         const float *squares
+    ctypedef struct Boxes:
+        const ptrdiff_t *starts
+        const ptrdiff_t *rows
+        ptrdiff_t axes
+        const double *low
+        const double *high
+        const double *placed
+        double reach
+        const void *points
     ctypedef struct Build:
         const char *name
-        void (*rbf_tail)(float, float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                         const float *) noexcept nogil
-        void (*rbf_tail_dot)(float, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, const float *,
-                             const float *, const float *, double *) noexcept nogil
-        void (*rbf_tail_double)(double, double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,
-                                const double *) noexcept nogil
-        void (*rbf_tail_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, const double *,
-                               float *) noexcept nogil
-        void (*rbf_tail_dot_mixed)(double, const double *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *,
-                                   const double *, const double *, double *) noexcept nogil
         ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
                               ptrdiff_t *) noexcept nogil
-        void (*sparse_panel)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const SparsePanel *, int32_t *,
-                             float *, int32_t *, float *) noexcept nogil
-        void (*sparse_dot)(const float *, const int32_t *, const int32_t *, ptrdiff_t, const float *,
-                           float *) noexcept nogil
         void (*sum_rows)(const float *const *, const float *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
         const float *(*rbf_row)(void *, ptrdiff_t) noexcept nogil
         int64_t (*smo_float)(const float **, const float *(*)(void *, ptrdiff_t) noexcept nogil, void *, const float *,
@@ -109,6 +127,10 @@ cdef extern from "core.h" nogil:
         void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *) noexcept nogil
         void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
                           float *, double *) noexcept nogil
+        int (*pass_float)(const Pass *, const Wanted *) noexcept nogil
+        int (*pass_double)(const Pass *, const Wanted *) noexcept nogil
+        int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
+        int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
         void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *) noexcept nogil
     const int LANES, SUMMED
     const Build *best_build()
@@ -127,16 +149,11 @@ cdef int same(Py_ssize_t given, Py_ssize_t wanted) except -1:
     return 0
 
 
-cdef int same_or_none(const float[::1] widths, Py_ssize_t wanted) except -1:
-    return 0 if widths is None else same(widths.shape[0], wanted)
-
-
 ctypedef fused real:
     float
     double
 
 
-include "tails.pxi"
 include "boxes.pxi"
 include "tiles.pxi"
 include "smo.pxi"
@@ -145,6 +162,7 @@ include "merging.pxi"
 include "expansion.pxi"
 include "intervals.pxi"
 include "products.pxi"
+include "pass.pxi"
 include "thin.pxi"
 include "adam.pxi"
 include "pair_outputs.pxi"

@@ -21,7 +21,7 @@ from ..rows.host import HostRows
 from ..rows.host_against import HostAgainst
 from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points, squared_norms
 from ..rows.threads import Crew
-from ..rows.tiles import make_tiles, tiled_product
+from ..rows.tiles import make_tiles
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def home(kernel: Kernel, rows: Prepared) -> HostRows:
 
 def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Array) -> Array:
     """Return K(rows, points) @ V for points in the form of tiles."""
-    return tiled_product(make_tiles(kernel, rows, Prepared(values, norms, rows.centre)), V, Crew())
+    return make_tiles(kernel, rows, Prepared(values, norms, rows.centre), Crew()).product(V)
 
 
 def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
@@ -142,14 +142,14 @@ def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metri
         values = rows.values if rows.centre is None else rows.values + rows.centre
         return HostRows(kernel, metric.projected(values), cache_mb=0.0, error=np.inf).product(points, V, metric.within)
     if not isinstance(kernel, InnerKernel):
-        return tiled_product(make_tiles(kernel, rows, plain_points(points, metric)), V, Crew())
+        return make_tiles(kernel, rows, plain_points(points, metric), Crew()).product(V)
     there, within = rows.points(points, metric), rows.measured(metric)
     doubtful = (there,) if metric is None else (there, within)
     worst = max(float32_error(kernel, each, metric) for each in doubtful)
     if rows.values.dtype == np.float32 and worst > FLOAT32_ERROR:
         rows = rows.doubled()
         there, within = rows.points(points, metric), rows.measured(metric)
-    return tiled_product(make_tiles(kernel, within, there), V, Crew())
+    return make_tiles(kernel, within, there, Crew()).product(V)
 
 
 def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostAgainst:

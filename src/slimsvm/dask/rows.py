@@ -21,7 +21,7 @@ from ..rows.host import HostRows
 from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
 from ..rows.protocol import Curvatures, Meter, Slopes
 from ..rows.threads import Crew, one_blas_thread
-from ..rows.tiles import make_tiles, tiled_matrix
+from ..rows.tiles import make_tiles
 from . import parts
 from .partitions import Partitions, locate
 
@@ -172,7 +172,7 @@ class DaskRows:
         A = Prepared(*self._fetched(index), self.centre)
         B = A if columns is index else Prepared(*self._fetched(columns), self.centre)
         with one_blas_thread():  # idle threads of BLAS turn round for a tenth of a second, on cores that workers may need
-            return tiled_matrix(make_tiles(self.kernel, A, B), self.crew, out)
+            return make_tiles(self.kernel, A, B, self.crew).matrix(out)
 
     def _fetched(self, index: Array) -> tuple[Array, Array]:
         """Return some rows in the form of tiles, and their squared norms; rows of the last call are not fetched again."""
@@ -391,8 +391,10 @@ class DaskAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points and return the new K @ V."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points and return the new K @ V; with a metric, rows `backpropagate`."""
+        if metric is not None:
+            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
         self.placed, self.held = placed, self._opened(placed)
         return self.times(V)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -165,7 +165,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             other.calibration = other.calibration_ = None
         return other
 
-    def at(self, size: int) -> Any:
+    def at(self, size: int) -> Self:
         """Return a fitted estimator with the model of another size on `path_`.
 
         It can be saved, exported and used like any other. The models of the path were fitted to the training rows only,

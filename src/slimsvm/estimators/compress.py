@@ -17,6 +17,7 @@ from ..importers.around import unwrapped
 from ..kernels import Array, Matrix
 from ..progress import History, Printed, silent
 from ..run import Run
+from .machines import Fitted
 from .resume import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
 
@@ -44,7 +45,7 @@ def compress(
     device: str = "cpu",
     verbose: bool = False,
     random_state: Any = None,
-) -> Any:
+) -> Fitted:
     """Shrink a fitted kernel machine: a classifier, a regressor or a novelty detector.
 
     Parameters

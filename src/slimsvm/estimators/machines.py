@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..goals import CLASSIFIERS, Novelty, Regression
@@ -13,6 +15,9 @@ from .base import KernelMachine
 from .one_class import SlimOneClassSVM
 from .svc import SlimSVC
 from .svr import SlimSVR
+
+#: what `compress` and `load` return
+Fitted = SlimSVC | SlimSVR | SlimOneClassSVM | Pipeline | TransformedTargetRegressor
 
 #: the goals that a fitted estimator may have
 MACHINES: dict[type[Any], tuple[type[Any], ...]] = {
@@ -25,8 +30,8 @@ MACHINES: dict[type[Any], tuple[type[Any], ...]] = {
 SEARCH = ("budget", "tolerance", "reducer", "validation_fraction", "device", "random_state", "multiclass", "calibration")
 #: the warning for a model with probabilities
 UNCALIBRATED = (
-    "calibration={name!r} is not kept, and the small model has no predict_proba; put it into CalibratedClassifierCV, or "
-    "fit a SlimSVC with a budget and calibration"
+    "calibration={name!r} is not kept, and the small model has no predict_proba; give compress calibration={name!r}, and "
+    "rows that the model was not trained on, for honest probabilities"
 )
 
 

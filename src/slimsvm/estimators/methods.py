@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -14,10 +15,11 @@ from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
 from ..selection.budgets import Budgets
-from ..text import nearest
+from ..text import nearest, short
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
+from ..warning import warn_user
 
 #: the C of a hard margin, C=inf: no coefficient of separable rows reaches it, and rows that cannot be separated still have
 #: an optimum. With a larger one, the gap has fewer digits
@@ -94,6 +96,19 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
     if reduces or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
+    elif not Budgets.of(estimator).given:
+        _warn_of_unused(estimator)
+
+
+def _warn_of_unused(estimator: Any) -> None:
+    """Warn of settings for shrinking where the full model is kept."""
+    for name in ("reducer", "scoring"):
+        value, default = getattr(estimator, name), inspect.signature(type(estimator)).parameters[name].default
+        if value is not default and value not in (default, REDUCERS["slim"]()):
+            warn_user(
+                f"{name}={short(value)} does nothing here: it is for shrinking the model, and neither a budget nor a "
+                "tolerance is given, so the full model is kept"
+            )
 
 
 def check_soft_targets(trainer: Any, reducer: Any, goal: Goal) -> None:

@@ -29,6 +29,7 @@ from .columns import Wanted, check_width
 from .container import check_letters
 from .csv_rows import read_csv
 from .decompression import PACKED, check_unpacked_size, unpacked
+from .endings import check_rows_ending
 from .labels import as_labels
 from .numbers import strict_number
 
@@ -124,6 +125,7 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train
 
 
 def _read(source: Source, wanted: Wanted, split: str) -> tuple[Any, Any, tuple[str, ...] | None]:
+    check_rows_ending(source.ending)
     if source.ending in (".csv", ".tsv"):
         return read_csv(source.open(), wanted)
     if source.ending in (".npy", ".npz", ".parquet") and source.is_packed:
@@ -350,7 +352,7 @@ def _label_problem(word: str) -> str | None:
     if label is not None and math.isfinite(label):
         return None
     if "," in word:
-        return f"several labels, {short(word)}; each row must have one"
+        return f"several labels, {short(word)}; each row of LIBSVM text has one, and the name of a CSV file ends in .csv"
     if ":" in word:
         return f"{short(word)} is not a label; each line must begin with one. For rows without labels, give any number"
     return f"the label {short(word)} is not a finite number; LIBSVM files have numbers for labels, CSV files may have words"

@@ -6,16 +6,24 @@ import os
 from typing import Any, TextIO
 
 from ..estimators import machine_of
+from ..estimators.machines import Fitted
 from ..importers.libsvm import import_libsvm
 from .native import load as load_native
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted model in a .slim file or a LIBSVM model file.
+def load(path: str | os.PathLike[str]) -> Fitted:
+    """Return the fitted model in a .slim file or a LIBSVM model file, which its first bytes tell.
 
-    A model from a .slim file predicts as the model that was saved, to the last bit. A LIBSVM file names no
-    features after the last one of any support vector; if rows have more, give their number to
-    `slimsvm.files.models.read_libsvm`.
+    Parameters
+    ----------
+    path : path
+        The file. A LIBSVM file names no features after the last one of any support vector; if rows have more, give their
+        number to `slimsvm.files.models.read_libsvm`.
+
+    Returns
+    -------
+    SlimSVC, SlimSVR, SlimOneClassSVM, Pipeline or TransformedTargetRegressor
+        What was saved; from a .slim file it predicts as the model that was saved, to the last bit.
     """
     return read_libsvm(path) if is_libsvm(path) else load_native(path)
 

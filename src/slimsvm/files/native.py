@@ -58,6 +58,7 @@ from .container import (
     version,
     write_whole,
 )
+from .endings import check_written
 from .values import Reader, build
 
 #: frozen dataclasses that are saved by name and fields
@@ -99,12 +100,29 @@ MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted SlimSVC, SlimSVR or SlimOneClassSVM, or a Pipeline of scalers and one, to a .slim file.
+    """Write a fitted model to a .slim file, completely or not at all.
 
-    The file is written completely or not at all.
+    Parameters
+    ----------
+    model : estimator
+        A SlimSVC, SlimSVR or SlimOneClassSVM, or a Pipeline that ends in one, of scalers, behind a vectorizer of texts if
+        there is one; or a TransformedTargetRegressor of these. `path_`, `checkpoint`, a RandomState and the `memory` of a
+        Pipeline are not saved: they are None after loading.
+    path : path
+        A name that ends in .slim. A file that exists is replaced.
 
-    `path_`, `checkpoint`, a RandomState and the `memory` of a Pipeline are not saved: they are None after loading.
+    Examples
+    --------
+    >>> import tempfile, slimsvm
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = slimsvm.SlimSVC(4, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     slimsvm.save(model, f"{folder}/iris.slim")
+    ...     bool((slimsvm.load(f"{folder}/iris.slim").predict(X) == model.predict(X)).all())
+    True
     """
+    check_written("a model", Path(path))
     writer = _Writer()
     header = {"slimsvm": version(), "model": _dump(model, writer, "")}
     write_whole(Path(os.path.realpath(path)), pack_file(header, writer.arrays, writer.format))

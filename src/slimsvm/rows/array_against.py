@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels import Array, Matrix, stacked
+from ..kernels.metric_gradients import MetricGradient, metric_sums
+from ..metric import Metric
 from .array_curvatures import DeviceCurvatures
+from .array_metric import MetricPoints
 from .backends import FLOAT32, FLOAT64, Held
 from .curvatures import RunningCurvatures
 from .host_against import FEW
@@ -36,11 +40,12 @@ class ArrayAgainst:
         self.memory: Any = None
         self._fill(points)
 
-    def _fill(self, points: Matrix) -> None:
-        """Evaluate K for these points, if there is memory for it."""
+    def _fill(self, points: Matrix, metric: Metric | None = None) -> None:
+        """Evaluate K for these points, in a metric if one is given, if there is memory for it."""
         A, B = self._pair(points)
         n, m = self.rows.n, points.shape[0]
-        self.given, self.evaluate, self.dtype, self.size = A, self.rows.evaluator(B), A.dtype, m
+        self.given, self.dtype, self.size = A, A.dtype, m
+        self.evaluate = self.rows.evaluator(B) if metric is None else self._in(metric, points, A.dtype)
         self.K = self.memory = None  # freed before new memory is allocated
         K = self.on.empty_or_none((n, m), A.dtype)
 
@@ -50,6 +55,11 @@ class ArrayAgainst:
         if K is not None:
             self.on.tiled(n if m else 0, m + self.rows.d, work)
             self.K = self.memory = K
+
+    def _in(self, metric: Metric, placed: Array, dtype: np.dtype) -> Callable[[Held], Any]:
+        """Return a function that evaluates a tile in a metric."""
+        there = MetricPoints.of(self.on, self.kernel, placed, metric, dtype)
+        return lambda part: there.values_of(self.kernel, part.values, self.on.xp)
 
     def _values(self, some: slice, rows: Array | None = None) -> Any:
         """Return a tile of K: a slice of all rows, or of those with these numbers."""
@@ -73,10 +83,10 @@ class ArrayAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points and return the new K @ V."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points, in a metric if one is given, and return the new K @ V."""
         self.points, self.placed = placed, True
-        self._fill(placed)
+        self._fill(placed, metric)
         return self.times(V)
 
     def append(self, points: Matrix) -> None:
@@ -218,6 +228,24 @@ class ArrayAgainst:
         count = self.rows.n if chosen is None else chosen.size
         self.rows.meter.add(count * m)
         return self._summed(count, 3 * m + d, sums, (m, d))
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""
+        (m, d), on, totals = self.points.shape, self.on, list[Any]()
+        send = partial(on.send, dtype=self.dtype)
+        factors = np.ones(d) if metric.factors is None else metric.factors
+        widths = np.ones(m) if metric.widths is None else metric.widths
+        kernel = metric_sums(self.kernel, self.points, V, factors, widths, send, on.xp)
+
+        def work(some: slice) -> None:
+            A, K = on.cast(self.held.values[some, :], self.dtype), self._values(some) + 0.0
+            parts = [on.cast(part, on.sum_dtype) for part in kernel.sums(A, K, send(W[some]))]
+            totals[:] = [total + part for total, part in zip(totals, parts, strict=True)] if totals else parts
+
+        self.rows.meter.add(self.rows.n * m)
+        on.tiled(self.rows.n, m + d, work)
+        points, log_factors, log_widths = kernel.gradient([on.fetch(total) for total in totals])
+        return MetricGradient(points, np.zeros_like(V), log_factors, log_widths)
 
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""

@@ -14,7 +14,7 @@ from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from ..metric import Metric
 from .cache import RowCache
 from .precision import USUAL, Given, Precision, narrow
-from .protocol import Dual, DualVectors, Meter, OnDemand, Rows, SpannedRows
+from .protocol import Dual, DualVectors, Meter, OnDemand, PairsOnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
 #: kernel rows are cached if one kernel value takes more multiply-adds than this
@@ -121,6 +121,10 @@ class GivenRows:
         return np.empty(size, self.dtype)
 
     def on_demand(self) -> OnDemand | None:
+        """Return None: blocks are faster."""
+        return None
+
+    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:  # noqa: ARG002
         """Return None: blocks are faster."""
         return None
 

@@ -39,6 +39,7 @@ class Boxes:
         self.axes, self.reach = np.ascontiguousarray(axes[:, ::-1][:, :AXES]), reach
         placed = np.concatenate([self._along(values[part]) for part in _parts(values.shape[0])])
         self.members = _leaves(placed, box_rows)
+        self.starts, self.rows = np.cumsum([0, *(rows.size for rows in self.members)]), np.concatenate(self.members)
         self.low = np.array([placed[rows].min(axis=0) for rows in self.members])
         self.high = np.array([placed[rows].max(axis=0) for rows in self.members])
 

@@ -18,7 +18,7 @@ from .boxes import LazyBoxes
 from .cache import RowCache
 from .host_against import HostAgainst
 from .host_backward import backpropagate
-from .on_demand import on_demand
+from .on_demand import on_demand, pairs_on_demand
 from .precision import (
     FLOAT32_ERROR,
     USUAL,
@@ -31,17 +31,17 @@ from .precision import (
     prepare,
     value_dtype,
 )
-from .protocol import Meter, OnDemand, Slopes
-from .threads import Crew, blocks
-from .tiles import make_tiles, tiled_gram, tiled_matrix, tiled_product, tiles_against
+from .protocol import Meter, OnDemand, PairsOnDemand, Slopes
+from .threads import Crew
+from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
     from .span import SpanRows
 
 #: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
 SUM_STRIP = 1 << 14
-#: features of dense rows from which a tile takes longer to evaluate than to copy from its mirror image
-MIRRORED = 64
+#: rows of a strip whose values are copied to cached kernel rows
+FILL_STRIP = 256
 #: with more features, points may be sparse; less: sparse points where dense ones take little memory and are quicker
 VERY_MANY_FEATURES = 1 << 16
 
@@ -178,24 +178,31 @@ class HostRows(GivenRows):
         if metric is not None and metric.projection is not None:
             return self.projected(metric).product(points, V, metric.within)
         self.meter.add(self.n * points.shape[0])
-        tiles = tiles_against(
-            self.kernel, self.prepared, self.given, points, self.error, self.dtype, metric, self.precision
-        )
+        tiles = self.tiles(points, metric)
         boxes = self.boxes.of(self.prepared, points.shape[0]) if metric is None else None  # boxes ignore metrics
-        return tiled_product(tiles, V, self.crew, boxes)
+        return tiles.product(V, boxes)
+
+    def tiles(self, points: Matrix, metric: Metric | None = None) -> Tiles:
+        """Return the tiles between the rows and any points."""
+        rows, precision = self.prepared, self.precision
+        return tiles_against(self.kernel, rows, self.given, points, self.error, self.crew, self.dtype, metric, precision)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         self.meter.add(index.size * (index if columns is None else columns).size)
         rows = self.prepared.take(index)
-        if columns is None and isinstance(self.kernel, InnerKernel) and (rows.sparse or self.d >= MIRRORED):
-            return tiled_gram(make_tiles(self.kernel, rows, rows, self.dtype), self.crew, out)
+        if columns is None and isinstance(self.kernel, InnerKernel):
+            return make_tiles(self.kernel, rows, rows, self.crew, self.dtype).gram(out)
         points = self._points(index if columns is None else columns)
-        return tiled_matrix(make_tiles(self.kernel, rows, points, self.dtype), self.crew, out)
+        return make_tiles(self.kernel, rows, points, self.crew, self.dtype).matrix(out)
 
     def on_demand(self) -> OnDemand | None:
         """Return kernel rows that compiled code evaluates, for few dense rows; None for others."""
         return on_demand(self.kernel, self.prepared, self.meter)
+
+    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:
+        """Return pairs of classes that compiled code solves, for few dense rows each; None for others."""
+        return pairs_on_demand(self.kernel, self.prepared, self.meter, largest)
 
     def against(self, points: Matrix, *, exact: bool = True) -> HostAgainst:
         """Return a handle on K(rows, points)."""
@@ -233,8 +240,10 @@ class HostRows(GivenRows):
 
     def _product_with(self, index: Array, V: Array) -> Array:
         """Return K(rows, rows[index]) @ V without the cache."""
-        tiles = make_tiles(self.kernel, self.prepared, self._points(index), self.dtype)
-        return tiled_product(tiles, V, self.crew, self.boxes.of(self.prepared, index.size))
+        return self._tiles_of(index).product(V, self.boxes.of(self.prepared, index.size))
+
+    def _tiles_of(self, index: Array) -> Tiles:
+        return make_tiles(self.kernel, self.prepared, self._points(index), self.crew, self.dtype)
 
     def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
         """Return the product with the kernel rows in these slots; those that are new are filled first."""
@@ -251,13 +260,14 @@ class HostRows(GivenRows):
         return sums.T
 
     def _fill_cache(self, slots: Array, index: Array) -> None:
-        tiles = make_tiles(self.kernel, self.prepared, self._points(index), self.dtype)
+        tiles = self._tiles_of(index)
 
         def work(strip: slice) -> None:
-            for cols in blocks(slots.size, tiles.shape[1]):
-                self.cache.rows[slots[cols], strip] = tiles.transposed(strip, cols)
+            K = np.empty((strip.stop - strip.start, slots.size), tiles.dtype)
+            tiles.run(strip, values=K)
+            core.copy_to_rows(K, self.cache.rows, slots, strip.start)
 
-        self.crew.run(work, self.n, tiles.shape[0])
+        self.crew.run(work, self.n, FILL_STRIP)
 
     def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
         if self.dtype == np.float32:

@@ -10,17 +10,17 @@ from scipy.sparse import csr_array, issparse
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
-from .precision import Prepared, float32_error, plain_rows
+from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
 from .threads import blocks
-from .tiles import Tiles, kernel_values, make_tiles, tiles_against
+from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
     from .host import HostRows
 
-#: numbers in a strip of rows and their kernel values, which fit in the second-level cache; and the least rows of a strip
-STRIP_VALUES, SMALLEST_STRIP = 1 << 18, 64
 #: rows of a strip where kernel values are only read
 READ_STRIP = 1 << 14
 #: sparse rows of at most this many numbers are made dense for gradients: sparse products with many points are slow
@@ -62,10 +62,10 @@ class HostAgainst:
 
     # Points.
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points and return the new K @ V, both in one pass."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points, in a metric if one is given, and return the new K @ V, both in one pass."""
         self.points = self.placed = placed
-        return self._evaluate(self._tiles(placed), V)
+        return self._evaluate(self._tiles(placed, metric), V)
 
     def append(self, points: Matrix) -> None:
         """Add points after the others."""
@@ -92,20 +92,26 @@ class HostAgainst:
         part.placed = None if self.placed is None else self.placed[:size]
         return part
 
-    def _tiles(self, points: Matrix) -> Tiles:
+    def _tiles(self, points: Matrix, metric: Metric | None = None) -> Tiles:
         if self.placed is None:
+            rows = self.rows
             return tiles_against(
-                self.kernel, self.prepared, self.rows.given, points, self.rows.error, precision=self.rows.precision
+                self.kernel, self.prepared, rows.given, points, rows.error, rows.crew, precision=rows.precision
             )
         if not isinstance(self.kernel, InnerKernel):
-            return make_tiles(self.kernel, self.prepared, plain_rows(points))
+            return make_tiles(self.kernel, self.prepared, plain_points(points, metric), self.rows.crew)
         if self.prepared.values.dtype == np.float32:
-            placed = as_rows(points, self.prepared)
-            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, self.prepared))
-            if float32_error(self.kernel, placed) <= allowed:
-                return make_tiles(self.kernel, self.prepared, placed)
+            rows, placed = self._in(metric, points)
+            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, rows, metric))
+            if float32_error(self.kernel, placed, metric) <= allowed:
+                return make_tiles(self.kernel, rows, placed, self.rows.crew)
             self.prepared = self.prepared.doubled()
-        return make_tiles(self.kernel, self.prepared, as_rows(points, self.prepared))
+        return make_tiles(self.kernel, *self._in(metric, points), self.rows.crew)
+
+    def _in(self, metric: Metric | None, points: Array) -> tuple[Prepared, Prepared]:
+        """Return the rows with their norms in a metric, and the points in it."""
+        rows = self.prepared.measured(metric)
+        return rows, as_rows(points, rows).folded(metric)
 
     def _evaluate(self, tiles: Tiles, V: Array) -> Array:
         """Fill K and return K @ V, a strip of rows at a time."""
@@ -116,23 +122,18 @@ class HostAgainst:
         if self.memory.size < n * m or self.memory.dtype != tiles.dtype or self.memory.ndim > 1:
             self.memory = np.empty(n * m, tiles.dtype)
         self.K = K = self.memory[: n * m].reshape(n, m)
-        products, weights = np.empty((n, V.shape[1]), order="F"), V.astype(self._sum_dtype)
+        self.rows.meter.add(n * m)
+        q, exactly = V.shape[1], self._copies and V.shape[1] > 0
+        products, weights = np.zeros((n, q)), None if exactly or not q else tiles.weights(V)
 
         def work(strip: slice) -> None:
-            values = kernel_values(tiles, strip, K[strip])
-            if V.shape[1]:
-                products[strip] = values @ weights
+            tiles.run(strip, weights, products if weights is not None else None, K)
+            for some in blocks(strip.stop - strip.start if exactly else 0, max(BLOCK_VALUES // m, 1)):
+                part = slice(strip.start + some.start, strip.start + some.stop)
+                products[part] = K[part] @ V  # in float64
 
-        self.rows.meter.add(n * m)
-        self._run(work, n, m * (8 + self.rows.d // 4), self._strip(m))
-        return products
-
-    def _strip(self, m: int) -> int:
-        """Return the number of rows in a strip; more for wide sparse rows, where each strip has a fixed cost."""
-        values = self.prepared.values
-        wide = values.nnz // max(self.rows.n, 1) if issparse(values) else values.shape[1]
-        long = values.shape[1] // 8 if issparse(values) else 0
-        return max(STRIP_VALUES // (m + wide + 1), SMALLEST_STRIP, long)
+        tiles.each_strip(work)
+        return np.asfortranarray(products)
 
     # Products.
 
@@ -263,6 +264,12 @@ class HostAgainst:
         wide = values.nnz // max(self.rows.n, 1) if issparse(values) else d
         self.rows.meter.add(rows.size * m)
         return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""
+        from .host_backward import metric_pullback
+
+        return metric_pullback(self, W, V, metric)
 
     def _gradient_rows(self) -> Matrix:
         """Return the rows for gradients: dense if points are many and memory allows."""

@@ -16,11 +16,11 @@ from scipy.sparse import issparse
 from ..kernels import Array, InnerKernel, Matrix
 from ..kernels.metric_gradients import MetricGradient, metric_sums
 from ..metric import Metric
-from .host_against import as_rows
+from .host_against import HostAgainst, as_rows
 from .precision import plain_points
 from .protocol import Slopes
 from .threads import blocks
-from .tiles import FEW_FEATURES, Tiles, kernel_values, make_tiles
+from .tiles import FEW_FEATURES, Tiles, make_tiles
 
 if TYPE_CHECKING:
     from .host import HostRows
@@ -50,7 +50,8 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
         memory, totals = np.empty((min(strip, last - first), m), tiles.dtype), [np.zeros((m, q))]
         for some in blocks(last - first, strip):
             place = slice(first + some.start, first + some.stop)
-            K = kernel_values(tiles, place, memory[: some.stop - some.start])
+            K = memory[: some.stop - some.start]
+            tiles.run(place, values=K)
             W = send(slopes(place, K @ weights))
             parts = [K.T @ W, *kernel.sums(*_with_slopes(_written_out(tiles.A.values[place]), K, W))]
             if len(totals) < len(parts):
@@ -63,6 +64,34 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
     coef, *sums = summed_in_parts(rows, sums_of, strip, rows.n * m * d)
     points, log_factors, log_widths = kernel.gradient(sums)
     return MetricGradient(points, coef, log_factors, log_widths)
+
+
+def metric_pullback(against: HostAgainst, W: Array, V: Array, metric: Metric) -> MetricGradient:
+    """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by points and metric, from kernel values that are held."""
+    rows, placed = against.rows, against.points
+    (m, d), dtype, values = placed.shape, against.K.dtype, against.prepared.values
+    send = partial(np.asarray, dtype=dtype)
+    factors = np.ones(d) if metric.factors is None else metric.factors
+    widths = np.ones(m) if metric.widths is None else metric.widths
+    kernel = metric_sums(rows.kernel, placed, V, factors, widths, send)
+    strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
+
+    def sums_of(first: int, last: int) -> list[Array]:
+        totals: list[Array] = []
+        for some in blocks(last - first, strip):
+            place = slice(first + some.start, first + some.stop)
+            A, K, slopes = _with_slopes(_written_out(values[place]), against.K[place], send(W[place]))
+            parts = kernel.sums(A, K.copy() if K.base is not None else K, slopes)
+            totals = totals if totals else [np.asarray(part, np.float64) for part in parts]
+            if some.start:
+                for total, part in zip(totals, parts, strict=True):
+                    total += part
+        return totals
+
+    rows.meter.add(rows.n * m)
+    sums = summed_in_parts(rows, sums_of, strip, rows.n * m * d)
+    points, log_factors, log_widths = kernel.gradient(sums)
+    return MetricGradient(points, np.zeros_like(V), log_factors, log_widths)
 
 
 def summed_in_parts(rows: HostRows, sums_of: Callable[[int, int], list[Array]], strip: int, work: int) -> list[Array]:
@@ -87,9 +116,9 @@ def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
     float32 is enough for a search: the noise of mini-batches is larger than its rounding.
     """
     if not isinstance(rows.kernel, InnerKernel):
-        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric))
+        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric), rows.crew)
     prepared = rows.prepared.measured(metric)
-    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric))
+    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric), rows.crew)
 
 
 def _written_out(A: Matrix) -> Matrix:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._core import core
 from ..kernels import RBF, Array, Kernel
 from .precision import Prepared
 from .protocol import Meter
-from .tails import CompiledRBF
 
 #: kernel rows are evaluated one at a time if the rows have at most this many bytes, which fit in the processor's cache
 IN_CACHE = 1 << 22
@@ -38,9 +39,33 @@ class CompiledRows:
         return out
 
 
+class CompiledPairs:
+    """Pairs of classes by kernel rows that are evaluated when a solver first needs them."""
+
+    def __init__(self, scale: float, rows: Prepared, meter: Meter) -> None:
+        self.rows, self.meter, self.scale, self.norms = rows, meter, scale, (scale * rows.norms).astype(np.float32)
+
+    def solve(self, own: Array, others: Array, *arguments: Any) -> None:
+        """Solve the rows `own` of a class against the rows of others; `arguments` are the others of `core.rbf_pairs`."""
+        self.meter.add(core.rbf_pairs(self.scale, self.rows.values, self.norms, own, others, *arguments))
+
+
 def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | None:
     """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
-    if not isinstance(kernel, RBF) or rows.sparse or rows.values.dtype != np.float32 or rows.values.nbytes > IN_CACHE:
+    if not _suits(kernel, rows, rows.count):
         return None
-    tail = CompiledRBF(kernel, rows.values.dtype)
-    return CompiledRows(core.RbfRows(tail.scale, rows.values, tail.scaled(rows.norms)), rows.count, meter)
+    scale = kernel.gamma * float(np.log2(np.e))  # type: ignore[attr-defined]
+    return CompiledRows(core.RbfRows(scale, rows.values, (scale * rows.norms).astype(np.float32)), rows.count, meter)
+
+
+def pairs_on_demand(kernel: Kernel, rows: Prepared, meter: Meter, largest: int) -> CompiledPairs | None:
+    """Return the kernel rows of pairs of classes of at most `largest` rows, where `on_demand` would for each of them."""
+    if not _suits(kernel, rows, largest):
+        return None
+    return CompiledPairs(kernel.gamma * float(np.log2(np.e)), rows, meter)  # type: ignore[attr-defined]
+
+
+def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
+    if not isinstance(kernel, RBF) or rows.sparse or rows.values.dtype != np.float32:
+        return False
+    return bool(count * rows.values.shape[1] * rows.values.itemsize <= IN_CACHE)

@@ -14,7 +14,7 @@ from .host import HostRows
 from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew, blocks
-from .tiles import Tiles, tiled_matrix, tiled_product, tiles_against
+from .tiles import Tiles, tiles_against
 
 #: the largest error of a prediction that one point may cause
 PREDICTION_ERROR = 5e-4
@@ -22,6 +22,8 @@ PREDICTION_ERROR = 5e-4
 TINY_WORK = 1 << 20
 #: kernel values that may be held for the outputs of pairs of classes, and rows of a strip of them
 MOST_VALUES, PAIR_ROWS = 1 << 22, 8
+#: rows of a strip of outputs of a few classes; more: fewer calls, and fewer threads at work
+CLASS_ROWS = 512
 
 
 def kernel_product(
@@ -36,7 +38,7 @@ def kernel_product(
         return _row_by_row(kernel, X, points, V, metric)
     tiles = _tiles(kernel, X, points, V, metric)
     boxes = None if metric is not None else LazyBoxes(kernel, kernel_error(V)).of(tiles.A, points.shape[0])
-    return tiled_product(tiles, V, Crew(), boxes)
+    return tiles.product(V, boxes)
 
 
 def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Meter, metric: Metric | None = None) -> Array:
@@ -45,7 +47,7 @@ def kernel_values(kernel: Kernel, X: Matrix, points: Matrix, V: Array, meter: Me
         X, metric = metric.projected(X), metric.within
     meter.add(X.shape[0] * points.shape[0])
     _check_rows(kernel, X, metric)
-    return tiled_matrix(_tiles(kernel, X, points, V, metric), Crew())
+    return _tiles(kernel, X, points, V, metric).matrix()
 
 
 def pair_outputs(
@@ -71,11 +73,43 @@ def pair_outputs(
     return outputs
 
 
+def class_outputs(
+    kernel: Kernel,
+    X: Matrix,
+    points: Matrix,
+    coef: PairCoefficients,
+    bias: Array,
+    meter: Meter,
+    metric: Metric | None = None,
+) -> Array:
+    """Return the outputs of all pairs of a few classes, (n, q), by the points of one class after the other."""
+    _check_rows(kernel, X, None)
+    rows = HostRows(kernel, X, meter, 0.0, kernel_error(coef.against))
+    if metric is None and rows.boxes.of(rows.prepared, points.shape[0]) is not None:
+        return coef.outputs(lambda some, V: rows.product(points[some], V)) + bias
+    meter.add(rows.n * points.shape[0])
+    parts = []
+    for columns, some in coef.groups():
+        if some.start < some.stop:
+            tiles = rows.tiles(points[some], metric and metric.part(some))
+            parts.append((columns, tiles, tiles.weights(coef.against[some])))
+    outputs = np.repeat(bias[:, None], rows.n, axis=1)
+
+    def work(strip: slice) -> None:
+        for columns, tiles, V in parts:
+            part = np.zeros((strip.stop - strip.start, columns.size))
+            tiles.run(strip, V, part)
+            outputs[columns, strip] += part.T
+
+    rows.crew.run(work, rows.n, CLASS_ROWS)
+    return outputs.T
+
+
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
     given, error = Given(X), kernel_error(V)
     rows = prepare(kernel, given, points.shape[0], error, metric)
     dtype = value_dtype(kernel, rows, points.shape[0], error)
-    return tiles_against(kernel, rows, given, points, error, dtype, metric)
+    return tiles_against(kernel, rows, given, points, error, Crew(), dtype, metric)
 
 
 def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
@@ -92,12 +126,6 @@ def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
 def kernel_error(V: Array) -> float:
     """Return the allowed error of kernel values that are multiplied by these coefficients."""
     return PREDICTION_ERROR / float(np.abs(V).max(initial=np.finfo(float).tiny))
-
-
-def prediction_rows(kernel: Kernel, X: Matrix, V: Array, meter: Meter) -> HostRows:
-    """Return rows for several products, each with some of the coefficients V."""
-    _check_rows(kernel, X, None)
-    return HostRows(kernel, X, meter, 0.0, kernel_error(V))
 
 
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -101,6 +101,9 @@ class Rows(Protocol):
 
     def on_demand(self) -> OnDemand | None:
         """Return K(rows, rows) as kernel rows that are evaluated when a solver needs them; None if blocks are faster."""
+
+    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:
+        """Return pairs of classes of at most `largest` rows, solved by such kernel rows; None if blocks are faster."""
 
     def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
         """Return the vectors of a dual problem, kept beside the rows; None if there is no memory for them.
@@ -215,6 +218,13 @@ class OnDemand(Protocol):
         """Return K @ signed, (n,)."""
 
 
+class PairsOnDemand(Protocol):
+    """Exact C-SVMs of pairs of classes, many in one call."""
+
+    def solve(self, own: Array, others: Array, *arguments: Any) -> None:
+        """Solve the rows `own` of a class against the rows of others, one class after the other (`core.rbf_pairs`)."""
+
+
 @dataclass(frozen=True)
 class Dual:
     """A dual problem at some coefficients c: max linear'c - 1/2 c'K c; arrays of one number per row."""
@@ -288,8 +298,8 @@ class Against(Protocol):
     def size(self) -> int:
         """The number of points m."""
 
-    def move(self, placed: Array, V: Array) -> Array:
-        """Evaluate K for other points, also more or fewer, and return the new K @ V."""
+    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
+        """Evaluate K for other points, also more or fewer, in a metric if one is given, and return the new K @ V."""
 
     def append(self, points: Matrix) -> None:
         """Add points after the others."""
@@ -326,6 +336,9 @@ class Against(Protocol):
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the same gradient with respect to points and metric, after `move` in that metric; `coef` is 0."""
 
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""

@@ -1,9 +1,10 @@
-"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that works through strips of rows."""
+"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that works through strips."""
 
 from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,10 @@ SMALLEST_STRIP = 128
 #: larger strips have a multiple of so many rows. BLAS rounds the last rows of a strip that are fewer otherwise, and results
 #: would depend on the number of threads
 ALIGNED = 64
+#: the most threads, for machines that count wrong
+MOST_THREADS = 1024
+#: the most threads that wheels of OpenBLAS are built for; as many are no limit
+BLAS_THREADS = 64
 
 
 class OneBlasThread:
@@ -93,8 +98,9 @@ def _setter(library: Any) -> Callable[[int], None]:
     return getattr(library, "_real_set_num_threads", library.set_num_threads)
 
 
+_blas = OneBlasThread()
 #: one_blas_thread(): matrix products in the calling thread only, during a `with` block
-one_blas_thread = OneBlasThread().held
+one_blas_thread = _blas.held
 
 
 def one_openmp_thread() -> AbstractContextManager[object]:
@@ -103,9 +109,39 @@ def one_openmp_thread() -> AbstractContextManager[object]:
 
 
 def thread_count() -> int:
-    """Return the number of cores this process may use; OMP_NUM_THREADS lowers it, as for scikit-learn."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(joblib.cpu_count(), int(limit)) if limit.isdigit() and int(limit) else joblib.cpu_count()
+    """Return the number of threads to use: the cores of this process, or fewer.
+
+    joblib knows of affinity and of the CPU limits of containers. OMP_NUM_THREADS lowers the number, and so does a limit on
+    the threads of OpenBLAS, such as `threadpoolctl.threadpool_limits` sets.
+    """
+    return max(
+        min(joblib.cpu_count(), *(limit for limit in (_environment_limit(), blas_limit()) if limit), MOST_THREADS), 1
+    )
+
+
+def _environment_limit() -> int | None:
+    """Return OMP_NUM_THREADS; None, with a warning, where it is not a number above 0."""
+    given = (
+        os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    )  # the numbers after a comma are of nested threads
+    if given.isdecimal() and int(given):
+        return int(given)
+    if given:
+        warnings.warn(
+            f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']!r} is not a number above 0 and is ignored; set it to the "
+            "number of threads to use, or unset it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+def blas_limit() -> int | None:
+    """Return the threads of OpenBLAS where somebody has limited them; None if it has as many as it can have."""
+    with _blas.lock:
+        counts = [count for _, count in _blas.before] or [library.get_num_threads() for library in _libraries()]
+    counts = [count for library, count in zip(_libraries(), counts, strict=True) if library.internal_api == "openblas"]
+    return min(counts) if counts and min(counts) < min(joblib.cpu_count(), BLAS_THREADS) else None
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:
@@ -114,16 +150,52 @@ def blocks(n: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-class Crew:
-    """Threads that work through strips of rows, with one BLAS thread each; they end with their owner.
+@cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Return threads that wait for work, the same for all crews: starting some takes longer than a small prediction."""
+    return ThreadPoolExecutor(count, thread_name_prefix="slimsvm")
 
-    A nested call of `run` inside a strip runs in the strip's own thread: a crew never waits for itself.
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a forked process has only the thread that forked
+#: whether the calling thread works on a strip
+_inside = threading.local()
+
+
+class _Strips:
+    """Strips of range(n) that threads take one after the other."""
+
+    def __init__(self, work: Callable[[slice], None], n: int, size: int) -> None:
+        self.work, self.left, self.lock = work, blocks(n, size), threading.Lock()
+
+    def taken(self) -> slice | None:
+        """Return the next strip; None after the last one."""
+        with self.lock:
+            return next(self.left, None)
+
+    def run(self) -> None:
+        """Work through strips until none is left. After an error or Ctrl-C no thread takes another one."""
+        _inside.working = True
+        try:
+            while (strip := self.taken()) is not None:
+                self.work(strip)
+        except BaseException:
+            with self.lock:
+                self.left = iter(())
+            raise
+        finally:
+            _inside.working = False
+
+
+class Crew:
+    """The calling thread and helpers, which work through strips of rows, with one BLAS thread each.
+
+    A nested call of `run` inside a strip runs in the strip's own thread. Helpers that are late, because others use them or
+    the machine has fewer cores than it says, are not waited for: the calling thread does their strips.
     """
 
     def __init__(self, count: int | None = None) -> None:
         self.given = count
-        self.pool: ThreadPoolExecutor | None = None
-        self.inside = threading.local()
 
     @cached_property
     def count(self) -> int:
@@ -131,41 +203,26 @@ class Crew:
         return self.given or thread_count()
 
     def __reduce__(self) -> tuple[type[Crew], tuple[int]]:
-        """Return how to make the crew in another process, which starts threads of its own."""
+        """Return how to make the crew in another process."""
         return Crew, (self.count,)
 
-    def run(self, work: Callable[[slice], None], n: int, size: int) -> None:
-        """Call work(strip) for strips of at most `size` that cover range(n), four or more for each thread if n allows."""
-        alone = self.count == 1 or getattr(self.inside, "working", False)
-        if size > SMALLEST_STRIP:
+    def run(self, work: Callable[[slice], None], n: int, size: int, *, exactly: bool = False) -> None:
+        """Call work(strip) for strips that cover range(n), of at most `size`, and four or more for each thread if n allows.
+
+        They have just that size if `exactly`.
+        """
+        alone = getattr(_inside, "working", False) or self.count == 1
+        if size > SMALLEST_STRIP and not exactly:
             share = -(-n // (4 * (1 if alone else self.count)))
             size = max(min(size, share + ALIGNED - 1) // ALIGNED * ALIGNED, SMALLEST_STRIP)
         if alone or n <= size:
             for strip in blocks(n, size):
                 work(strip)
             return
-        self.pool = self.pool or ThreadPoolExecutor(self.count)
-        strips, lock = blocks(n, size), threading.Lock()
-
-        def worker() -> None:
-            self.inside.working = True
-            try:
-                while True:
-                    with lock:
-                        strip = next(strips, None)
-                    if strip is None:
-                        return
-                    work(strip)
-            finally:
-                self.inside.working = False
-
+        strips = _Strips(work, n, size)
         with one_blas_thread():
-            futures = [self.pool.submit(worker) for _ in range(self.count)]
-            try:
-                for future in futures:
+            futures = [_helpers(self.count - 1).submit(strips.run) for _ in range(min(self.count, -(-n // size)) - 1)]
+            strips.run()
+            for future in futures:
+                if not future.cancel():
                     future.result()
-            except BaseException:  # Ctrl-C, or an error in a thread: no thread starts another strip
-                with lock:
-                    for _ in strips:
-                        pass
-                raise

@@ -1,8 +1,15 @@
-"""What a tolerance allows: so much more validation error than the full model's, and hardly less recall of any class."""
+"""Small enough: the rule by which sizes are chosen, everywhere.
+
+Under a limit on the error, the smallest model within it is chosen. The limit is given (`tune(max_error=)`), or it is the
+error of a reference plus what is allowed: the full model's (`tolerance`), the lowest one (`smallest_within`), or the lowest
+one plus its standard error (the answer of a trade-off). Under a limit on the size (`budget`), the largest model is chosen
+that is not clearly worse than the best: fewer points than the budget allows need a reason that is not chance.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +20,20 @@ from ..model import Judgement
 MOST_RECALL_LOST = 0.05
 #: chance may take at most this share of a tolerance. More: a small tolerance on few rows allows no small model at all
 MOST_FOR_CHANCE = 0.5
+#: rounding of sums of errors
+ROUNDING = 1e-12
+
+
+def smallest(sizes: Sequence[float], errors: Sequence[float], limit: float) -> int | None:
+    """Return the place of the smallest model with at most that error, of equal sizes the best; None without one."""
+    good = [place for place, error in enumerate(errors) if error <= limit + ROUNDING]
+    return min(good, key=lambda place: (sizes[place], errors[place]), default=None)
+
+
+def largest_as_good(judgements: Sequence[Judgement], standard_errors: float) -> int:
+    """Return the last place, of models by size, that is not worse than the best by so many standard errors."""
+    best = min(judgements, key=lambda found: np.nan_to_num(found.error))
+    return max(place for place, found in enumerate(judgements) if not found.worse_than(best, standard_errors))
 
 
 @dataclass(frozen=True)
@@ -44,10 +65,23 @@ class Allowance:
         """The full model's error plus the tolerance."""
         return self.full.error + self.tolerance
 
+    def smallest(self, judgements: Sequence[Judgement]) -> int | None:
+        """Return the first place, of models by size, that is allowed by itself and on average with the next two, or None.
+
+        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance.
+        """
+        for place, found in enumerate(judgements):
+            near = judgements[place : place + 3]
+            # the same rows judged all of them, so their mean is as uncertain as one
+            mean = replace(Judgement.mean(near, np.full(len(near), 1 / len(near))), deviations=found.deviations)
+            if self.allows(found) and self.allows(mean):
+                return place
+        return None
+
     def allows(self, found: Judgement) -> bool:
         """Return whether a model with this judgement is good enough."""
         chance = min(found.noise_against(self.full), MOST_FOR_CHANCE * self.tolerance)
-        return found.error + chance <= self.limit + 1e-12 and self._keeps_classes(found)
+        return found.error + chance <= self.limit + ROUNDING and self._keeps_classes(found)
 
     def _keeps_classes(self, found: Judgement) -> bool:
         """Return whether recall of each class falls by at most `MOST_RECALL_LOST` or one row."""

@@ -87,6 +87,9 @@ def size_limit(budgets: Budgets, costs: Costs, most: int, full: bool) -> int | N
             )
     if budgets.count is not None:
         count = int(budgets.count) if isinstance(budgets.count, Integral) else max(1, round(budgets.count * most))
+        if count > most and not full:
+            warn_user(f"budget={count} is above the number of rows, {most}; the model has {most} support vectors at most")
+            count = most
         limits[f"budget={budgets.count}"] = count
     if not limits:
         return None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_at_least_zero
+from .allowance import smallest
 
 #: parameters that limit the size of a model
 LIMITS = ("budget", "budget_bytes", "budget_us")
@@ -51,8 +52,7 @@ class smallest_within:  # noqa: N801  (used like a function)
         """Return the index of the smallest candidate that is good enough; of equal sizes, the best."""
         scores = np.asarray(cv_results[self._column(cv_results)], dtype=np.float64)
         sizes = np.array([np.inf if size is None else float(size) for size in cv_results[self._size_column(cv_results)]])
-        good = np.flatnonzero(scores >= np.nanmax(scores) - self.tolerance)
-        return int(min(good, key=lambda number: (sizes[number], -scores[number])))
+        return smallest(sizes, -scores, self.tolerance - np.nanmax(scores)) or 0
 
     def _column(self, cv_results: Mapping[str, Any]) -> str:
         name = f"mean_test_{self.metric}"

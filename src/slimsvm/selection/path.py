@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels import Array, Matrix
 from ..made import Made
 from ..model import CLEARLY, Expansion, Judgement, Status
-from .allowance import Allowance
+from .allowance import Allowance, largest_as_good
 from .costs import microseconds, model_bytes
 
 #: steps that a printed path shows at its beginning and at its end
@@ -189,21 +189,12 @@ class Path:
         affordable = [step for step in self.steps if step.size <= budget]
         if not affordable:
             raise ValueError(f"no model of at most {budget} support vectors; this path has sizes {self.sizes}")
-        lowest = min(affordable, key=lambda step: np.nan_to_num(step.error))
-        return max((step for step in affordable if not step.worse_than(lowest, standard_errors)), key=lambda s: s.size)
+        return affordable[largest_as_good([step.judgement for step in affordable], standard_errors)]
 
     def within(self, allowance: Allowance) -> Step | None:
-        """Return the smallest step that is allowed, by itself and on average with the next two, or None.
-
-        Larger models are rarely worse. If the next two have a higher error, the small one met it by chance.
-        """
-        for number, step in enumerate(self.steps):
-            few = [each.judgement for each in self.steps[number : number + 3]]
-            mean = Judgement.mean(few, np.full(len(few), 1 / len(few)))
-            # the same rows judged all of them, so their mean is as uncertain as one
-            if allowance.allows(step.judgement) and allowance.allows(replace(mean, deviations=step.deviations)):
-                return step
-        return None
+        """Return the smallest step that is allowed, or None."""
+        place = allowance.smallest([step.judgement for step in self.steps])
+        return None if place is None else self.steps[place]
 
 
 def averaged(folds: Sequence[Path], shares: Array) -> Path:

@@ -133,6 +133,10 @@ class CExporter:
 
     def _dense_source(self, artefact: Artefact, prefix: str, precision: str, *, fit: bool) -> CSource:
         if precision == "float32":
+            if self.limit is not None:
+                raise ValueError(
+                    f"limit={self.limit:g} is for integer tables; give precision='int8', or leave the limit out"
+                )
             a, small = artefact.compact(), None
         else:
             like = self._rows_like(artefact)

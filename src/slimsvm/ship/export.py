@@ -41,11 +41,39 @@ TYPES = {(".js", ".d.mts"): ".d.ts"}
 def export(
     model: Any, path: str | os.PathLike[str], target: str | None = None, *, force: bool = False, **settings: Any
 ) -> list[Path]:
-    """Write a fitted model as source or in another format, completely or not at all. Return the files written.
+    """Write a fitted model as source or in another format, completely or not at all.
 
-    `model` is a SlimSVC, SlimSVR, SlimOneClassSVM, SVC or NuSVC, or a Pipeline of scalers that ends in one. The target is a
-    name in `slimsvm.ship.export.EXPORTERS`, by default the one of the path's ending; settings are those of its
-    exporter. Existing files are not replaced unless `force` is set.
+    Parameters
+    ----------
+    model : estimator
+        A fitted SlimSVC, SlimSVR, SlimOneClassSVM, SVC, NuSVC or another model that `compress` takes, or a Pipeline of
+        scalers or a TransformedTargetRegressor with one of them in it.
+    path : path
+        Where to write. The ending names the target: .c, .mjs or .js, .onnx, .libsvm, .json, .bin. C has a .h file beside
+        it, JavaScript its types. Targets "arduino" and "cmake" write a folder.
+    target : {"c", "js", "onnx", "libsvm", "json", "image", "arduino", "cmake"}, default=None
+        The target, where the ending does not name it.
+    force : bool, default=False
+        Replace files that exist.
+    **settings : settings of the exporter
+        C and images: `precision` ("float32", "int16", "int8" or "int4"). C: `integers` (no floating point), `rows` (raw
+        rows like those to predict, whose range integers keep) and `limit` (features are within it, after scaling). ONNX: `precision` ("float32" or
+        "float64") and `flavor` ("plain", or "svm" for one SVM operator). Those of each target are the fields of its class
+        in `slimsvm.ship.export.EXPORTERS`.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+
+    Examples
+    --------
+    >>> import tempfile, slimsvm
+    >>> from sklearn.datasets import load_iris
+    >>> model = slimsvm.SlimSVC(4, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in slimsvm.export(model, f"{folder}/iris.c", precision="int8")]
+    ['iris.c', 'iris.h']
     """
     path = Path(path)
     exporter = make_exporter(target_of(path, target), settings)

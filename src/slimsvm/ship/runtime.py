@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
 from .coded import Coded
 from .image import read_image
-from .integers import Integers
 from .json import read_json
 from .slim import read_slim
 from .sparse import SparseKernel, SparsePoints, SparseRows
+
+if TYPE_CHECKING:
+    from .integers import Integers
 
 
 class Runtime:
@@ -155,10 +157,33 @@ class IntegerRuntime:
 def runtime(
     model: Any, *, integers: bool = False, precision: str | None = None, rows: Any = None
 ) -> Runtime | IntegerRuntime:
-    """Return a fitted model, or one in a file (.slim, .json, .bin or LIBSVM's), as a fast function of rows.
+    """Return a fitted model, or one in a file, as a fast function of rows without checks of its input.
 
-    A JSON file (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so is a .slim file. With
-    `integers` it computes as C that is exported with integers=True and the same `precision` and `rows`.
+    Parameters
+    ----------
+    model : estimator or path
+        A model that `export` takes, or a .slim, .json, .bin or LIBSVM file. A JSON file
+        (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so are .slim and .bin files.
+    integers : bool, default=False
+        Compute as C does that is exported with integers=True and the same `precision` and `rows`.
+    precision : {"int4", "int8", "int16"}, default=None
+        That of the integers; by default the model's own, or int8.
+    rows : array-like, default=None
+        Raw rows like those to predict, whose range the integers cover.
+
+    Returns
+    -------
+    Runtime
+        A function of a row or of rows: labels, values, or 1 and -1 of a novelty detector.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import slimsvm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> run = slimsvm.runtime(slimsvm.SlimSVC(4, random_state=0).fit(X, y))
+    >>> run(X[:2]).tolist()
+    [0, 0]
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)
@@ -169,6 +194,8 @@ def runtime(
 
         model = artefact_of(model)
     if integers:
+        from .integers import Integers
+
         return IntegerRuntime(Integers.of(model, precision, rows))
     if precision is not None or rows is not None:
         raise ValueError("precision= and rows= are for integers=True; a model has its own precision")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -14,27 +15,27 @@ from ..goals.decision import Decision
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
 from ..kernels import Array, Kernel
-from ..made import Made
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
 from ..selection.path import Step
 from ..solvers.basis import check_C
-from .drift import better_on_neighbours
+from .competing import DECIDED_AT, FINAL_STEPS, LEAST_ROWS, ROWS_PER_NUMBER, WAY_STEPS, CompetingPath, Learner
 from .learned_metric import KINDS
 from .metric_search import Learning, MetricSearch
-from .paths import FixedPath, GrowingPath, ended
-from .point_search import Objective, PointSearch, Schedule, known_objectives, objective_of
+from .paths import FixedPath, GrowingPath
+from .point_search import Objective, PointSearch, Schedule, briefer, known_objectives, objective_of
 
-#: the share of a time limit in which metric "auto" decides. More: a safer decision, less time for the models
-DECISION = 0.25
-#: the most points of the models by which it decides. More: models more like those that follow, with fewer steps in the time
-DECIDED_AT = 64
+#: the share of a time limit in which metric "auto" decides for large problems, and the rows on which. More: a safer
+#: decision, less time for the models
+DECISION, DECIDING_ROWS = 0.25, 1 << 14
 #: loss "auto" is cross-entropy for models with at least so many classes for each point
 CLASSES_A_POINT = 2
 #: it then visits so many rows by mini-batches at most, and takes so many steps of L-BFGS for each pass over the rows. More:
 #: a lower error, in more time
 MOST_VISITS, STEPS_A_PASS = 1 << 21, 5
+#: multiply-adds of a step up to which learned models have the best coefficients at every step; beyond, mini-batches
+MOST_PROJECTED = 1e10
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
@@ -106,7 +107,7 @@ class Slim(Reducer):
     decay: float | None = None
     C: float = 1.0
     steps: int = 50
-    metric: str = "fixed"
+    metric: str = "auto"
     loss: str = "auto"
     schedule: Schedule = SCHEDULE
     learning: Learning = LEARNING
@@ -171,7 +172,7 @@ class Slim(Reducer):
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
-        if self.metric == "auto":
+        if self.metric == "auto" and not (decided._may_learn(task) and decided._projects(task, sizes[-1])):
             return decided._models_of_either(task, sizes, model)
         return decided._models_of(task, sizes, model, self.metric)
 
@@ -198,13 +199,15 @@ class Slim(Reducer):
     def _by_cross_entropy(self, task: Task) -> Slim:
         """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
         learning = self.learning
-        if self.metric == "fixed" and self.loss == "auto" and task.run.deadline.left is None:
+        if self.metric in ("fixed", "auto") and self.loss == "auto" and task.run.deadline.left is None:
             passes = int(np.clip(MOST_VISITS // task.rows.n, 1, learning.passes))
             learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
         return replace(self, loss=CrossEntropy.name, learning=learning)
 
     def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with one kind of metric."""
+        if kind != "fixed" and self._may_learn(task) and self._projects(task, sizes[-1]):
+            return CompetingPath(self, task, sizes, self._objectives(task, model), kind).models()
         if kind == "fixed" and self.loss == Demands.name:
             return FixedPath(self, task, sizes, self._objectives(task, model)).models()
         if not self._has_memory_for(sizes[-1], task.rows.d):
@@ -216,29 +219,29 @@ class Slim(Reducer):
         return GrowingPath(self, task, sizes, self._objectives(task, model), kind).models()
 
     def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
-        """Yield models of the fixed metric, then learned ones unless blocks of neighbouring rows decide against them.
-
-        With a time limit the blocks decide first, and the better kind of models gets the rest of the time.
-        """
-        kind, largest, made = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d), None, Made()
-        limited, first = task.run.deadline.left is not None, replace(task, run=task.run.share(DECISION))
-        if kind is not None and limited and self._is_worth_learning(first, sizes[-1], model, kind):
+        """Yield models of the metric that wins on a sample of the rows; with cross-entropy, models of both."""
+        kind = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d)
+        if kind is None or not self._may_learn(task):
+            return (yield from self._models_of(task, sizes, model, "fixed"))
+        if self.loss != Demands.name:
+            yield from self._models_of(replace(task, run=task.run.share(0.5)), sizes, model, "fixed")
             return (yield from self._models_of(task, sizes, model, kind))
-        for largest, settings in self._models_of(task, sizes, model, "fixed"):
-            made = Made.of(settings)
-            yield largest, made
-        size = 0 if largest is None else largest.size
-        if kind is None or limited or size < sizes[-1]:
-            return ended(size, sizes, task.run)
-        decided = replace(self, target=made.target)
-        if decided._is_worth_learning(task, size, model, kind):
-            return (yield from decided._models_of(task, sizes, model, kind))
-        return ended(size, sizes, task.run)
+        part = replace(task.part(task.sample(DECIDING_ROWS)), run=task.run.within("choice").share(DECISION))
+        few = [size for size in sizes if size <= DECIDED_AT] or sizes[:1]
+        path = CompetingPath(self, part, few, self._objectives(part, model), "auto")
+        deque(path.models(), maxlen=0)
+        return (yield from self._models_of(task, sizes, model, "fixed" if path.learner is None else kind))
 
-    def _is_worth_learning(self, task: Task, size: int, model: Expansion | None, kind: str) -> bool:
-        """Return whether learned models are clearly better than fixed ones on blocks of neighbouring rows."""
-        plain, learned = replace(self, metric="fixed"), replace(self, metric=kind)
-        return better_on_neighbours(task, plain, learned, min(size, DECIDED_AT), model)
+    def _may_learn(self, task: Task) -> bool:
+        """Return whether a metric can be learned for the kernel in the home of the rows."""
+        rows = task.rows
+        return takes_factors(rows.kernel.name) and rows.backpropagates and rows.d <= self.schedule.wide
+
+    def _projects(self, task: Task, size: int) -> bool:
+        """Return whether learned models have the best coefficients at every step: where these take little of the time."""
+        d, loss = task.rows.d, self.loss
+        rows = min(task.rows.n, max(ROWS_PER_NUMBER * size * d, LEAST_ROWS))
+        return task.rows.backpropagates and loss != CrossEntropy.name and rows * size * (size + 4 * d) <= MOST_PROJECTED
 
     def _has_memory_for(self, size: int, features: int) -> bool:
         """Return whether points of that size may move together with a metric."""
@@ -256,6 +259,10 @@ class Slim(Reducer):
             return step.model
         run = task.run.limited(self.time_limit).within(f"finish {step.size}")
         task, saved = replace(task, run=run), run.checkpoint.saved()
+        if self._is_projected(task, step, step.size):
+            learner = self._learner_from(task, step, model)
+            learner.descend(FINAL_STEPS, last=True)
+            return learner.model
         if step.made.joint:
             learned = self._learning_from(task, step, model)
             learned.run = run
@@ -276,13 +283,18 @@ class Slim(Reducer):
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
         task = replace(task, run=task.run.limited(self.time_limit))
+        if self._is_projected(task, step, size):
+            learner = self._learner_from(task, step, model)
+            learner.grow(self._searching_from(task, step, size, model), size)
+            learner.descend(WAY_STEPS)
+            return learner.model
         if step.made.joint:
             learned = self._learning_from(task, step, model)
             learned.learn(size, last=False)
             return learned.model
         search = self._searching_from(task, step, size, model)
         search.refine(step.model, 0)
-        search.grow(size, self._steps(size, task.targets.shape[1]), all_rows=False, last=False)
+        search.grow(size, self._steps(task, size), all_rows=False, last=False)
         return search.model
 
     def used_model(self, step: Step) -> bool:
@@ -304,6 +316,20 @@ class Slim(Reducer):
         search.adopt(step.model)
         return search
 
+    def _is_projected(self, task: Task, step: Step, size: int) -> bool:
+        """Return whether a step of the path goes on with the best coefficients at every step."""
+        learned = step.made.metric != "fixed" and step.made.loss == Demands.name
+        return learned and self._may_learn(task) and self._projects(task, size)
+
+    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner:
+        """Return what continues from a step of the path whose metric was learned with the best coefficients."""
+        search = self._searching_from(task, step, step.size, model)
+        if search.span is not None:
+            search.refine(step.model, 0)
+        learner = Learner.of(search, step.made.metric)
+        learner.adopt(step.model)
+        return learner
+
     def _metric_search(self, task: Task, objective: Objective, kind: str) -> MetricSearch:
         return MetricSearch(task, objective, 1 / self.C, self.schedule, self.learning, kind, self.loss)
 
@@ -311,13 +337,14 @@ class Slim(Reducer):
         part = self.schedule.affordable(task, size)
         return PointSearch(part, objective, 1 / self.C, self.schedule, features)
 
-    def _steps(self, size: int, outputs: int) -> int:
+    def _steps(self, task: Task, size: int) -> int:
         """Return the steps for a size below the largest: half as many for one or two points.
 
         With several outputs there are fewer: a step takes long, and the largest model is as good without them.
         """
+        outputs = task.goal.outputs
         share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
-        return -(-self.steps // share)
+        return briefer(-(-self.steps // share), task.rows.n)
 
     def _last_steps(self, task: Task, size: int) -> int:
         """Return the steps for the largest size: up to three times as many with few numbers to find or many points.
@@ -326,9 +353,9 @@ class Slim(Reducer):
         """
         few, steps = self.schedule.few_numbers // (size * task.rows.d), self.schedule.patience * self.steps
         if task.goal.outputs == 1:
-            return int(np.ceil(steps * np.clip(max(few, size // 128), 1, 3)))
+            return briefer(int(np.ceil(steps * np.clip(max(few, size // 128), 1, 3))), task.rows.n)
         share = np.clip(task.rows.n / self.schedule.usual_rows, 0.5, 2)
-        return int(np.ceil(steps * max(share, min(few, 3))))
+        return briefer(int(np.ceil(steps * max(share, min(few, 3)))), task.rows.n)
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:
         """Return the objectives to try, the preferred one first."""

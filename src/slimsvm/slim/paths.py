@@ -78,6 +78,7 @@ class SavedPath:
     search: SavedUnder
     fixed: SavedUnder | None = None
     inside: State | None = None
+    learned: State | None = None
 
 
 class PathRun:
@@ -86,6 +87,7 @@ class PathRun:
     search: PointSearch
     fixed: PointSearch | None = None  # the search with the kernel's own metric, beside another one
     d: int  # features of the points in a state
+    models_a_size = 1  # at most
 
     def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], name: str) -> None:
         self.slim, self.task, self.sizes, self.objectives = slim, task, sizes, objectives
@@ -104,12 +106,16 @@ class PathRun:
             self.restore(saved)
         yield from self.made
         while not self.ended:
+            before = len(self.made)
             self.grow()
-            self.made.append((self.search.model, self.search.made))
             if not self.run.over:  # a run with more time repeats a search that was cut short
                 self.run.checkpoint.keep(self.state())
-            yield self.made[-1]
+            yield from self.made[before:]
         return self.status
+
+    def add(self, search: PointSearch) -> None:
+        """Add the present model of a search to those made."""
+        self.made.append((search.model, search.made))
 
     @property
     def ended(self) -> bool:
@@ -123,14 +129,24 @@ class PathRun:
         return ended(self.made[-1][0].size, self.sizes, self.run)
 
     def grow(self) -> None:
-        """Find the model of the next size."""
+        """Find the model of the next size, and add it."""
         raise NotImplementedError
 
     def state(self, inside: State | None = None) -> State:
         """Return the state for a checkpoint; `inside` is that of the work on the last size."""
         made = [SavedModel.of(model, made, self.search.written(model.points)) for model, made in self.made]
         fixed = None if self.fixed is None else SavedUnder.of(self.fixed)
-        return pack(SavedPath(made, self.tried, self.compares, SavedUnder.of(self.search), fixed, inside))
+        search = SavedUnder.of(self.search)
+        return pack(SavedPath(made, self.tried, self.compares, search, fixed, inside, self.learned_state()))
+
+    def learned_state(self) -> State | None:
+        """Return the state of what is learned beside the search, None without it."""
+        return None
+
+    def restore_learned(self, saved: State | None) -> None:
+        """Continue what is learned beside the search."""
+        if saved is not None:
+            raise StateError("models that were learned otherwise")
 
     def restore(self, saved: State) -> None:
         """Continue from a saved state."""
@@ -140,13 +156,19 @@ class PathRun:
         self.search = self._continued(self.search, found.search)
         for each in found.made:
             objective, stopped = objective_of(self.known, each.made), each.made.stopped
-            made = replace(self.search.made, target=objective.target, decay=objective.multiple, stopped=stopped)
+            made = replace(self._made_by(each.made), target=objective.target, decay=objective.multiple, stopped=stopped)
             self.made.append((each.model(self.task.rows.kernel, self.search.read(each.points)), made))
-        if not len(found.made) <= found.tried <= len(self.sizes):
-            raise StateError(f"a 'tried' that is not between {len(found.made)} and {len(self.sizes)}")
+        least = -(-len(found.made) // self.models_a_size)
+        if not least <= found.tried <= len(self.sizes):
+            raise StateError(f"a 'tried' that is not between {least} and {len(self.sizes)}")
         if max((model.size for model, _ in self.made), default=0) > self.sizes[-1]:
             raise StateError(f"models of more than {self.sizes[-1]} points")
         self.tried, self.compares, self.inside = found.tried, found.compares, found.inside
+        self.restore_learned(found.learned)
+
+    def _made_by(self, saved: Made) -> Made:  # noqa: ARG002
+        """Return the settings of a saved model that this path gives all its models."""
+        return self.search.made
 
     def _continued(self, search: Any, saved: SavedUnder | None) -> Any:
         """Return a search under the objective of a state, from which it continues."""
@@ -182,7 +204,7 @@ class FixedPath(PathRun):
         if self.inside is not None:
             self.search.resume_rounds(self.inside)
         else:
-            steps = last_steps if all_rows else slim._steps(size, task.goal.outputs)
+            steps = last_steps if all_rows else slim._steps(task, size)
             self.search.grow(size, steps, all_rows=all_rows, last=last)
         self.inside = None
         if size == self.decays_at:
@@ -197,6 +219,7 @@ class FixedPath(PathRun):
         # the checkpoint of `_keep_rounds` refers to this path: without another one, a cycle would keep both in memory
         self.search.run = self.run.saved_by()
         self.tried += 1
+        self.add(self.search)
 
     def _keep_rounds(self) -> None:
         """Let the search save the state of its rounds on all rows."""
@@ -246,6 +269,7 @@ class GrowingPath(PathRun):
             self.search.run = self._run_of_last()
             self.search.resume_last(self.inside)
             self.inside = None
+            self.add(self.search)
             return
         self._grow_fixed(size)
         if last:
@@ -254,12 +278,13 @@ class GrowingPath(PathRun):
             self._begin_last()
         self.search.run = self._run_of_last() if last else self.search.run
         self.search.learn(size, last=last, share=size / self.sizes[-1])
+        self.add(self.search)
 
     def _grow_fixed(self, size: int) -> None:
         """Find the model of the fixed metric if a size starts with it, or to compare targets."""
         schedule, slim = self.slim.schedule, self.slim
         if size <= schedule.several_starts_up_to or self.compares:
-            self.fixed.grow(size, slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+            self.fixed.grow(size, slim._steps(self.task, size), all_rows=False, last=False)
         if self.compares and size >= self.compare_at:
             self.fixed, self.compares = self.fixed.best_objective(self.objectives, slim.steps // 2), False
             self.search = self.search.under(self.fixed.objective)
@@ -272,7 +297,7 @@ class GrowingPath(PathRun):
         decays_at: float = min(self.slim.schedule.decays_at, self.sizes[-1])
         for size in self.sizes:
             if size > self.fixed.model.size and not self.fixed.run.over:
-                self.fixed.grow(size, self.slim._steps(size, self.task.goal.outputs), all_rows=False, last=False)
+                self.fixed.grow(size, self.slim._steps(self.task, size), all_rows=False, last=False)
                 if size >= decays_at:
                     self.fixed.choose_decay()
                     decays_at = inf

@@ -15,6 +15,8 @@ import numpy as np
 
 from ..goals.demands import Demands
 from ..kernels import Array
+from ..kernels.metric_gradients import MetricGradient
+from ..metric import Metric
 from ..rows.protocol import Rows
 from .kept_factors import KeptFactors
 from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
@@ -58,6 +60,29 @@ class ProjectedLoss:
             # each point occurs twice in |f|^2, and the pullback counts one occurrence
             gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (found.coef @ found.coef.T))
         return found.loss, gradient
+
+    def in_metric(self, points: Array, metric: Metric) -> tuple[float, MetricGradient]:
+        """Return L and its gradient with respect to points and metric; here R is `decay` |coef|^2.
+
+        With widths the kernel matrix among points is no Gram matrix, and there is no |f|.
+        """
+        found = self._fit_in(points, metric, self.newton, self.factors)
+        return found.loss, self.against.metric_pullback(self.problem.slopes(found.outputs), found.coef, metric)
+
+    def settled_in(self, points: Array, metric: Metric) -> Fitted:
+        """Return the best coefficients for points and a metric that no longer move."""
+        self.forget()
+        return self._fit_in(points, metric, replace(self.newton, steps=max(self.newton.steps, SETTLED_STEPS)), None)
+
+    def _fit_in(self, points: Array, metric: Metric, settings: NewtonSettings, factors: KeptFactors | None) -> Fitted:
+        theta = _resized(self.theta, points.shape[0] + 1)
+        outputs = self.against.move(points, theta[1:], metric)
+        outputs += theta[0]
+        R = np.eye(theta.shape[0]) * (self.decay + self.ridge * self.total_weight)
+        R[0, 0] = self.ridge * self.total_weight
+        found = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
+        self.theta = found.theta
+        return found
 
     def forget(self) -> None:
         """Forget kept curvatures and the precision of kernel values: the next results depend on points and theta only.

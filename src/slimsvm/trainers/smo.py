@@ -55,18 +55,19 @@ class SMO(BinaryTrainer):
     def solve_together(self, pairs: Pairs) -> None:
         """Solve the pairs of small classes, one class against all later ones in each thread."""
         targets, rows = pairs.targets, pairs.task.rows
-        if not ClassPairs.fits(targets.groups):
+        classes = ClassPairs.of(rows, targets.groups, self.C * pairs.task.weights, self.tol, self.working_set)
+        if classes is None:
             return
-        classes = ClassPairs(rows, targets.groups, self.C * pairs.task.weights)
 
-        def solve(first: int) -> None:
+        def solve(number: int) -> None:
             if pairs.task.run.over:
                 return
-            for found in classes.solve(first, self.tol, Limits(self.max_iter).iterations):
-                pairs.store_class(first, found, self.tol)
-                pairs.task.run.record(gap=float(found.gap.max()))
+            first, others = classes.tasks[number]
+            found = classes.solve(first, others, self.tol, Limits(self.max_iter).iterations)
+            pairs.store_class(first, found, self.tol)
+            pairs.task.run.record(gap=float(found.gap.max()))
 
-        rows.share_out(solve, targets.n_classes - 1)
+        rows.share_out(solve, len(classes.tasks))
 
     def solve(self, problem: Binary) -> Solution:
         """Solve one output."""

@@ -89,6 +89,9 @@ def test_tradeoff_draws_the_path_of_an_estimator():
     last = small.classes_[small.path_[-1].model(X).argmax(axis=1)]
     assert display.lines_["nystroem"].lines[0].get_ydata()[-1] == pytest.approx(100 * np.mean(last != Y))
     assert display.full_line_ is not None
+    piped = make_pipeline(StandardScaler(), SlimSVC(6, reducer="nystroem", random_state=0)).fit(X, Y)
+    display = displays.TradeoffDisplay.from_estimator(piped, X, Y)
+    assert display.points[-1].error == pytest.approx(1 - piped.score(X, Y))
     with pytest.raises(ValueError, match="no path of models; fit a SlimSVC with a budget"):
         displays.TradeoffDisplay.from_estimator(SlimSVC().fit(X, Y), X, Y)
 
@@ -148,6 +151,9 @@ def test_convergence_is_drawn_from_rows_and_from_clones(found):
         SlimSVC(trainer="perceptron", random_state=0), X, Y, X, Y, max_iter=[1, 100], x="seconds"
     )
     assert len(trained.lines_["perceptron"].get_xdata()) == 2
+    piped = make_pipeline(StandardScaler(), SlimSVC(trainer="perceptron", random_state=0))
+    drawn = displays.ConvergenceDisplay.from_estimator(piped, X, Y, X, Y, max_iter=[1, 100])
+    assert len(drawn.lines_["perceptron"].get_xdata()) == 2
     assert trained.ax_.get_xlabel() == "seconds"
 
 
@@ -224,7 +230,8 @@ def test_tradeoff_of_values_and_of_novelty():
     values = SlimSVR(4, reducer="nystroem", random_state=0).fit(X, y)
     display = displays.TradeoffDisplay.from_estimator(values, X, y)
     assert display.points[-1].error == pytest.approx(1 - values.score(X, y))
-    full, small = (SlimOneClassSVM(budget, reducer="nystroem", nu=0.1, random_state=0).fit(X) for budget in (None, 4))
+    full = SlimOneClassSVM(nu=0.1, random_state=0).fit(X)
+    small = SlimOneClassSVM(4, reducer="nystroem", nu=0.1, random_state=0).fit(X)
     display = displays.TradeoffDisplay.from_estimator(small, X, full=full)
     assert display.points[-2].error == np.mean(small.predict(X) != full.predict(X))
     assert display.ax_.get_ylabel() == "disagreement, %"
@@ -244,9 +251,8 @@ def test_pareto_takes_a_study_of_tune_with_its_limits():
 
 @pytest.mark.usefixtures("plt")
 def test_support_vectors_of_novelty_detectors_are_drawn_and_regressors_have_none():
-    full, small = (
-        SlimOneClassSVM(budget, nu=0.1, reducer="nystroem", random_state=0).fit(MOONS[0]) for budget in (None, 4)
-    )
+    full = SlimOneClassSVM(nu=0.1, random_state=0).fit(MOONS[0])
+    small = SlimOneClassSVM(4, nu=0.1, reducer="nystroem", random_state=0).fit(MOONS[0])
     display = displays.SupportVectorsDisplay.from_estimator(small, MOONS[0], full=full, resolution=20)
     places = np.stack(np.meshgrid(*display.grid), axis=-1).reshape(-1, 2)
     np.testing.assert_allclose(display.small.ravel(), small.decision_function(places))

@@ -73,8 +73,6 @@ def test_files_that_exist_are_left_alone(found, tmp_path):
     assert (tmp_path / "iris.md").read_text() == "mine"
     assert not (tmp_path / "iris.html").exists()
     report(found, X, Y, tmp_path / "iris.html", force=True)
-    with pytest.raises(ValueError, match="which is the name of its model card"):
-        report(found, X, Y, tmp_path / "other.md")
 
 
 def test_other_data_are_refused(found, tmp_path):

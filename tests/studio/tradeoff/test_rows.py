@@ -58,10 +58,10 @@ def test_an_empty_file_is_filled(tmp_path):
 
 @pytest.mark.parametrize("content", [b"\\begin{document}\nno line end", b"\x00" * 100, b"a,b\n", b"a,b\n1,2\n3", b"x"])
 def test_a_file_of_something_else_stays_as_it_is(tmp_path, content):
-    (tmp_path / "thesis.tex").write_bytes(content)
-    with pytest.raises(ValueError, match=r"thesis\.tex.* Give another file, or force=True \(--force\) to replace this one"):
-        tradeoff(X, Y, methods=["nystroem"], budgets=[3], file=tmp_path / "thesis.tex")
-    assert (tmp_path / "thesis.tex").read_bytes() == content
+    (tmp_path / "thesis.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=r"thesis\.csv.* Give another file, or force=True \(--force\) to replace this one"):
+        tradeoff(X, Y, methods=["nystroem"], budgets=[3], file=tmp_path / "thesis.csv")
+    assert (tmp_path / "thesis.csv").read_bytes() == content
 
 
 def test_a_file_whose_columns_have_another_order_is_not_continued(file):

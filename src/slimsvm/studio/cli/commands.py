@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,9 +76,10 @@ from .render import (
     show_warning,
 )
 from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
-from .tasks import check_methods, make_estimator, own_settings, quality, task_of
+from .tasks import check_methods, check_multiclass, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
+from .unused import check_used
 
 SUMMARY = "Kernel SVMs that are small enough to ship."
 HINT = "To begin: slimsvm tradeoff digits && slimsvm report. All options of a command: slimsvm train -h."
@@ -92,6 +94,8 @@ def run(arguments: list[str]) -> int:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         try:
             work = parse(COMMANDS, arguments, SUMMARY, HINT, _version)
+            if isinstance(work, partial):
+                check_used(work.keywords)
             if work is not None:
                 work()
             sys.stdout.flush()  # a full disk is an error of the command, and not one of the end of Python
@@ -129,7 +133,7 @@ def demo(
     force: Force = False,
 ) -> None:
     """Train on scikit-learn's digits, shrink the model, compare the two and write the small one."""
-    check_output(output, force)
+    check_output(output, force, what="a model")
     from ...files.native import save
     from .demo import demo_rows
 
@@ -210,7 +214,7 @@ def train(
     force: Force = False,
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
-    check_output(output, force, data, test)
+    check_output(output, force, data, test, checkpoint, what="a model")
     own = own_settings(
         task,
         C=C,
@@ -248,6 +252,7 @@ def train(
     from ...importers.around import with_names
 
     X, y, columns = read_training_rows(data, task, label, split)
+    check_multiclass(multiclass, y)
     tests = read_test_rows(test, task, label, X.shape[1], columns)
     scaler = make_scaler_for(X, scale)
     model = svm if scaler is None else make_pipeline(scaler, svm)
@@ -290,7 +295,7 @@ def compress(
     force: Force = False,
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
-    check_output(output, force, data, test, validation)
+    check_output(output, force, data, test, validation, what="a model")
     if budget is None and tolerance is None:
         raise ParameterError(
             "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
@@ -304,6 +309,7 @@ def compress(
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
+    check_multiclass(multiclass, y)
     columns = names_of(big)
     tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1], columns) for path in (test, validation))
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
@@ -341,7 +347,7 @@ def predict(
 ) -> None:
     """Write the prediction for each row of DATA, one a line; accuracy or R^2 goes to stderr where DATA has labels."""
     if output is not None:
-        check_output(output, force, model, data)
+        check_output(output, force, model, data, what="predictions, one a line")
     from ...files.container import write_whole
 
     predictor, X, y = open_predictor(model, data, trust, label, split)

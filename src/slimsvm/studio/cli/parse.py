@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...files.endings import check_written
 from ...files.numbers import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Value
@@ -264,16 +265,24 @@ def given(**options: Any) -> dict[str, Any]:
 # Paths and files
 
 
-def check_output(path: Path, force: bool, *inputs: str | Path | None) -> None:
-    """Refuse a path that cannot be written, that is taken, or that is one of the files read, before hours of work."""
+def check_output(path: Path, force: bool, *others: str | Path | None, what: str | None = None) -> None:
+    """Refuse a path that cannot be written, is taken, or is another file of the command, before hours of work.
+
+    `what` is written, one of `WRITTEN`, under a name whose ending says so; None where the ending chooses a format.
+    """
     if path.exists() and not path.is_file():
         raise ParameterError(f"cannot write {path}, which is not a file; give the name of a file", param_hint="--output")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ParameterError(
             f"cannot write {path}: there is no folder {path.parent} that can be written to", param_hint="--output"
         )
-    if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in inputs):
+    if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in others):
         raise ParameterError(f"{path} is a file that this command reads; give another name", param_hint="--output")
+    try:
+        if what is not None:
+            check_written(what, path)
+    except ValueError as error:
+        raise ParameterError(str(error), param_hint="--output") from error
     if path.exists() and not force:
         raise ParameterError(f"{path} exists already; give another name, or --force to replace it", param_hint="--output")
 

@@ -102,6 +102,14 @@ def check_classes(y: Any) -> None:
         warnings.filterwarnings("ignore", message="The number of unique classes")  # scikit-learn says the same
 
 
+def check_multiclass(multiclass: str | None, y: Any) -> None:
+    """Refuse a choice of outputs for two classes, which have one output."""
+    import numpy as np
+
+    if multiclass is not None and np.unique(y).size < 3:
+        raise ParameterError("it would do nothing here: these are two classes, which have one output", "--multiclass")
+
+
 def quality(task: str, predicted: Any, y: Any) -> tuple[str, str] | None:
     """Return what is measured and the figure: accuracy, R^2, or the share of rows called novel; None without labels."""
     if task == "novelty":

@@ -109,7 +109,7 @@ def tradeoff(
     force: Force = False,
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
-    check_output(output, True, data, test)  # a file that exists is continued
+    check_output(output, True, data, test, what="a table of runs")  # a file that exists is continued
     from ..tradeoff.datasets import usual_task
 
     task = task or usual_task(data)
@@ -175,7 +175,7 @@ def report(
     from ..tradeoff.tasks import task_of_row
 
     found = read_tradeoff(rows)
-    check_output(output, force, rows, data, test)
+    check_output(output, force, rows, data, test, what="a page")
     last = found.rows[-1]
     task, label = task_of_row(last).name, last["target"] or None
     others = len(found.rows) - len(last_study(found.rows))

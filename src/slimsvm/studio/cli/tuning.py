@@ -80,9 +80,9 @@ def tune(
     force: Force = False,
 ) -> None:
     """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
-    check_output(output, force, data, test)
+    check_output(output, force, data, test, table, what="a model")
     if table is not None:
-        check_output(table, force, data, test, output)
+        check_output(table, force, data, test, output, what="a table of runs")
     if budget is None and budget_bytes is None and max_error is None:
         raise ParameterError(
             "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ...estimators import SlimSVC
 from ...kernels import Array, Matrix
+from ..tradeoff.measure import machine_of
 from .axes import RowsLike, check_axis, new_axes, rows_with
 
 ACROSS = {"kernel_evals": "kernel evaluations", "seconds": "seconds"}
@@ -56,7 +56,7 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: SlimSVC,
+        estimator: Any,
         X: Matrix,
         y: Any,
         X_test: Matrix,
@@ -67,11 +67,15 @@ class ConvergenceDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> ConvergenceDisplay:
-        """Fit clones with these limits on the trainer's steps, and draw their errors on the test rows."""
-        found = [_fitted(clone(estimator).set_params(max_iter=limit), X, y) for limit in max_iter]
+        """Fit clones of an estimator or Pipeline with these limits on the trainer's steps, and draw their test errors."""
+        clones = [clone(estimator) for _ in max_iter]
+        for copied, limit in zip(clones, max_iter, strict=True):
+            machine_of(copied).set_params(max_iter=limit)
+        found = [_fitted(copied, X, y) for copied in clones]
         errors = [float(np.mean(svc.predict(X_test) != np.asarray(y_test))) for svc, _ in found]
-        work = [svc.n_kernel_evals_ if x == "kernel_evals" else seconds for svc, seconds in found]
-        trainer = estimator.trainer if isinstance(estimator.trainer, str) else type(estimator.trainer).__name__
+        work = [machine_of(svc).n_kernel_evals_ if x == "kernel_evals" else seconds for svc, seconds in found]
+        chosen = machine_of(estimator).trainer
+        trainer = chosen if isinstance(chosen, str) else type(chosen).__name__
         return cls(curves={trainer: (work, errors)}, x=x).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
@@ -88,7 +92,7 @@ class ConvergenceDisplay:
         return self
 
 
-def _fitted(svc: SlimSVC, X: Matrix, y: Any) -> tuple[SlimSVC, float]:
+def _fitted(svc: Any, X: Matrix, y: Any) -> tuple[Any, float]:
     """Return the fitted estimator and the seconds of its fit; warnings of an early stop are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.shrink import ending_in
 from ...kernels import Matrix
 from ..tradeoff.measure import machine_of, microseconds_per_row, table_cost
 from ..tradeoff.methods import FULL
@@ -76,18 +77,21 @@ class TradeoffDisplay:
     def from_estimator(
         cls, estimator: Any, X: Matrix, y: Any = None, *, full: Any = None, x: str = "size", ax: Any = None, **kwargs: Any
     ) -> TradeoffDisplay:
-        """Draw the errors on X and y of all models on the path of a fitted estimator, and of a full model if it is given.
+        """Draw the errors on X and y of all models on the path of a fitted estimator or of a Pipeline that ends in one.
 
+        A full model is drawn if it is given.
         Novelty detectors need the full model: their error is the share of rows on which the two disagree.
         """
-        if getattr(estimator, "path_", None) is None:
+        machine = machine_of(estimator)
+        if getattr(machine, "path_", None) is None:
             raise ValueError("the estimator has no path of models; fit a SlimSVC with a budget or a tolerance")
         task = task_of(estimator)
         if full is None and not task.has_labels:
             raise ValueError("a novelty detector is compared with the full model: give full=, fitted without a budget")
-        name = estimator.reducer if isinstance(estimator.reducer, str) else type(estimator.reducer).__name__
-        small = (estimator._with_model(step.model, estimator.goal_) for step in estimator.path_)
-        points = [_measured(task, model, X, y, name, full) for model in small]
+        name = machine.reducer if isinstance(machine.reducer, str) else type(machine.reducer).__name__
+        small = (machine._with_model(step.model, machine.goal_) for step in machine.path_)
+        models = (ending_in(estimator, model) if machine is not estimator else model for model in small)
+        points = [_measured(task, model, X, y, name, full) for model in models]
         points += [] if full is None else [_measured(task, full, X, y, FULL, full)]
         return cls(points=points, x=x, task=task.name).plot(ax=ax, **kwargs)
 

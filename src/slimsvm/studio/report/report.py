@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...files.container import write_together
+from ...files.endings import check_written
 from ...kernels import Matrix
 from ...text import short
 from ..tradeoff.arguments import checked_rows
@@ -77,6 +78,7 @@ def report(
     ['iris.html', 'iris.md']
     """
     page = Path(output)
+    check_written("a page", page)
     paths = [page, page.with_suffix(".md")]
     check_free(paths, force)
     if not isinstance(result, Tradeoff):
@@ -90,9 +92,7 @@ def report(
 
 
 def check_free(paths: Sequence[Path], force: bool) -> None:
-    """Raise an error for files that exist or cannot be."""
-    if paths[0] == paths[1]:
-        raise ValueError(f"the page cannot be {paths[0]}, which is the name of its model card; name it report.html, say")
+    """Raise an error for files that exist."""
     taken = [str(path) for path in paths if path.exists()]
     if taken and not force:
         raise FileExistsError(

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ...files.endings import check_written
 from ...files.models import load
 from ...files.native import save
 from .rows import COLUMNS, Row, RowsFile, finished, read_rows
@@ -129,4 +130,7 @@ class FileStore(MemoryStore):
 
 def store_of(file: str | os.PathLike[str] | None) -> MemoryStore:
     """Return the store for a file, or for memory without one."""
-    return MemoryStore() if file is None else FileStore(Path(file))
+    if file is None:
+        return MemoryStore()
+    check_written("a table of runs", Path(file))
+    return FileStore(Path(file))

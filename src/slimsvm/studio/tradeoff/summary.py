@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...selection.allowance import smallest
 from .rows import Row, finished
 from .tasks import TaskKind
 
@@ -111,5 +112,7 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
     errors = {budget: float(np.mean([row["validation_error"] for row in group])) for budget, group in by_budget.items()}
     best = min(errors, key=lambda budget: errors[budget])
     spread = by_budget[best][0]["validation_se"] or 0.0
-    bound = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
-    return min(budget for budget, error in errors.items() if budget == best or error <= bound)
+    limit = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
+    budgets = list(errors)
+    place = smallest(budgets, list(errors.values()), limit)
+    return best if place is None else budgets[place]

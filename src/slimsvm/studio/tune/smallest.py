@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...selection.allowance import smallest
 from .halving import CENTRES, FIRST_SIZE, KEEP, LEAST_KEPT, WIDEN_AT, Halving, efforts, ranked
 from .space import Settings
 from .trials import Trial, TrialEffort
@@ -45,8 +46,8 @@ def find_smallest(search: Halving, settings: Sequence[Settings], allowed: float)
 
 def smallest_of(trials: Sequence[Trial], allowed: float) -> Trial:
     """Return the smallest trial within the error, of several the best; the best of all if none is."""
-    good = [trial for trial in trials if trial.error <= allowed]
-    return min(good, key=lambda trial: (trial.effort.size, trial.error)) if good else ranked(trials)[0]
+    place = smallest([trial.effort.size for trial in trials], [trial.error for trial in trials], allowed)
+    return ranked(trials)[0] if place is None else trials[place]
 
 
 def _resized(search: Halving, leaders: Sequence[Trial], allowed: float, stage: str) -> int:
