@@ -305,6 +305,24 @@ def _json_points(points: Any) -> list[list[float]]:
     return found
 
 
+def run_image(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """Run an image in the reader of C."""
+    from .images import build_c, run_reader
+
+    with tempfile.TemporaryDirectory() as folder:
+        program, proba = build_c(Path(folder)), artefact.calibration is not None
+        labels, scores, _ = run_reader(program, source, X, artefact.scores, artefact.classes.size * proba)
+    scores = scores[:, : artefact.scores].astype(np.float64)
+    if artefact.decision is Decision.VALUE:
+        return Outcome(scores[:, 0], None)
+    return Outcome(artefact.classes[labels] if artefact.classes.size else labels, scores)
+
+
+def run_package(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """Run the C model in a folder for Arduino or CMake."""
+    return run_c(source / "src" / f"{source.name}.c", artefact, X)
+
+
 #: how the files of each exporter are run
 RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "c": run_c,
@@ -312,6 +330,16 @@ RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "libsvm": run_libsvm,
     "js": run_js,
     "json": run_json,
+    "image": run_image,
+    "arduino": run_package,
+    "cmake": run_package,
 }
 #: the programs that this needs
-TOOLS = {"c": ("gcc",), "libsvm": ("svm-predict",), "js": ("node",)}
+TOOLS = {
+    "c": ("gcc",),
+    "image": ("gcc",),
+    "arduino": ("gcc",),
+    "cmake": ("gcc",),
+    "libsvm": ("svm-predict",),
+    "js": ("node",),
+}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
-from shipped import LAYOUTS, ROWS, WORDS, assert_agrees, clear_rows, exported, model_of, shipped
+from shipped import LAYOUTS, ROWS, TARGETS, WORDS, assert_agrees, clear_rows, exported, model_of, shipped
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC
@@ -86,7 +86,7 @@ def decision(model, X):
 
 
 @pytest.mark.parametrize("kernel", SPECS)
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_kernel_gives_the_scores_of_python(target, kernel, tmp_path, excused):
     if target == "libsvm" and kernel not in LIBSVM_KERNELS:
         excused("LIBSVM has no such kernel")
@@ -172,7 +172,7 @@ def test_probabilities_travel_along(name, tmp_path):
     np.testing.assert_array_equal(module.labels, model.classes_[expected.argmax(axis=1)])
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("size", [0, 5])
 def test_points_of_zeros_are_a_constant_or_follow_the_length_of_the_row(target, size, tmp_path):
     model = sparse_model(size=size)

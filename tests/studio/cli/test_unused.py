@@ -40,6 +40,7 @@ BASE = {
     "compress": "compress full.slim rows.csv -b 3",
     "predict": "predict small.slim rows.csv",
     "export": "export full.slim",
+    "reader": "reader c",
     "info": "info small.slim",
     "tradeoff": "tradeoff rows.csv -m nystroem -b 2",
     "report": "report runs.csv",
@@ -62,6 +63,7 @@ SHOWN = {
     "kernel": ["--kernel linear"],
     "kind": ["-f js"],
     "label": ["--label other"],
+    "integers": ["--integers", "-f c"],
     "limit": ["--limit 50", "-f c --precision int8"],
     "max_error": ["--max-error 0.5"],
     "max_iter": ["--max-iter 1"],
@@ -105,6 +107,7 @@ OF_COMMAND = {
     ("tradeoff", "output"): ["-o other.csv"],
     ("report", "output"): ["-o other.html"],
     ("export", "output"): ["-o other.c", "-f c"],
+    ("reader", "output"): ["-o other.c"],
 }
 
 
@@ -165,7 +168,7 @@ def rows_of(path):
     return slimsvm.studio.tradeoff.read_rows(path)
 
 
-OUTPUTS = {"export": "", "predict": "out.txt", "tradeoff": "out.csv", "report": "out.html", "info": ""}
+OUTPUTS = {"export": "", "reader": "", "predict": "out.txt", "tradeoff": "out.csv", "report": "out.html", "info": ""}
 
 
 @pytest.mark.parametrize(
