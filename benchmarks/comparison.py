@@ -25,6 +25,8 @@ NAMES = {
     "lightgbm": "LightGBM",
     "hist-gradient-boosting": "HistGradientBoosting",
     "mlp": "small network",
+    "protonn": "ProtoNN",
+    "bonsai": "Bonsai",
     "nystroem": "Nystroem + linear",
 }
 

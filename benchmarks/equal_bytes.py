@@ -1,4 +1,4 @@
-"""Measure models of equal bytes: slim with each metric, boosted trees, a neural network and Nystroem features.
+"""Measure models of equal bytes: slim with each metric, boosted trees, networks, ProtoNN, Bonsai and Nystroem features.
 
 python -m benchmarks.equal_bytes > equal_bytes.jsonl                                     all: hours on two cores
 python -m benchmarks.equal_bytes --data magic,pageblocks --sizes 1,4 --contenders slim,lightgbm --seconds 20
@@ -7,8 +7,8 @@ python -m benchmarks.equal_bytes --table equal_bytes.jsonl                      
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
 Bytes are those of code and constants of the exported C, compiled by gcc for size (-Os) for this machine, without gaps
-between tables and without the C library (expf). Trees are a table of 8 bytes a node and the loop that walks it, less than
-the usual 12 bytes a node.
+between tables and without the C library (expf). Trees are a stream of bits with one table of the splits that they share,
+and leaves of 8 bits. Networks, ProtoNN and Bonsai have weights of 4 or 8 bits and are trained with their rounding.
 
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
 at a time on a few of the training rows, the best three are trained on more of them, and the best of these is trained

@@ -10,6 +10,7 @@ from slimsvm.slim.method import METRICS
 from .base import Contender
 from .kernel_machines import NystroemContender, SlimContender
 from .networks import NetworkContender
+from .projected import Bonsai, ProtoNN
 from .trees import HistGradientBoosting, LightGBM
 
 CONTENDERS: dict[str, Contender] = {
@@ -20,6 +21,8 @@ CONTENDERS: dict[str, Contender] = {
         HistGradientBoosting("hist-gradient-boosting"),
         LightGBM("lightgbm"),
         NetworkContender("mlp"),
+        ProtoNN("protonn"),
+        Bonsai("bonsai"),
         NystroemContender("nystroem"),
     )
 }

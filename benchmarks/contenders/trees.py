@@ -1,10 +1,9 @@
-"""Boosted trees as contenders: a table of nodes and the loop that walks it."""
+"""Boosted trees as contenders: a stream of bits, one table of the splits that they share, and the loop that reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,31 +11,60 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from slimsvm.ship.literals import float_literal, table
 
-from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes, decision
+from .base import SHARES, Array, Contender, Data, Shipped, decision
+from .descent import most_within, prediction
 
-NODE_BYTES, ROOT_BYTES = 8, 2
+#: values of a leaf are whole multiples of one step, up to this many in each direction
+TOP = 127
+#: training rows by which the step of the leaves is chosen
+STEP_ROWS = 4096
 TREES = """#include <stdint.h>
-/* The left child of a node is the next one; a leaf has the feature 65535, and its value is added. */
-static const struct {{ float value; uint16_t feature, right; }} nodes[{count}] = {{
-{nodes}
+/* A tree, depth first: 0 and {split_bits} bits, the number of a split, before its two children; or 1 and 8 bits, a leaf. */
+static const uint8_t bits[{count}] = {{
+{bits}
 }};
-static const uint16_t roots[{trees}] = {{
-{roots}
+static const float threshold[{splits}] = {{
+{thresholds}
 }};
-static const float base[{outputs}] = {{
-{base}
+static const {index} feature[{splits}] = {{
+{features}
 }};
+static unsigned at;
+static unsigned take(int n)
+{{
+    unsigned value = 0;
+    for (; n > 0; n--, at++)
+        value = value << 1 | (bits[at >> 3] >> (at & 7) & 1);
+    return value;
+}}
 {kind} model_predict(const float *x)
 {{
     float out[{outputs}];
-    for (int k = 0; k < {outputs}; k++)
-        out[k] = base[k];
+    int sum[{outputs}] = {{0}};
+    at = 0;
     for (int t = 0; t < {trees}; t++) {{
-        int n = roots[t];
-        while (nodes[n].feature != 65535)
-            n += x[nodes[n].feature] <= nodes[n].value ? 1 : nodes[n].right;
-        out[t % {outputs}] += nodes[n].value;
+        int found = 0;
+        for (int left = 1, wanted = 1; left > 0;) {{     /* subtrees to come; as many when the next child is read */
+            int here = left == wanted;
+            if (take(1)) {{
+                int leaf = (int)take(8) - 128;
+                left--;
+                if (here)
+                    found = leaf, wanted = 0;
+            }} else {{
+                unsigned split = take({split_bits});
+                left++;
+                if (here)
+                    wanted = x[feature[split]] <= threshold[split] ? left : left - 1;
+            }}
+        }}
+        sum[t % {outputs}] += found;
     }}
+    static const float base[{outputs}] = {{
+{base}
+    }};
+    for (int k = 0; k < {outputs}; k++)
+        out[k] = base[k] + {step} * sum[k];
 {decision}
 }}
 """
@@ -48,23 +76,22 @@ class Tree:
 
     nodes: list[tuple[float, int, int, int]]
 
-    def lines(self) -> list[str]:
-        """Return the nodes in the order in which each is followed by its left child."""
-        order: list[int] = []
-        waiting = [0]
-        while waiting:
-            node = waiting.pop()
-            order.append(node)
-            if self.nodes[node][1] >= 0:
-                waiting += [self.nodes[node][3], self.nodes[node][2]]
-        place = {node: number for number, node in enumerate(order)}
-        return [self._line(node, place) for node in order]
+    @property
+    def splits(self) -> set[tuple[int, float]]:
+        """Its different splits, as features with thresholds."""
+        return {(feature, value) for value, feature, _, _ in self.nodes if feature >= 0}
 
-    def _line(self, node: int, place: dict[int, int]) -> str:
-        value, feature, _, right = self.nodes[node]
-        if feature < 0:
-            return f"    {{{float_literal(value)}, 65535, 0}}"
-        return f"    {{{float_literal(_below(value))}, {feature}, {place[right] - place[node]}}}"
+    def bits(self, numbers: dict[tuple[int, float], int], width: int, step: float) -> str:
+        """Return its nodes, depth first."""
+        found, waiting = [], [0]
+        while waiting:
+            value, feature, left, right = self.nodes[waiting.pop()]
+            if feature < 0:
+                found.append(f"1{int(np.clip(np.rint(value / step), -TOP, TOP)) + 128:08b}")
+            else:
+                found.append(f"0{numbers[feature, value]:0{width}b}" if width else "0")
+                waiting += [right, left]
+        return "".join(found)
 
 
 def _below(threshold: float) -> float:
@@ -73,69 +100,96 @@ def _below(threshold: float) -> float:
     return float(narrow if float(narrow) <= threshold else np.nextafter(narrow, np.float32(-np.inf)))
 
 
-def trees_in_c(data: Data, trees: Sequence[Tree], base: Array) -> bytes:
-    """Return the C of a sum of trees."""
-    lines = [tree.lines() for tree in trees]
-    roots = np.concatenate([[0], np.cumsum([len(each) for each in lines])])[:-1]
+def steps_of(trees: Sequence[Tree]) -> list[float]:
+    """Return steps to choose from: for all leaves, or with the largest ones cut off, of which a few may be far out."""
+    leaves = [abs(value) for tree in trees for value, feature, _, _ in tree.nodes if feature < 0]
+    return [float(np.quantile(leaves, share)) / TOP or 1.0 for share in (1.0, 0.999, 0.99, 0.95)]
+
+
+def trees_in_c(data: Data, trees: Sequence[Tree], base: Array, step: float) -> bytes:
+    """Return the C of a sum of trees: a stream of bits, and one table of the splits that they share."""
+    splits = sorted(set().union(*(tree.splits for tree in trees))) or [(0, 0.0)]
+    width = (len(splits) - 1).bit_length()
+    numbers = {split: number for number, split in enumerate(splits)}
+    stream = "".join(tree.bits(numbers, width, step) for tree in trees)
+    packed = np.packbits([int(bit) for bit in stream], bitorder="little")
     text = TREES.format(
-        count=sum(map(len, lines)),
-        nodes=",\n".join(line for each in lines for line in each),
+        count=packed.size,
+        bits=table(packed.astype(np.int64)),
+        splits=len(splits),
+        split_bits=width,
+        thresholds=table(np.array([_below(threshold) for _, threshold in splits], dtype=np.float32)),
+        index="uint8_t" if data.X.shape[1] <= 256 else "uint16_t",
+        features=table(np.array([feature for feature, _ in splits], dtype=np.int64)),
         trees=len(trees),
-        roots=table(roots.astype(np.int64)),
         outputs=data.outputs,
         base=table(base.astype(np.float32)),
+        step=float_literal(step),
         kind="float" if data.real else "int",
         decision=decision(data),
     )
     return text.encode()
 
 
-@cache
-def _tree_code(outputs: int, real: bool) -> int:
-    """Return the bytes of the code that walks trees."""
-    rows = np.zeros((1, 1))
-    y = np.zeros(1) if real else np.array([outputs - 1 if outputs > 1 else 1])
-    data = Data("", rows, y, rows, y)
-    source = trees_in_c(data, [Tree([(0.5, 0, 1, 2), (1.0, -1, 0, 0), (2.0, -1, 0, 0)])] * 2, np.ones(outputs))
-    return c_bytes(source) - 6 * NODE_BYTES - 2 * ROOT_BYTES - 4 * outputs
-
-
 @dataclass(frozen=True)
 class TreeContender(Contender):
-    """Boosted trees: as many rounds as fit into the bytes."""
+    """Boosted trees: as many rounds as fit into the bytes; few thresholds a feature make short streams."""
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return sizes of the trees, lengths of the steps, rows of a leaf, and shares of the rounds that fit."""
-        return {"leaves": (8, 4, 16, 3, 31, 6, 2), "rate": (0.3, 0.1, 0.6, 1.0), "least": (20, 5), "share": SHARES}
+        """Return sizes of the trees, lengths of the steps, thresholds a feature, rows of a leaf, shares of the rounds."""
+        return {
+            "leaves": (8, 4, 16, 3, 31, 6, 2),
+            "rate": (0.3, 0.1, 0.6, 1.0),
+            "bins": (32, 16, 64, 255),
+            "least": (20, 5),
+            "share": SHARES,
+        }
 
-    def rounds(self, data: Data, size: int, leaves: int) -> int:
-        """Return how many rounds of full trees are within the bytes."""
-        left = size - _tree_code(data.outputs, data.real) - 4 * data.outputs
-        one = data.outputs * ((2 * leaves - 1) * NODE_BYTES + ROOT_BYTES)
-        if left < one:
-            raise TooFewBytesError(f"one round of trees of {leaves} leaves takes {one} bytes of {left}")
-        return int(left // one)
+    def most_rounds(self, data: Data, size: int, leaves: int) -> int:
+        """Return more rounds than can fit: a tree has at least so many bits."""
+        return max(8 * size // (data.outputs * (2 * leaves - 1 + 8 * leaves + 3 * (leaves - 1))), 1)
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:  # noqa: ARG002
-        """Return the trees."""
-        rounds = min(max(int(settings["share"] * self.rounds(data, size, settings["leaves"])), 1), 2000)
-        trees, base, predict = self.grown(data, rounds, settings)
-        facts = {"nodes": sum(len(tree.nodes) for tree in trees), "rounds": rounds}
-        return Shipped(trees_in_c(data, trees, base), predict, facts)
+        """Return the trees of the first rounds, as many as fit."""
+        rounds = min(self.most_rounds(data, size, settings["leaves"]), 2000)
+        trees, base = self.grown(data, rounds, settings)
+        q = data.outputs
+        fitting = most_within(size, lambda n: trees_in_c(data, trees[: n * q], base, 1.0), "round", most=len(trees) // q)
+        kept = trees[: q * max(int(settings["share"] * fitting), 1)]
+        some = np.random.default_rng(0).permutation(len(data.X))[:STEP_ROWS]
 
-    def grown(
-        self, data: Data, rounds: int, settings: dict[str, Any]
-    ) -> tuple[list[Tree], Array, Callable[[Array], Array]]:
-        """Return the trees, what they are added to, and the model in Python."""
+        def error(step: float) -> float:
+            found = prediction(data, _sums(kept, q, data.X[some], step) + base)
+            return float(np.mean((found - data.y[some]) ** 2 if data.real else found != data.y[some]))
+
+        step = min(steps_of(kept), key=error)
+        facts = {"nodes": sum(len(tree.nodes) for tree in kept), "rounds": len(kept) // q}
+        source = trees_in_c(data, kept, base, step)
+        return Shipped(source, lambda X: prediction(data, _sums(kept, q, X, step) + base), facts)
+
+    def grown(self, data: Data, rounds: int, settings: dict[str, Any]) -> tuple[list[Tree], Array]:
+        """Return the trees of so many rounds, and what they are added to."""
         raise NotImplementedError
+
+
+def _sums(trees: Sequence[Tree], outputs: int, X: Array, step: float) -> Array:
+    """Return the sums of the rounded leaves of rows, (n, q)."""
+    rows = np.arange(len(X))
+    found = np.zeros((len(X), outputs))
+    for number, tree in enumerate(trees):
+        value, feature, left, right = (np.array(column) for column in zip(*tree.nodes, strict=True))
+        place = np.zeros(len(X), dtype=np.int64)
+        while (inner := feature[place] >= 0).any():
+            low = X[rows, np.maximum(feature[place], 0)] <= value[place]
+            place = np.where(inner, np.where(low, left[place], right[place]), place)
+        found[:, number % outputs] += step * np.clip(np.rint(value[place] / step), -TOP, TOP)
+    return found
 
 
 class HistGradientBoosting(TreeContender):
     """scikit-learn's."""
 
-    def grown(
-        self, data: Data, rounds: int, settings: dict[str, Any]
-    ) -> tuple[list[Tree], Array, Callable[[Array], Array]]:
+    def grown(self, data: Data, rounds: int, settings: dict[str, Any]) -> tuple[list[Tree], Array]:
         """Return the trees."""
         kind = HistGradientBoostingRegressor if data.real else HistGradientBoostingClassifier
         model = kind(
@@ -143,6 +197,7 @@ class HistGradientBoosting(TreeContender):
             max_leaf_nodes=settings["leaves"],
             learning_rate=settings["rate"],
             min_samples_leaf=settings["least"],
+            max_bins=settings["bins"],
             early_stopping=False,
             random_state=0,
         ).fit(data.X, data.y)
@@ -158,15 +213,13 @@ class HistGradientBoosting(TreeContender):
             for each in model._predictors
             for predictor in each
         ]
-        return trees, np.ravel(model._baseline_prediction), model.predict
+        return trees, np.ravel(model._baseline_prediction)
 
 
 class LightGBM(TreeContender):
     """LightGBM's."""
 
-    def grown(
-        self, data: Data, rounds: int, settings: dict[str, Any]
-    ) -> tuple[list[Tree], Array, Callable[[Array], Array]]:
+    def grown(self, data: Data, rounds: int, settings: dict[str, Any]) -> tuple[list[Tree], Array]:
         """Return the trees."""
         import lightgbm
 
@@ -177,20 +230,14 @@ class LightGBM(TreeContender):
             "num_leaves": settings["leaves"],
             "learning_rate": settings["rate"],
             "min_data_in_leaf": settings["least"],
+            "max_bin": settings["bins"],
             "verbosity": -1,
             "seed": 0,
             "deterministic": True,
         }
         booster = lightgbm.train(given, lightgbm.Dataset(data.X, data.y, free_raw_data=False), rounds)
         trees = [Tree(_flat(each["tree_structure"])) for each in booster.dump_model()["tree_info"]]
-
-        def predict(X: Array) -> Array:
-            found = np.asarray(booster.predict(X, raw_score=True))
-            if data.real:
-                return found
-            return (found > 0).astype(int) if data.outputs == 1 else found.argmax(axis=1)
-
-        return trees, np.zeros(data.outputs), predict
+        return trees, np.zeros(data.outputs)
 
 
 def _flat(root: dict[str, Any]) -> list[tuple[float, int, int, int]]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
+    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress, distill
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .studio.report import report
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
+    from .tables.preparation import table_preparation
     from .versions import show_versions
 
 __version__: str
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "compress",
     "displays",
+    "distill",
     "export",
     "load",
     "reducers",
@@ -40,6 +42,7 @@ __all__ = [
     "shapley",
     "show_versions",
     "smallest_within",
+    "table_preparation",
     "tradeoff",
     "trainers",
     "tune",
@@ -52,6 +55,7 @@ HOMES = {
     "SlimSVC": "estimators",
     "SlimSVR": "estimators",
     "compress": "estimators",
+    "distill": "estimators",
     "export": "ship.export",
     "load": "files.models",
     "report": "studio.report",
@@ -60,6 +64,7 @@ HOMES = {
     "shapley": "ship.shapley",
     "show_versions": "versions",
     "smallest_within": "selection.grids",
+    "table_preparation": "tables.preparation",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",
 }

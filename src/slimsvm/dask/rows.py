@@ -38,7 +38,7 @@ def local_values() -> int:
 
 def check_metric(X: Partitions, metric: str) -> None:
     """Raise ValueError if a metric is to be learned from rows on a cluster: its mini-batches would be round trips."""
-    if metric != "fixed" and X.shape[0] * X.shape[1] > local_values():
+    if metric not in ("fixed", "auto") and X.shape[0] * X.shape[1] > local_values():
         raise ValueError(
             f"metric={metric!r} is learned from rows on one machine, and these are on a cluster; give Slim(metric='fixed'),"
             " or fit a SlimSVC to a sample of the rows"

@@ -2,6 +2,7 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_within
+from .distill import distill
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
 from .resume import Interrupted
@@ -16,6 +17,7 @@ __all__ = [
     "SlimSVR",
     "compress",
     "compress_within",
+    "distill",
     "fit_reporting",
     "imported",
     "machine_of",

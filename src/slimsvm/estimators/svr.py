@@ -14,6 +14,15 @@ from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
 
+#: C and epsilon for targets of deviation 1, where nobody has chosen them
+USUAL = {"C": 10.0, "epsilon": 0.05}
+
+
+def in_units_of(y: Array) -> dict[str, float]:
+    """Return a C and an epsilon for targets of any spread, in whose units both are."""
+    spread = float(np.std(y)) or 1.0
+    return {name: spread * value for name, value in USUAL.items()}
+
 
 class SlimSVR(RegressorMixin, KernelMachine):
     """Kernel support vector regression with a budget of support vectors.

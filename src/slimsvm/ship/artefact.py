@@ -16,6 +16,7 @@ from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
+from ..tables.program import Preparation
 from ..words import Words
 from .sparse import SparsePoints
 
@@ -46,8 +47,9 @@ class Artefact:
     scaling: Scaling | None = None
     calibration: Calibration | None = None  # from scores to probabilities; the class of the largest is predicted
     widths: Array | None = None  # (m,); None means ones
-    names: tuple[str, ...] = ()  # of the features, if the model knows them
+    names: tuple[str, ...] = ()  # of the features, or of the columns of a table, if the model knows them
     words: Words | None = None  # rows are texts, of which these make features
+    preparation: Preparation | None = None  # rows are those of a table, of which this makes features
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
     ranges: Array | None = None  # (2, d): the ends of the features of the training rows, if the model knows them
@@ -117,7 +119,7 @@ class Artefact:
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
-        _check_names(self.names, self.words, self.features)
+        _check_columns(self)
         for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
@@ -129,8 +131,8 @@ class Artefact:
                 raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
             self.calibration.check(self.classes.size)
 
-    def prepared(self, rows: Array) -> Array:
-        """Return raw rows in the coordinates of the points."""
+    def coordinates(self, rows: Array) -> Array:
+        """Return rows of features in the coordinates of the points."""
         scaled = rows if self.scaling is None else self.scaling(rows)
         return scaled if self.projection is None else scaled @ self.projection
 
@@ -141,14 +143,20 @@ class Artefact:
                 f"{target} has no projection, and this model was learned with one; train with metric='both' or 'fixed'"
             )
 
-    def check_rows(self, target: str) -> None:
-        """Raise ValueError if rows are texts, for a target that has no vocabulary."""
+    def check_rows(self, target: str, *, tables: bool = False) -> None:
+        """Raise ValueError if rows are texts, or those of a table, for a target that takes numbers only."""
         if self.words is not None:
             raise ValueError(
                 f"{target} takes numbers, and this Pipeline begins with a vectorizer of texts. Write JavaScript (.mjs), "
                 "save it as .slim for slimsvm.runtime, or keep the vectorizer in your program and export the steps after "
                 "it, pipeline[1:], which take its rows; skl2onnx converts whole Pipelines "
                 "(slimsvm.ship.converter.register)"
+            )
+        if self.preparation is not None and not tables:
+            raise ValueError(
+                f"{target} takes prepared rows of numbers, and this Pipeline prepares the rows of a table. Write C, "
+                "JavaScript or JSON, or export its last step, pipeline[-1], which takes prepared rows; skl2onnx converts "
+                "whole Pipelines (slimsvm.ship.converter.register)"
             )
 
     def with_metric(self, metric: Metric | None) -> Artefact:
@@ -183,11 +191,15 @@ class Artefact:
         return reduce(lambda artefact, step: step(artefact), steps, self)
 
 
-def _check_names(names: tuple[str, ...], words: Words | None, features: int) -> None:
-    if words is not None and len(words.vocabulary) != features:
-        raise ValueError(f"it has {len(words.vocabulary)} words for {features} features")
-    if len(names) not in (0, features) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"it has {len(names)} names for {features} features, or some that are no text")
+def _check_columns(a: Artefact) -> None:
+    """Raise ValueError unless the words of texts, the columns of a table and names fit the features."""
+    columns = a.features if a.preparation is None else len(a.preparation.columns)
+    if a.preparation is not None:
+        a.preparation.check(a.features)
+    if a.words is not None and len(a.words.vocabulary) != columns:
+        raise ValueError(f"it has {len(a.words.vocabulary)} words for {columns} features")
+    if len(a.names) not in (0, columns) or not all(isinstance(name, str) for name in a.names):
+        raise ValueError(f"it has {len(a.names)} names for {columns} features, or some that are no text")
 
 
 def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:

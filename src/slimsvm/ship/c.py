@@ -86,7 +86,8 @@ class CExporter:
         if isinstance(source, SparseCSource | CodedCSource):
             held = source.held if isinstance(source, SparseCSource) else source.coded.a
             return int(np.count_nonzero(Runtime(held)(rows) == Runtime(artefact)(rows)))
-        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, dense(rows))
+        rows = dense(rows) if artefact.preparation is None else artefact.preparation(rows)
+        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, rows)
 
     def precision_for(self, artefact: Artefact) -> str:
         """Return the precision of the tables of an artefact."""
@@ -97,7 +98,7 @@ class CExporter:
         """Return raw rows like those to predict."""
         if self.rows is None:
             return typical_rows(artefact)
-        rows = dense(self.rows)
+        rows = dense(self.rows) if artefact.preparation is None else artefact.preparation(self.rows)
         if rows.ndim != 2 or rows.shape[1] != artefact.features:
             raise ValueError(
                 f"rows= is of shape {rows.shape}, and the model has {artefact.features} features; give raw rows like those "
@@ -108,7 +109,7 @@ class CExporter:
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
-        artefact.check_rows("the C export")
+        artefact.check_rows("the C export", tables=True)
         precision = self.precision_for(artefact)
         if precision == "int4" or (precision != "float32" and artefact.projection is not None):
             if self.limit is not None:

@@ -312,7 +312,7 @@ def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bo
     fine = FINE if bits == 8 and a.projection is not None else 1
     form = Form(bits, largest, fine, short=False, wide=False)
     flat = replace(a, projection=None, scaling=None) if a.projection is not None else a
-    prepared = a.prepared(known) if a.projection is not None else known
+    prepared = a.coordinates(known) if a.projection is not None else known
     b = balanced(flat, prepared) if coded is None else flat
     fits = a.spec.value not in (IDENTITY, POWER)
     sample = prepared if given else None

@@ -13,7 +13,7 @@ from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER, spec_of
 from ..rounding import Table
-from . import javascript_words
+from . import javascript_words, preparation_javascript
 from .artefact import Array, Artefact
 from .coded import Coded
 from .javascript_types import declarations
@@ -94,6 +94,12 @@ class JavaScriptExporter:
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
 
+def _about_rows(a: Artefact) -> list[str]:
+    if a.preparation is not None:
+        return preparation_javascript.HEAD
+    return ABOUT_ROWS if a.words is None else javascript_words.HEAD
+
+
 def _head(a: Artefact, stem: str) -> str:
     name, scored = json.dumps(stem)[1:-1], a.decision is not Decision.VALUE
     names = "predict" + ", scores" * scored + ", proba" * (a.calibration is not None)
@@ -106,7 +112,7 @@ def _head(a: Artefact, stem: str) -> str:
     ]
     lines += [f"//   scores(row)   {SCORES.get(a.decision, A_SCORE_EACH)}"] * scored
     lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
-    lines += [*(ABOUT_ROWS if a.words is None else javascript_words.HEAD), "", f"export const features = {a.features};"]
+    lines += [*_about_rows(a), "", f"export const features = {a.features};"]
     if a.names:
         lines += ["export const featureNames = [", f"    {listing(map(json.dumps, a.names))}", "];"]
     if a.classes.size:
@@ -131,6 +137,7 @@ def _tables(a: Artefact, coded: Coded | None) -> list[str]:
     lines += [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in plain.items()]
     lines += _plain_lines(a, None)
     words = [] if a.words is None else [javascript_words.tables(a.words)]
+    words += [] if a.preparation is None else [preparation_javascript.table_code(a.preparation)]
     return [DECODE] * bool(packed or a.words) + words + ["\n".join([*lines, ""])]
 
 
@@ -205,6 +212,7 @@ def _map(a: Artefact) -> str:
 def _branches(a: Artefact, coded: Coded | None) -> dict[str, int | str]:
     return {
         "TEXT": a.words is not None,
+        "TABLE": a.preparation is not None,
         "NORM": a.words is not None and a.words.norm is not None,
         "CODED": coded is not None,
         "PROJECTED": a.projection is not None,
@@ -227,6 +235,7 @@ def _words(a: Artefact, coded: Coded | None) -> dict[str, str]:
     scaled = "(x - centre[i]) * scale[i]" if coded is None else "round(round(round(x) - centre[i]) * scale[i])"
     return {
         "entriesOfText": "entries",
+        "entriesOfTable": "entries",
         "evaluateSparse": "evaluate",
         "SPARSE_VALUE": "values[n]" if a.scaling is None else "values[n] * scale[i]",
         "OWN_TERM": a.spec.total.own or "0",

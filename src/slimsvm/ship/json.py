@@ -7,6 +7,9 @@
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
 
+The preparation of a table (version 5) has "columns", the list of "steps" on a tape that begins with them, the places of the
+prepared row, "outputs", and the number of all columns, "given" (`preparation_json`).
+
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2 and has no such entry. With a projection (version 5), a row for each feature, scaled rows are
 multiplied by it. Names are those of the features; a model that knows none has no such
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,11 +36,12 @@ from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
+from .preparation_json import preparation_entry, read_preparation
 from .sparse import MOST_PLACES, SparsePoints, check_csr
 
 #: the lists of sparse points
 SPARSE = ("starts", "columns", "values")
-#: version 3 has widths, version 4 has sparse points, and version 5 has a projection
+#: version 3 has widths, version 4 has sparse points, and version 5 a projection or the preparation of a table
 VERSION = 5
 
 
@@ -50,7 +54,7 @@ class JSONExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
-        artefact.check_rows("the JSON export")
+        artefact.check_rows("the JSON export", tables=True)
         a = artefact if artefact.size else artefact.compact()  # an empty list does not have the number of features
         ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
@@ -68,12 +72,13 @@ class JSONExporter:
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         document |= {} if a.projection is None else {"projection": a.projection.tolist()}
         document |= {"names": a.names} if a.names else {}
+        document |= {} if a.preparation is None else {"preparation": preparation_entry(a.preparation)}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
 
 def _version(a: Artefact) -> int:
     """Return the lowest version that holds the artefact: readers of version 2 would ignore widths."""
-    if a.projection is not None:
+    if a.projection is not None or a.preparation is not None:
         return VERSION
     return 4 if isinstance(a.points, SparsePoints) else 2 if a.widths is None else 3
 
@@ -131,9 +136,11 @@ def _artefact(document: Any) -> Artefact:
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
     names = tuple(_entry(document, "names", list)) if document.get("names") is not None else ()
-    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names)
-    if document.get("projection") is not None:
-        artefact = replace(artefact, projection=_numbers(document, "projection", 2))
+    preparation = None if document.get("preparation") is None else read_preparation(document["preparation"])
+    projection = None if document.get("projection") is None else _numbers(document, "projection", 2)
+    artefact = Artefact(
+        name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names, None, preparation, projection
+    )
     artefact.check()
     return artefact.settled()
 

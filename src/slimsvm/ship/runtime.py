@@ -28,7 +28,8 @@ class Runtime:
     values. `run.proba` is predict_proba, if the model has a calibration.
 
     Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape). A model behind a vectorizer
-    takes a text, or a list of texts.
+    takes a text, or a list of texts; one behind the preparation of a table takes a dict by the names of its columns, a list
+    of them, a data frame, or arrays of all columns.
 
     Of rows only the length is tested: give finite numbers. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -37,9 +38,9 @@ class Runtime:
     def __init__(self, artefact: Artefact, coded: Coded | None = None) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
-        self.words, self.features = a.words, a.features
+        self.words, self.preparation, self.features = a.words, a.preparation, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
-        self._prepared = a.prepared
+        self._coordinates = a.coordinates
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
         self._kernel: SparseKernel | None = None
@@ -85,6 +86,8 @@ class Runtime:
             one = isinstance(rows, str)
             parts = self.words([rows] if one else rows)
             return SparseRows(*parts, (self.features,) if one else (parts[0].size - 1, self.features))
+        if self.preparation is not None:
+            return self.preparation(rows)
         rows = SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
         if not rows.ndim or rows.shape[-1] != self.features:
             given = rows.shape[-1] if rows.ndim else "no"
@@ -111,7 +114,7 @@ class Runtime:
             rows = rows[None]
         if self._coded is not None and coef is self._coef:
             return self._coded.outputs(rows).astype(np.float64)
-        rows = self._prepared(rows)
+        rows = self._coordinates(rows)
         out = np.empty((rows.shape[0], bias.size))
         rows = np.ascontiguousarray(rows)
         core.expansion(*self._form, rows, self._points, coef, bias, out, self._widths)
