@@ -44,7 +44,7 @@ def test_there_is_a_way_to_run_every_exporter():
     assert RUNNERS.keys() == EXPORTERS.keys()
 
 
-@pytest.mark.parametrize(("target", "kernel"), [(target, kernel) for target in EXPORTERS for kernel in kernels_of(target)])
+@pytest.mark.parametrize(("target", "kernel"), [(target, kernel) for target in TARGETS for kernel in kernels_of(target)])
 def test_every_kernel_gives_the_scores_of_python(target, kernel, tmp_path):
     model = model_of(kernel)
     assert_agrees(model, shipped(model, target, tmp_path))

@@ -17,7 +17,7 @@ from ..rounding import SmallFloats, Table, nearest_upper_halves
 from ..scaling import Scaling
 from .artefact import Array, Artefact
 from .literals import as_float32
-from .sparse import SparsePoints
+from .sparse import check_dense
 
 #: bits of a code by precision
 CODE_BITS = {"int4": 4, "int8": 8, "int16": 16}
@@ -46,11 +46,8 @@ class Coded:
     @classmethod
     def of(cls, artefact: Artefact, precision: str) -> Coded:
         """Return the tables of an artefact, rounded to this precision unless it is float32."""
-        if isinstance(artefact.points, SparsePoints):
-            raise ValueError(
-                f"{precision} tables are for dense points, and this model has sparse ones; export it in int8, int16 or "
-                "float32, or train on dense rows"
-            )
+        check_dense(artefact.size, artefact.columns)
+        artefact = replace(artefact, points=artefact.table)
         if precision == "float32":
             a = _with_float32(artefact.compact())
             matrix = None if a.projection is None else as_float32(a.projection, "projection")

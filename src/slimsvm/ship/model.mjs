@@ -73,14 +73,12 @@ function tangent(x) {
 }
 
 //#endif
-//#if POWER && CODED
+//#if POWER
 function power(base) {
   let p = 1;
-  for (let n = DEGREE; n > 0; n = n >> 1, base = round(base * base)) if (n % 2) p = round(p * base);
+  for (let n = DEGREE; n > 0; n >>= 1, base = ROUND(base * base)) if (n % 2) p = ROUND(p * base);
   return p;
 }
-//#elif POWER
-const power = (base) => base ** DEGREE;
 //#endif
 
 //#if SPARSE

@@ -22,7 +22,7 @@ def write_reader(language: str, path: str | os.PathLike[str], *, force: bool = F
     path = Path(path)
     first, *others = READERS[language]
     if path.suffix.lower() != first:
-        raise ValueError(f"the reader in {language} is a {first} file; name it {path.with_suffix(first).name!r}")
+        raise ValueError(f"the reader in {language} is no {path.name!r}; name it {path.with_suffix(first).name!r}")
     places = {path: f"slim{first}"} | {path.with_name(f"slim{ending}"): f"slim{ending}" for ending in others}
     taken = [str(place) for place in places if place.exists()]
     if taken and not force:
