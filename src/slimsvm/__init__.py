@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress, distill
+    from .estimators import (
+        Interrupted,
+        SlimOneClassSVM,
+        SlimSVC,
+        SlimSVCCV,
+        SlimSVR,
+        SlimSVRCV,
+        compress,
+        distill,
+    )
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
@@ -28,7 +37,9 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "__version__",
     "compress",
     "displays",
@@ -53,7 +64,9 @@ HOMES = {
     "Interrupted": "estimators",
     "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVCCV": "estimators",
     "SlimSVR": "estimators",
+    "SlimSVRCV": "estimators",
     "compress": "estimators",
     "distill": "estimators",
     "export": "ship.export",

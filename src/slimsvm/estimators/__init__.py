@@ -2,6 +2,7 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_within
+from .cv import SlimSVCCV, SlimSVRCV
 from .distill import distill
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
@@ -14,7 +15,9 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "compress",
     "compress_within",
     "distill",

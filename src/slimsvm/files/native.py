@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from ..calibration import CALIBRATIONS
+from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.around import is_identity, target_scaling, unwrapped
@@ -68,7 +68,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
-    "calibration": CALIBRATIONS,
+    "calibration": CALIBRATIONS | {"conformal": Conformal},
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
@@ -448,7 +448,7 @@ def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     raise ValueError(
         f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
         f"{', '.join(transformers.TRANSFORMERS)} and selectors of features, or of scalers after a vectorizer of texts, or "
-        f"a TransformedTargetRegressor of these{hint}. Save anything else with joblib or skops"
+        f"a TransformedTargetRegressor of these{hint}. Save anything else with joblib"
     )
 
 
@@ -503,6 +503,7 @@ def _check_machine(estimator: Any) -> None:
     _check(type(goal) in MACHINES[type(estimator)], f"{short(goal)} is no goal of a {type(estimator).__name__}")
     if goal.real:
         _check_values(goal)
+        _check_intervals(getattr(estimator, "calibration_", None))
     else:
         _check_classes(getattr(estimator, "classes_", None), goal)
         _check_calibration(getattr(estimator, "calibration_", None), goal.n_classes)
@@ -525,6 +526,13 @@ def _check_classes(classes: Any, goal: Any) -> None:
     _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
     _check(isinstance(goal.n_classes, int), "there is no goal")
     _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
+
+
+def _check_intervals(calibration: Any) -> None:
+    _check(calibration is None or isinstance(calibration, Conformal), f"{short(calibration)} makes no intervals")
+    if calibration is not None:
+        _check(isinstance(calibration.errors, np.ndarray) and calibration.errors.dtype.kind == "f", "errors of intervals")
+        calibration.check()
 
 
 def _check_calibration(calibration: Any, n_classes: int) -> None:

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from ..calibration import Calibration
+from ..calibration import Calibration, Conformal
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
@@ -50,6 +50,8 @@ class Artefact:
     names: tuple[str, ...] = ()  # of the features, or of the columns of a table, if the model knows them
     words: Words | None = None  # rows are texts, of which these make features
     preparation: Preparation | None = None  # rows are those of a table, of which this makes features
+    spread: Conformal | None = None  # the errors of a regressor, of which intervals are made
+    interval: float | None = None  # how far the exported intervals reach
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
     ranges: Array | None = None  # (2, d): the ends of the features of the training rows, if the model knows them
@@ -126,10 +128,7 @@ class Artefact:
         Metric(None, self.widths, self.projection).check(self.kernel, self.size, self.columns)
         if self.scaling is not None:
             self.scaling.check(self.features)
-        if self.calibration is not None:
-            if not self.classes.size:
-                raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
-            self.calibration.check(self.classes.size)
+        _check_calibration(self)
 
     def coordinates(self, rows: Array) -> Array:
         """Return rows of features in the coordinates of the points."""
@@ -172,7 +171,19 @@ class Artefact:
 
     def with_values(self, target: Scaling) -> Artefact:
         """Return the function of values whose scaled form this one computes: (y - centre) * scale = f(x)."""
-        return replace(self, coef=self.coef / target.scale, bias=self.bias / target.scale + target.centre)
+        spread = None if self.spread is None else self.spread.times(float(1 / target.scale[0]))
+        return replace(self, coef=self.coef / target.scale, bias=self.bias / target.scale + target.centre, spread=spread)
+
+    def covering(self, coverage: float | None) -> Artefact:
+        """Return the function with intervals of this coverage; the same for None."""
+        if coverage is None:
+            return self
+        if self.spread is None:
+            raise ValueError(
+                "coverage= is for a regressor with intervals, and this model has none; fit a "
+                "SlimSVR(calibration='conformal')"
+            )
+        return replace(self, interval=self.spread.half_width(coverage))
 
     def settled(self) -> Artefact:
         """Return the artefact with dense points if its points are sparse and its scaling changes zeros."""
@@ -189,6 +200,16 @@ class Artefact:
         folds = (_fold_shift, _fold_scale, _fold_centre) if fold_scales else (_fold_shift,)
         steps = *folds, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
+
+
+def _check_calibration(a: Artefact) -> None:
+    """Raise ValueError unless the map to probabilities or to intervals fits the goal."""
+    if a.spread is not None:
+        a.spread.check()
+    if a.calibration is not None:
+        if not a.classes.size:
+            raise ValueError(f"it has probabilities, and {a.goal.name} has no classes")
+        a.calibration.check(a.classes.size)
 
 
 def _check_columns(a: Artefact) -> None:

@@ -50,6 +50,7 @@ class CExporter:
     limit: float | None = None
     rows: Matrix | None = None
     integers: bool = False
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         if self.precision is not None and self.precision not in PRECISIONS:
@@ -61,7 +62,7 @@ class CExporter:
             whole = IntegerSource.of(self._integers(artefact), identifier(stem))
             texts = {".c": whole.text(), ".h": whole.header(), "_quantise.c": whole.quantiser()}
             return {ending: text.encode() for ending, text in texts.items()}
-        source = self._source(artefact, identifier(stem))
+        source = self._source(artefact.covering(self.coverage), identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
         return {".c": source.text().encode(), ".h": source.header().encode()}
@@ -69,6 +70,8 @@ class CExporter:
     def _integers(self, artefact: Artefact) -> Integers:
         if self.limit is not None:
             raise ValueError("integers=True has no limit: the range is that of the training rows, or of rows=")
+        if self.coverage is not None:
+            raise ValueError("integers=True has no intervals; leave coverage= out, or export without integers")
         return Integers.of(artefact, self.precision, None if self.rows is None else self._rows_like(artefact))
 
     def cost(self, artefact: Artefact) -> Cost:

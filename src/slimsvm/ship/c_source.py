@@ -77,6 +77,8 @@ class CSource:
         """Return the C source."""
         pieces = [self.summary(), self.constants(), "\n".join(self.prototypes()), self.tables()]
         code = filled(source("model.c"), self.branches, self.words)
+        if self.a.interval is not None:
+            code += "\n" + self.interval_function(self.a.interval)
         if self.prepared is not None:
             pieces.insert(2, self.prepared.declarations())
             code += "\n" + self.prepared.source(self.raw_functions())
@@ -87,9 +89,20 @@ class CSource:
         """The rows of a table and their preparation, where the model has one."""
         return None if self.a.preparation is None else CTable(self.a.preparation, self.prefix, self.a.features)
 
+    def interval_function(self, reach: float) -> str:
+        """Return the function that writes both ends of an interval."""
+        suffix = "" if self.prepared is None else "_prepared"
+        return f"""void {self.prefix}_interval{suffix}(const float *x, float *interval)
+{{
+    const float value = {self.prefix}_predict{suffix}(x);
+    interval[0] = value - {float_literal(reach)};
+    interval[1] = value + {float_literal(reach)};
+}}
+"""
+
     def raw_functions(self) -> list[tuple[str, str, str]]:
         """Return the type, the name and the output of each function of a row."""
-        names = ["scores"] * self.scored + ["proba"] * bool(self.map)
+        names = ["scores"] * self.scored + ["proba"] * bool(self.map) + ["interval"] * (self.a.interval is not None)
         return [(self.returns, "predict", ""), *(("void", name, name) for name in names)]
 
     # What the branches of the source depend on, and what its words stand for.
@@ -396,7 +409,8 @@ class CSource:
         """Return the declarations, and the classes by number."""
         p, upper = self.prefix, self.prefix.upper()
         scores = f"\n#define {upper}_SCORES {self.a.scores}" if self.scored else ""
-        declarations = "\n".join(self.prototypes())
+        told = f"/* {p}_predict returns {PREDICTIONS.get(self.a.decision, CLASS)}. */"
+        declarations = "\n".join([told, *self.prototypes()])
         return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */
 #ifndef {upper}_H
 #define {upper}_H

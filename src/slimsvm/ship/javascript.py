@@ -66,6 +66,14 @@ ABOUT_ROWS = [
 DECODE = "const decode = (text, kind) => new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);\n"
 
 
+INTERVAL = """/** Both ends of the interval of a row. */
+export function interval(row) {{
+  const value = predict(row);
+  return [value - {reach!r}, value + {reach!r}];
+}}
+"""
+
+
 @dataclass(frozen=True)
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
@@ -80,6 +88,7 @@ class JavaScriptExporter:
 
     ending: ClassVar[str] = ".mjs"
     precision: str | None = None
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in (None, "float32", "int4"):
@@ -88,9 +97,11 @@ class JavaScriptExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the module and the types of what it exports."""
         spec_of(artefact.kernel, "the JavaScript export")
-        coded = Coded.of(artefact, "int4") if (self.precision or artefact.precision) == "int4" else None
-        a = artefact.compact() if coded is None else coded.a
+        covered = artefact.covering(self.coverage)
+        coded = Coded.of(covered, "int4") if (self.precision or artefact.precision) == "int4" else None
+        a = covered.compact() if coded is None else coded.a
         pieces = [_head(a, stem), *_tables(a, coded), filled(source("model.mjs"), _branches(a, coded), _words(a, coded))]
+        pieces += [] if a.interval is None else [INTERVAL.format(reach=a.interval)]
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
 

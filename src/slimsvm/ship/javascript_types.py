@@ -36,6 +36,7 @@ def declarations(a: Artefact, stem: str) -> str:
     lines += [f"export declare function predict(row: Row): {predicted};"]
     lines += [] if a.decision is Decision.VALUE else ["export declare function scores(row: Row): number[];"]
     lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
+    lines += [] if a.interval is None else ["export declare function interval(row: Row): [number, number];"]
     return "\n".join([*lines, ""])
 
 

@@ -7,8 +7,9 @@
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
 
-The preparation of a table (version 5) has "columns", the list of "steps" on a tape that begins with them, the places of the
-prepared row, "outputs", and the number of all columns, "given" (`preparation_json`).
+The errors of a regressor with intervals are {"sorted", "rows"}. The preparation of a table (version 5) has "columns", the
+list of "steps" on a tape that begins with them, the places of the prepared row, "outputs", and the number of all columns,
+"given" (`preparation_json`).
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2 and has no such entry. With a projection (version 5), a row for each feature, scaled rows are
@@ -30,7 +31,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..calibration import CALIBRATIONS, restored
+from ..calibration import CALIBRATIONS, Conformal, restored
 from ..goals import GOALS, Goal, OneVsOne
 from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
@@ -72,6 +73,7 @@ class JSONExporter:
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         document |= {} if a.projection is None else {"projection": a.projection.tolist()}
         document |= {"names": a.names} if a.names else {}
+        document |= {} if a.spread is None else {"errors": {"sorted": a.spread.errors.tolist(), "rows": a.spread.rows}}
         document |= {} if a.preparation is None else {"preparation": preparation_entry(a.preparation)}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
@@ -139,7 +141,21 @@ def _artefact(document: Any) -> Artefact:
     preparation = None if document.get("preparation") is None else read_preparation(document["preparation"])
     projection = None if document.get("projection") is None else _numbers(document, "projection", 2)
     artefact = Artefact(
-        name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names, None, preparation, projection
+        name,
+        kernel,
+        points,
+        coef,
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        widths,
+        names,
+        None,
+        preparation,
+        _spread(document),
+        projection=projection,
     )
     artefact.check()
     return artefact.settled()
@@ -217,6 +233,13 @@ def _calibration(entry: Any) -> Any:
     listed = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
     names = [field.name for field in fields(CALIBRATIONS[entry["name"]])]
     return restored(entry["name"], {name: _numbers(listed, name, 1) for name in names})
+
+
+def _spread(document: dict[str, Any]) -> Conformal | None:
+    if document.get("errors") is None:
+        return None
+    entry = _entry(document, "errors", dict)
+    return Conformal(_numbers(entry, "sorted", 1), _entry(entry, "rows", int))
 
 
 def _scaling(entry: Any) -> Scaling | None:

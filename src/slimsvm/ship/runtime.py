@@ -41,6 +41,7 @@ class Runtime:
         self.words, self.preparation, self.features = a.words, a.preparation, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
         self._coordinates = a.coordinates
+        self._spread = a.spread
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
         self._kernel: SparseKernel | None = None
@@ -79,6 +80,13 @@ class Runtime:
         rows = self._rows(rows)
         p = self.calibration(self.goal.scores(self._outputs(rows)))
         return p[0] if rows.ndim == 1 else p
+
+    def interval(self, rows: Any, coverage: float = 0.8) -> Any:
+        """Return the ends of an interval for a row or for rows, as `SlimSVR.predict_interval` does."""
+        if self._spread is None:
+            raise ValueError("this model has no intervals; fit it with calibration='conformal'")
+        reach, values = self._spread.half_width(coverage), np.asarray(self(rows))
+        return np.stack([values - reach, values + reach], axis=-1)
 
     def _rows(self, rows: Any) -> Array | SparseRows:
         """Return rows as an array, or by their nonzeros if they are sparse or texts."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration import CALIBRATIONS
+from ..calibration import CALIBRATIONS, Conformal
 from ..files.container import MAGIC, Entry, container_bytes, entry_of, unpack_file
 from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
@@ -53,7 +53,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "kernel": {name: _kernel_named(name) for name in SPECS},
     "goal": GOALS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
-    "calibration": CALIBRATIONS,
+    "calibration": CALIBRATIONS | {"conformal": Conformal},
 }
 
 
@@ -96,6 +96,8 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     coef, bias = _numbers(function.coef), _numbers(function.bias)
     classes, calibration = parts.get("classes_", NO_CLASSES), parts.get("calibration_")
     metric, preparation = function.metric, None
+    spread = calibration if isinstance(calibration, Conformal) else None
+    calibration = None if spread is not None else calibration
     if any(entry not in NOTHING and "step" in entry for entry in scalers):
         transformers = flattened([_transformer(entry, reader) for entry in scalers])
         names = tuple(getattr(transformers[0], "feature_names_in_", ()))
@@ -105,7 +107,7 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     else:
         scaling, names = _scaling(scalers, reader, features), _names(steps, reader)
     artefact = Artefact(
-        kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation
+        kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation, spread
     )
     artefact = replace(artefact, precision=function.precision).with_metric(metric).settled()
     for target in reversed(targets):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..calibration import Conformal
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
@@ -41,9 +42,24 @@ def artefact_of(model: Any) -> Artefact:
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)
+    spread = calibration if isinstance(calibration, Conformal) else None
+    calibration = None if spread is not None else calibration
     names = names if preparation is None else preparation.names
     artefact = Artefact(
-        kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation
+        kernel,
+        parameters,
+        written,
+        coef,
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        None,
+        names,
+        words,
+        preparation,
+        spread,
     )
     artefact = replace(artefact, precision=getattr(function, "precision", "float32"))
     artefact = artefact.with_metric(metric).settled()

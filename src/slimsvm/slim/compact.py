@@ -25,11 +25,14 @@ from .joint import BITS, RATE, Joint, Layout, Numbers
 from .paths import ended
 
 #: ranks that compete, as far as rows have more features
-RANKS = (2, 4, 8, 16, 32)
+RANKS = (2, 4, 6, 8, 12, 16, 24, 32)
 #: rounds of the competition: the steps of each layout, and how many layouts are left for the next round; then the steps of
 #: the last one. With a time limit they are shares of it. More: better models, in proportion more time
 COMPETITION, STEPS = ((200, 4), (600, 2), (1200, 1)), 6000
-ROUND_SECONDS, LAST_SECONDS = 0.12, 0.85
+ROUND_SECONDS, LAST_SECONDS = 0.1, 0.85
+#: points of the model, with one output or several, that is found with the best coefficients at every step, and from which
+#: another start grows; its share of the time; and the rate from there: fast steps would lose what it has
+SEED_POINTS, SEED_SECONDS, SEED_RATE = (128, 64), 0.2, 0.005
 #: the most steps within a time limit
 MOST_STEPS = 10**6
 #: the share of the steps and of the rate for the refinement of the chosen model on all rows
@@ -80,6 +83,7 @@ class Entrant:
     layout: Layout
     joint: Joint
     numbers: Numbers
+    rate: float = RATE
 
     @classmethod
     def of(cls, problem: Compact, layout: Layout) -> Entrant:
@@ -87,10 +91,23 @@ class Entrant:
         joint = problem.joint(layout.precision)
         return cls(layout, joint, joint.start(layout, problem.groups))
 
+    @classmethod
+    def grown(cls, problem: Compact, layout: Layout, seed: Expansion) -> Entrant:
+        """Return a layout that starts from a model with factors and widths, and new points without coefficients."""
+        entrant = cls.of(problem, layout)
+        fresh, known = entrant.numbers, entrant.joint.numbers(seed)
+        count = min(known.widths.size, layout.size)
+        points = np.vstack([known.points[:count], fresh.points[count:]])
+        coef = np.vstack([known.coef[:count], 0 * fresh.coef[count:]])
+        widths = np.concatenate([known.widths[:count], np.full(layout.size - count, known.widths.mean(), np.float32)])
+        entrant.numbers, entrant.rate = Numbers(points, coef, known.bias, widths, known.map), SEED_RATE
+        return entrant
+
     def descend(self, task: Task, steps: int, share: float) -> None:
         """Take some steps, or with a time limit as many as a share of the time allows."""
         deadline = task.run.deadline.share(share)
-        self.numbers = self.joint.descended(self.numbers, steps if deadline.left is None else MOST_STEPS, deadline)
+        most = steps if deadline.left is None else MOST_STEPS
+        self.numbers = self.joint.descended(self.numbers, most, deadline, rate=self.rate)
 
     def model(self, task: Task) -> Expansion:
         """Return the present model."""
@@ -121,10 +138,14 @@ def layouts_within(room: Any, task: Task, rank: int | None, most: int) -> list[L
     return found
 
 
-def best_within(task: Task, model: Expansion | None, layouts: Sequence[Layout]) -> EndedModels:
-    """Yield the model of the layout that wins."""
+def best_within(
+    task: Task, model: Expansion | None, layouts: Sequence[Layout], seed: Expansion | None = None
+) -> EndedModels:
+    """Yield the model of the layout that wins; layouts in all features also start from the `seed`."""
     problem = Compact.of(task, model)
     entrants = [Entrant.of(problem, layout) for layout in layouts]
+    if seed is not None and seed.metric is not None and seed.metric.factors is not None:
+        entrants += [Entrant.grown(problem, layout, seed) for layout in layouts if not layout.rank]
     for steps, left in COMPETITION:
         if len(entrants) > left:
             share = ROUND_SECONDS / len(entrants)

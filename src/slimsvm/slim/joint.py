@@ -10,6 +10,7 @@ what its tables can hold. The projection begins with Fisher's directions beside 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -163,7 +164,8 @@ class Joint:
         else:
             metric, placed = Metric(np.exp(map_), widths), points + self.centre
         model = Expansion(kernel, placed, coef, bias, metric)
-        model = replace(model, precision=precision) if hasattr(model, "precision") else model
+        meant: dict[str, Any] = {"precision": precision} if hasattr(model, "precision") else {}
+        model = replace(model, **meant)
         return in_tables(model, self.bits)
 
     def numbers(self, model: Expansion) -> Numbers:

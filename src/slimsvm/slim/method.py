@@ -18,9 +18,20 @@ from ..kernels import Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
-from ..selection.path import Step
+from ..selection.path import Step, sizes_up_to
 from ..solvers.basis import check_C
-from .compact import MOST_NUMBERS, best_within, can_be_compact, layouts_within, of_rank, refined, renewed, with_default
+from .compact import (
+    MOST_NUMBERS,
+    SEED_POINTS,
+    SEED_SECONDS,
+    best_within,
+    can_be_compact,
+    layouts_within,
+    of_rank,
+    refined,
+    renewed,
+    with_default,
+)
 from .competing import DECIDED_AT, FINAL_STEPS, LEAST_ROWS, ROWS_PER_NUMBER, WAY_STEPS, CompetingPath, Learner
 from .learned_metric import KINDS
 from .metric_search import Learning, MetricSearch
@@ -85,8 +96,17 @@ class Slim(Reducer):
 
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
-    with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`slim.metric_search`). If the validation loss rises on the way, the model before that is kept.
+    and L-BFGS moves points and metric, again with the best coefficients at every step (`slim.learned`). `pull` weakens as
+    rows grow. Large problems move everything together: by mini-batches with Adam, then by L-BFGS on all rows
+    (`slim.metric_search`).
+
+    Metric "auto" learns both in one run with the fixed models: from the model of 32 points, or of the size asked for. What
+    was learned goes on unless it is worse, on random validation rows or on blocks of neighbouring rows that were left out
+    (`slim.competing`): a metric fits rows closely and does harm if later rows differ from earlier ones.
+
+    Metric "projection" learns a projection of rows to `rank` coordinates, in which points are. Under a limit in bytes
+    layouts compete, with and without a projection, and with tables of different bits that the model is trained for
+    (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
@@ -94,11 +114,6 @@ class Slim(Reducer):
     largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
     times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
     at most half as many points as there are classes, and "squared" otherwise.
-
-    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
-    clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
-    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
-    models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
@@ -179,12 +194,22 @@ class Slim(Reducer):
             rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
             if layouts:
-                return best_within(renewed(task), model, layouts)
+                seed = self._seed(renewed(task), model, max(layout.size for layout in layouts))
+                return best_within(renewed(task), model, layouts, seed)
         if self.metric == "projection":
             return self._projected(task, sizes, model)
         if self.metric == "auto" and not (decided._may_learn(task) and decided._projects(task, sizes[-1])):
             return decided._models_of_either(task, sizes, model)
         return decided._models_of(task, sizes, model, self.metric)
+
+    def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
+        """Return a model of few points with factors and widths, found with the best coefficients at every step."""
+        few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
+        if not (self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)):
+            return None
+        sizes = sizes_up_to(min(points, most), 1)
+        path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
+        return list(path.models())[-1][0]
 
     def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models in a projection; raise ValueError where there is none."""

@@ -84,8 +84,6 @@ SHOWN = {
     "seed": ["--seed 5"],
     "seeds": ["--seeds 2"],
     "split": ["--split test"],
-    "storage": ["--study mine --storage sqlite:///{folder}/study.db"],
-    "study": ["--study mine --storage sqlite:///{folder}/study.db"],
     "table": ["--table table.csv"],
     "task": ["--task regress"],
     "test": ["--test wide.csv"],
@@ -203,7 +201,6 @@ USELESS = {
     "checkpoint_seconds": "train rows.csv --checkpoint-seconds 5",
     "split": "tradeoff rows.csv --split test",
     "label": "export small.slim -f c --label 0",
-    "storage": "tune rows.csv -b 3 --storage sqlite:///study.db",
 }
 
 
