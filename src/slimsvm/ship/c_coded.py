@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,7 +108,7 @@ class CodedCSource(CSource):
     def cost(self) -> Cost:
         """Bytes and work."""
         own = super().cost
-        return Cost(own.flash, own.ram, own.multiply_adds + self.a.size * self.a.columns)
+        return replace(own, multiply_adds=own.multiply_adds + self.a.size * self.a.columns)
 
 
 def _read(table: Table | Array | SmallFloats | None, name: str, entry: str, column: str, row: str) -> str:
