@@ -18,7 +18,6 @@ from typing import Any
 from .goals import Decision, Goal
 from .kernels.spec import SPECS
 from .metric import Metric
-from .rounding import table_bytes
 
 #: bits of a number in the tables of points, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8, "int4": 4}
@@ -65,9 +64,9 @@ def code_bytes(parts: Iterable[str]) -> int:
     return sum(_measured().get(part, UNKNOWN) for part in parts)
 
 
-def has_code(precision: str) -> bool:
-    """Return whether the length of code of this precision was measured."""
-    return f"{precision}: every model" in _measured()
+def is_coded(precision: str, *, projected: bool) -> bool:
+    """Return whether tables are codes with a low end and a step for each column: of 4 bits, or of projected points."""
+    return precision == "int4" or (projected and precision != "float32")
 
 
 def code_parts(
@@ -87,7 +86,8 @@ def code_parts(
     `preparation` is what happens to a row before the kernel: "", "constants", "tables", "short" or "clips". `sparse` is the
     layout of sparse points, "" for dense ones.
     """
-    form = f"sparse {precision}" if sparse else precision
+    coded = is_coded(precision, projected=projected)
+    form = f"sparse {precision}" if sparse else f"coded {precision}" if coded else precision
     loop = str(features) if features < WRITTEN_OUT else f"{features % 4} more than 4k"
     parts = ["every model", f"{kernel} kernel", decision.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
     parts += [f"preparation by {preparation}"] * bool(preparation) + ["widths"] * widths + ["projection"] * projected
@@ -213,7 +213,7 @@ class Shape:
                 return "short", [(2 * d, 2), (2 * d, 2)]
             return ("clips", [(4 * d, 4)] * 4) if self.scaler.clips else ("tables", [(4 * d, 4)] * 2)
         if not self.factors:
-            return "constants" if whole else "", []
+            return "constants" if whole and not self.rank else "", []
         if precision == "int4":
             return "tables", [(2 * d, 2)]
         if not self.distance:  # float32 points contain the factors; `ship.balance` may need some for integers
@@ -225,11 +225,11 @@ class Shape:
     def _numbers(self, points: int, precision: str) -> list[Table]:
         """Return the tables of points, coefficients, projection, widths and biases."""
         d, q, bits = self.rank or self.features, self.outputs, BITS[precision]
-        if precision == "int4" or (self.rank and bits < 32):
-            projection = [(table_bytes((self.features, d), bits), 2)] if self.rank else []
+        if is_coded(precision, projected=bool(self.rank)):
+            projection = codes(self.features, d, bits) if self.rank else []
+            bias = 2 if bits == 4 and q > 1 else 4
             widths = [(points, 1)] if self.widths else []
-            tables = [(table_bytes((points, d), bits), 2), (table_bytes((points, q), bits), 2)]
-            return [*projection, *tables, *widths, (4 if q == 1 else 2 * q, 2)]
+            return [*projection, *codes(points, d, bits), *codes(points, q, bits), *widths, (bias * q, bias)]
         cheap = bits < 32 and q <= CHEAP_COEFFICIENTS * d
         coef = 2 if cheap else bits // 8
         bias = 2 if precision == "int8" and q > 1 and self.distance else 4
@@ -257,6 +257,12 @@ class Shape:
         double = spec.total.own is not None
         sparse = sparse_words(listed=listed, ragged=ragged, double=double)
         return tables, self._parts(precision, "tables" if self.scaler.features else "", sparse)
+
+
+def codes(rows: int, columns: int, bits: int) -> list[Table]:
+    """Return the tables of codes of so many bits: with a low end and a step for each column, or row if these are fewer."""
+    pair, pairs = 2 if bits == 4 else 4, min(rows, columns)
+    return [(-(-rows * columns * bits // 8), max(bits // 8, 1)), (pair * pairs, pair), (pair * pairs, pair)]
 
 
 @dataclass(frozen=True)
