@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -179,9 +180,16 @@ def code_of(source: Any) -> int:
     return compiled_bytes(source.text().encode()) - laid_out(source.cost.tables)
 
 
+def parts_and_code(sample: Sample) -> tuple[list[str], int]:
+    """Return the parts of a model's code, and the bytes of all of them."""
+    source = source_of(sample)
+    return source.parts, code_of(source)
+
+
 def measured() -> dict[str, int]:
     """Return the bytes of each part."""
-    found = [(source.parts, code_of(source)) for source in map(source_of, samples())]
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(parts_and_code, samples()))
     names = sorted({part for parts, _ in found for part in parts})
     place = {name: number for number, name in enumerate(names)}
     rows: Any = lil_array((len(found), len(names)))
