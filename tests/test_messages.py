@@ -52,7 +52,6 @@ IN_PYTHON = {
     "a short row": (lambda m, _: slimsvm.runtime(m)([1, 2]), "a row has 2 features, and the model takes 3"),
     "an ending": (lambda m, to: slimsvm.export(m, to / "m.java"), "ending of 'm.java'; name the target, one of .*'onnx'"),
     "a setting": (lambda m, to: slimsvm.export(m, to / "m.c", precsion="int8"), "no setting precsion; its .*: precision,"),
-    "no size": (lambda *_: slimsvm.tune(X, Y), "say how small or how good: budget=64 .* max_error=0.05"),
 }
 AT_THE_COMMAND_LINE = {
     "a command": (["trian", "rows.csv"], "no command 'trian'; did you mean train? the commands are demo, train,"),
@@ -62,7 +61,6 @@ AT_THE_COMMAND_LINE = {
     "a table of rows": (["report", "rows.csv"], "no file of slimsvm tradeoff: its columns are .*Run slimsvm tradeoff"),
     "no UTF-8": (["train", "latin.csv"], "byte 0xf6 is no UTF-8 text; save the file as UTF-8, e.g. by iconv"),
     "a spreadsheet": (["train", "book.xlsx"], "the formats are .csv, .* Save a spreadsheet or JSON as CSV"),
-    "no size": (["compress", "m.slim", "rows.csv"], "say how small: give --budget 50 .*, or --tolerance 0.005"),
     "a label": (["train", "rows.csv", "--label", "klasse"], "no column 'klasse'; it has .*'warm', 'cold', 'wet', 'label'"),
 }
 

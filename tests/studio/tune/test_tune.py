@@ -275,7 +275,6 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
 
 
 WRONG = {
-    "no limit": ({"budget": None}, ValueError, "say how small or how good"),
     "budget 0": ({"budget": 0}, ValueError, "budget must be a whole number of at least 1, not 0"),
     "a fraction": ({"budget": 0.5}, ValueError, "budget must be a whole number"),
     "few bytes": ({"budget_bytes": 20}, ValueError, "budget_bytes=20 is too small for one support vector"),

@@ -117,12 +117,7 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
 
 
 def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
-    """Return the limits on the model, at least one of them."""
-    if budget is None and budget_bytes is None and max_error is None:
-        raise ValueError(
-            "say how small or how good: budget=64 for at most 64 support vectors, budget_bytes=8192 for the size of the "
-            "float32 tables, or max_error=0.05 for the smallest model within this error"
-        )
+    """Return the limits on the model; without any, it is a full one."""
     for name, value in (("budget", budget), ("budget_bytes", budget_bytes)):
         if value is not None and not is_count(value):
             raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
