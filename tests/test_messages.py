@@ -47,7 +47,7 @@ IN_PYTHON = {
     "reducer": (lambda *_: SlimSVC(5, reducer="slimm").fit(X, Y), "'slimm'; did you mean 'slim'? there are .*'spsvm'"),
     "scoring": (lambda *_: SlimSVC(5, scoring="acc").fit(X, Y), "unknown scoring 'acc'; did you mean 'accuracy'?"),
     "kernel": (lambda *_: SlimSVC(kernel="RBF").fit(X, Y), "unknown kernel 'RBF'; did you mean 'rbf'? there are .*'poly'"),
-    "budget": (lambda *_: SlimSVC(0).fit(X, Y), "(1, 2, ...) or a fraction .* not 0"),
+    "budget": (lambda *_: SlimSVC(0).fit(X, Y), "0.1 (a fraction of the full .*, not 0"),
     "a JSON export": (lambda _, to: slimsvm.load(to / "m.json"), "m.json.*a JSON export; slimsvm.runtime reads it"),
     "a short row": (lambda m, _: slimsvm.runtime(m)([1, 2]), "a row has 2 features, and the model takes 3"),
     "an ending": (lambda m, to: slimsvm.export(m, to / "m.java"), "ending of 'm.java'; name the target, one of .*'onnx'"),
