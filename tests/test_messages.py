@@ -61,6 +61,7 @@ AT_THE_COMMAND_LINE = {
     "a table of rows": (["report", "rows.csv"], "no file of slimsvm tradeoff: its columns are .*Run slimsvm tradeoff"),
     "no UTF-8": (["train", "latin.csv"], "byte 0xf6 is no UTF-8 text; save the file as UTF-8, e.g. by iconv"),
     "a spreadsheet": (["train", "book.xlsx"], "the formats are .csv, .* Save a spreadsheet or JSON as CSV"),
+    "no size": (["compress", "m.slim", "rows.csv"], "say how small: give --budget 50 .* or --tolerance 0.005"),
     "a label": (["train", "rows.csv", "--label", "klasse"], "no column 'klasse'; it has .*'warm', 'cold', 'wet', 'label'"),
 }
 

@@ -131,21 +131,8 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
     return weighted_rows(checked_range(X, finite=True), y, sample_weight)[:3]
 
 
-<<<<<<< HEAD
-def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
-    """Return the limits on the model; without any, it is a full one."""
-    for name, value in (("budget", budget), ("budget_bytes", budget_bytes)):
-        if value is not None and not is_count(value):
-            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
-    return Constraint(budget, budget_bytes, max_error)
-=======
 def constraint_of(budget: Any, max_error: Any) -> Constraint:
-    """Return the limits on the model, at least one of them."""
-    if budget is None and max_error is None:
-        raise ValueError(
-            "say how small or how good: budget=64 for at most 64 support vectors, budget='8 KB' for bytes of exported C, "
-            "budget='20 us' for the time of a prediction, or max_error=0.05 for the smallest model within this error"
-        )
+    """Return the limits on the model; without any, it is a full one."""
     limits = Budget.of(budget)
     if limits.fraction is not None:
         raise ValueError(
@@ -153,7 +140,6 @@ def constraint_of(budget: Any, max_error: Any) -> Constraint:
             "number of support vectors, bytes such as '8 KB', or a time such as '20 us'"
         )
     return Constraint(limits, max_error)
->>>>>>> main
 
 
 def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:

@@ -25,7 +25,7 @@ class Constraint:
     @property
     def whole(self) -> bool:
         """Whether there is no limit, so that the model is a full one."""
-        return self.budget is None and self.nbytes is None and self.error is None
+        return not self.budget.given and self.error is None
 
     def met(self, trial: Trial) -> bool:
         """Return whether a trial's model is within all limits."""

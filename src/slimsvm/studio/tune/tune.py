@@ -117,17 +117,13 @@ def tune(
         X = without_repeats(csr_array(X))
     problem = make_problem(estimator, X, y, sample_weight, constraint, precision)
     tell = callback or (print_tuning if verbose else silent)
-<<<<<<< HEAD
     seed = seed_of(random_state)
     if constraint.whole:
         whole = _whole_search(problem, seed, clock, tell)
         best = whole.best(n_trials)
         tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, best.seconds))
         return whole.fit(best, X, y, sample_weight)
-    search = _search(problem, seed, clock, tell)
-=======
-    search = _search(problem, seed_of(random_state), clock, tell, constraint.budget.bytes)
->>>>>>> main
+    search = _search(problem, seed, clock, tell, constraint.budget.bytes)
     try:
         best = _best_trial(search, n_trials, max_error)
     except KeyboardInterrupt:
@@ -141,7 +137,6 @@ def tune(
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
 
 
-<<<<<<< HEAD
 def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
     """Return the search for a full model of these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
@@ -151,12 +146,9 @@ def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[Tun
     return WholeSearch(problem, rows, scalers, space, clock, tell)
 
 
-def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> Halving:
-=======
 def _search(
     problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None], nbytes: int | None
 ) -> Halving:
->>>>>>> main
     """Return the search through all settings for these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     kernel = problem.template.kernel

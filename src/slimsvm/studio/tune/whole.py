@@ -7,7 +7,7 @@ with all rows. All cells of a width share their kernel values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +15,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ...budget import NO_BUDGET
+from ...c_bytes import NO_SCALER
 from ...estimators import SlimSVCCV, SlimSVRCV
+from ...estimators.shrink import scaler_tables
 from ...kernels import Array
 from ...model import Status
 from .folds import Fold, FoldedRows
@@ -24,7 +27,7 @@ from .problem import Problem
 from .progress import LAST_FIT, TuningProgress
 from .result import Constraint, TuningResult, columns
 from .space import WIDTHS, Settings, Space
-from .trials import Trial, TrialEffort, bytes_of
+from .trials import Trial, TrialEffort
 
 #: the values of C in the first round, and the factors of the best width and C in the second
 COSTS, WIDTH_FACTORS, COST_FACTORS = np.logspace(-1, 3, 5), (0.5, 1.0, 2.0), (0.3, 1.0, 3.0)
@@ -111,9 +114,15 @@ class WholeSearch:
             else np.sqrt(max(error * (1 - error), 0) / validation)
         )
         effort = TrialEffort(min(fold.train.size for fold in folds), 0, len(folds), size)
-        nbytes = 4 * size * (self.problem.X.shape[1] + 1)
+        nbytes = self.nbytes(size, scaling)
         seconds = float(table["mean_fit_time"][place]) * len(folds)
         return Trial(settings, effort, error, float(noise), size, nbytes, seconds, Status.CONVERGED, stage)
+
+    def nbytes(self, size: int, scaling: str) -> int:
+        """Return the bytes of the exported C of a model with so many support vectors."""
+        scaler = self.scalers[scaling]
+        tables = NO_SCALER if scaler is None else scaler_tables([scaler])
+        return replace(self.problem.shape, scaler=tables).bytes(size, "float32")
 
     def template(self) -> Any:
         """Return the estimator whose settings are kept, for a full model."""
@@ -136,12 +145,12 @@ class WholeSearch:
             best.error,
             best.standard_error,
             model.size,
-            bytes_of(model, chosen),
+            self.nbytes(model.size, chosen.scaling),
             perf_counter() - began,
             estimator.status_,
             LAST_FIT,
         )
-        constraint = Constraint(None, None, None)
+        constraint = Constraint(NO_BUDGET, None)
         return TuningResult(
             pipeline, {**chosen.parameters, "budget": None}, best.error, columns([*self.table, last], constraint), True
         )
