@@ -13,7 +13,7 @@ from benchmarks.problems import problem
 from benchmarks.reproduce import pool
 from benchmarks.reproduce.__main__ import main
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
-from benchmarks.reproduce.compressed_vectors import SIZES, TOY, circle, lars_and_moved
+from benchmarks.reproduce.compressed_vectors import RIVAL, SIZES, TENTH, TOY, circle, lars_and_moved
 from benchmarks.reproduce.covtype import KnownOutputs
 from benchmarks.reproduce.experiment import (
     NOT_ON_TERMS,
@@ -244,9 +244,9 @@ def test_a_claim_that_was_not_run_says_what_is_missing():
 
 def test_claims_on_some_of_the_data_say_which():
     experiment = EXPERIMENTS["compressed_vectors"]
-    scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", "Reduced-SVM": "0.6"}
+    scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", RIVAL: "0.6"}
     rows = [
-        {"data": "magic", "method": method, "size": size, "accuracy": accuracy}
+        {"data": "magic", "method": method, "size": size, "accuracy": accuracy, "budget": TENTH, "steps": "9"}
         for method, score in scores.items()
         for size, accuracy in (score if method == "full" else [(str(size), score) for size in SIZES])
     ]
@@ -258,7 +258,7 @@ def test_claims_on_some_of_the_data_say_which():
 def test_the_two_methods_of_a_run_end_with_its_time():
     X, y = circle(0)
     full = SlimSVC(C=1.0, gamma=0.5).fit(X, y)
-    found = [(method, model.size) for method, model in lars_and_moved(full, X, y, (4, 8), Deadline())]
+    found = [(method, model.size) for method, model, _ in lars_and_moved(full, X, y, (4, 8), Deadline())]
     assert found == [("LARS-SVM", 4), ("CVM", 4), ("LARS-SVM", 8), ("CVM", 8)]
     assert list(lars_and_moved(full, X, y, (4, 8), Deadline(0.0))) == []
 
