@@ -213,7 +213,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             "CVM significantly improves over all baselines when the budget is low (up to 100 vectors; ahead in most cases "
             "by more than chance, behind in none).",
             not never and 2 * len(ahead) > len(small) if small else None,
-            f"ahead in {len(ahead)} of {len(small)} cases on {', '.join(known)}; behind by more than chance: {worse or 'none'}",
+            f"ahead in {len(ahead)} of {len(small)} cases on {', '.join(known)}; behind by more than chance: "
+            f"{worse or 'none'}",
             "no rows yet of all three",
         ),
         Claim.of(
@@ -287,10 +288,10 @@ EXPERIMENT = Experiment(
     "Xu et al. 2015, table 1 and figure 3: accuracy by the number of support vectors",
     "Gamma and C are those of `benchmarks.problems`; the paper chose its own on a fifth of the rows and does not print "
     "them. Full models of more than two classes are one-vs-one, and LARS-SVM and CVM follow all pairs with one set of "
-    f"vectors. CVM makes at most {STEPS:,} iterations of conjugate gradients for each size. The two have at most {SECONDS:.0f} s "
-    f"for all sizes, of which one that is not reached has no row, and {TENTH_SECONDS:.0f} s for a tenth of the support "
-    "vectors, where the model counts with the iterations it had. Rivals have one output for each class. DMOZ is not public, and the paper's 200 features of 20news are unknown: "
-    "ours are the first 200 directions of tf-idf.",
+    f"vectors. CVM makes at most {STEPS:,} iterations of conjugate gradients for each size. The two have at most "
+    f"{SECONDS:.0f} s for all sizes, of which one that is not reached has no row, and {TENTH_SECONDS:.0f} s for a tenth of "
+    "the support vectors, where the model counts with the iterations it had. Rivals have one output for each class. DMOZ is "
+    "not public, and the paper's 200 features of 20news are unknown: ours are the first 200 directions of tf-idf.",
     ("data", "run", "budget", "method", "size", "accuracy", "steps"),
     cells,
     run,

@@ -252,7 +252,7 @@ def test_claims_on_some_of_the_data_say_which():
     ]
     first, second = experiment.claims(rows)
     assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
-    assert "pageblocks, letter, newsgroups200 and mnist have not been run" in first.figures
+    assert "not run: pageblocks, letter, newsgroups200, mnist" in first.figures
 
 
 def test_the_two_methods_of_a_run_end_with_its_time():
