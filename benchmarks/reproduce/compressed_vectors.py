@@ -290,8 +290,8 @@ EXPERIMENT = Experiment(
     "them. Full models of more than two classes are one-vs-one, and LARS-SVM and CVM follow all pairs with one set of "
     f"vectors. CVM makes at most {STEPS:,} iterations of conjugate gradients for each size. The two have at most "
     f"{SECONDS:.0f} s for all sizes, of which one that is not reached has no row, and {TENTH_SECONDS:.0f} s for a tenth of "
-    "the support vectors, where the model counts with the iterations it had. Rivals have one output for each class. DMOZ is "
-    "not public, and the paper's 200 features of 20news are unknown: ours are the first 200 directions of tf-idf.",
+    "the support vectors, where the model counts with the iterations it had. Rivals have one output for each class. DMOZ "
+    "is not public, and the paper's 200 features of 20news are unknown: ours are the first 200 directions of tf-idf.",
     ("data", "run", "budget", "method", "size", "accuracy", "steps"),
     cells,
     run,
