@@ -103,18 +103,43 @@ def toy_claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
+#: iterations whose boundaries are drawn, as in panels (c) to (h)
+DRAWN = (0, 10, 40, 160, 640, STEPS)
+
+
 def toy_draw(rows: list[Row], file: Path) -> None:  # noqa: ARG001
-    """Draw the boundaries of the first seed's full model and of its eight moved vectors."""
+    """Draw the first seed's boundaries: of LARS-SVM and on the way to the moved vectors; and the subspaces of figure 1."""
     import matplotlib.pyplot as plt
 
     from slimsvm.displays import SupportVectorsDisplay
 
     X, y = circle(0)
     full = SlimSVC(C=1.0, gamma=0.5).fit(X, y)
-    small = compress(full, X, y, budget=SMALL, reducer=CVM(optimizer="cg", refit=False, max_steps=STEPS), random_state=0)
-    figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
-    SupportVectorsDisplay.from_estimator(small, X, y, full=full, ax=axes)
+    figure = plt.figure(figsize=(16, 8), layout="constrained")
+    for place, iterations in enumerate(DRAWN, start=1):
+        axes = figure.add_subplot(2, 4, place)
+        method = CVM.paper(iterations) if iterations else Lars.paper()
+        small = compress(full, X, y, budget=SMALL, reducer=method, random_state=0)
+        SupportVectorsDisplay.from_estimator(small, X, y, full=full, ax=axes)
+        axes.set_title(f"after {iterations:,} iterations" if iterations else "LARS-SVM")
+    draw_subspaces(figure.add_subplot(2, 4, 7, projection="3d"))
     figure.savefig(file, metadata={"Date": None})
+
+
+def draw_subspaces(axes: Any) -> None:
+    """Draw outputs on three rows, as the planes of two support vectors reach them and as the best plane does (figure 1)."""
+    K = np.exp(-0.5 * np.square(np.subtract.outer(*[np.array([0.0, 1.1, 2.6])] * 2)))
+    outputs = K @ np.array([[1.0, 0.4], [-0.6, 0.9], [0.8, 0.5]])  # of two models, as columns
+    best = np.linalg.svd(outputs)[0][:, :2]
+    corners = np.array([[-1, -1], [-1, 1], [1, 1], [1, -1]])
+    for plane, color in ((K[:, [0, 1]], "tab:blue"), (K[:, [1, 2]], "tab:green"), (best, "tab:red")):
+        span = np.linalg.qr(plane)[0]
+        ends = 1.2 * corners @ span.T
+        axes.plot_trisurf(*ends.T, triangles=[[0, 1, 2], [0, 2, 3]], color=color, alpha=0.2)
+        for output in outputs.T:
+            near = span @ (span.T @ output)
+            axes.plot(*np.column_stack([output, near]), color=color, marker=".")
+    axes.set_title("outputs, and planes of two vectors: existing ones, the best")
 
 
 TOY = Experiment(

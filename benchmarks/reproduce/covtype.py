@@ -77,8 +77,8 @@ def claims(rows: list[Row]) -> list[Claim]:
     if full is not None:
         error = 100 * chosen(rows)[DATA, "full", int(full["size"])]
         figures = (
-            f"the full model has {int(full['size']):,} vectors and {error:.2f} % (the paper's LIBSVM: 1.8 %), so data, features, "
-            f"kernel and gamma are the paper's; no run of {SECONDS:.0f} s comes near a size that is enough"
+            f"the full model has {int(full['size']):,} vectors and {error:.2f} % (the paper's LIBSVM: 1.8 %), so data, "
+            f"features, kernel and gamma are the paper's; no run of {SECONDS:.0f} s comes near a size that is enough"
         )
     words = (
         "On Forest the aggressive variant is comparable to or better than the best competing algorithm.",

@@ -237,8 +237,10 @@ def draw(rows: list[Row], file: Path) -> None:
 
     found = chosen(rows)
     data, color = list(dict.fromkeys(row["data"] for row in rows)), colors(("basic", "aggressive", *RIVALS))
-    figure, panels = plt.subplots(1, len(data), figsize=(4.2 * len(data), 3.8), layout="constrained", squeeze=False)
-    for axes, name in zip(panels[0], data, strict=True):
+    shape = (4.2 * (1 + len(data)), 3.8)
+    figure, panels = plt.subplots(1, 1 + len(data), figsize=shape, layout="constrained", squeeze=False)
+    draw_losses(panels[0][0])
+    for axes, name in zip(panels[0][1:], data, strict=True):
         for method in color:
             points = sorted((size, 100 * error) for (d, m, size), error in found.items() if (d, m) == (name, method))
             if points:
@@ -250,6 +252,17 @@ def draw(rows: list[Row], file: Path) -> None:
         plain_numbers(axes)
         axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})
+
+
+def draw_losses(axes: Any) -> None:
+    """Draw the slant loss between the 0/1 loss and the hinge loss (figure 1)."""
+    z = np.linspace(-1.5, 1.5, 601)
+    axes.plot(z, np.maximum(0, 1 - z), color="tab:blue", label="hinge")
+    axes.plot(z, np.clip(0.5 - z, 0, 1), color="tab:red", label="slant")
+    axes.plot(z, np.clip(1 - z, 0, 1), color="tab:red", ls=":", label="slant, shifted by 1/2: below the hinge")
+    axes.plot(z, z <= 0, color="0.5", label="0/1")
+    axes.set(title="losses", xlabel="y f(x)", ylim=(-0.1, 2.5))
+    axes.legend(fontsize=8)
 
 
 def expected(cell: Cell) -> float:
@@ -265,11 +278,11 @@ EXPERIMENT = Experiment(
     "Cotter et al. 2013, table 1 and figure 2: Adult, IJCNN and Web",
     "Gamma, C, eta (4^-4 to 4^2), eps (2^-4 to 1) and the choice of settings on half of the test rows are the paper's; "
     f"averages are over {SPLITS} random halves in place of 100. The paper's kernel is printed as exp(-gamma |x - x'|); we "
-    "take the square, as the data's source does. The bias is learned (section 6). Runs of the aggressive variant are judged "
-    "where they end, at their eps, as the paper draws them, by powers of two of their sizes. The best of the others has at "
-    "most as many vectors, at the size that suits it best on the test rows. Rivals are our own forms, with refitted "
-    "coefficients where there are some; Osuna & Girosi's regression is also run with the paper's C and without a refit. Each "
-    f"setting, and each rival for sizes up to {RIVAL_SIZES[-1]:,}, has {SECONDS:.0f} s.",
+    "take the square, as the data's source does. The bias is learned (section 6). Runs of the aggressive variant are "
+    "judged where they end, at their eps, as the paper draws them, by powers of two of their sizes. The best of the others "
+    "has at most as many vectors, at the size that suits it best on the test rows. Rivals are our own forms, with refitted "
+    "coefficients where there are some; Osuna & Girosi's regression is also run with the paper's C and without a refit. "
+    f"Each setting, and each rival for sizes up to {RIVAL_SIZES[-1]:,}, has {SECONDS:.0f} s.",
     COLUMNS,
     lambda: cells_of(tuple(DATA)),
     run,

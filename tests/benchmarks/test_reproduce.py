@@ -185,7 +185,7 @@ def test_condensed_rows_lead_to_the_same_page_and_no_cell_runs_again(tmp_path):
     experiment.append(rows[:-1], tmp_path)
     experiment.tidy(tmp_path)
     assert experiment.rows(tmp_path) == [
-        {key: str(value) for key, value in row.items()} | {"failure": ""} for row in rows[:-1]
+        {key: str(value) for key, value in row.items()} | {"failure": "", "commit": ""} for row in rows[:-1]
     ]
     experiment.append(rows[-1:], tmp_path)
     before = experiment.rows(tmp_path)
