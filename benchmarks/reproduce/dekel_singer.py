@@ -140,9 +140,9 @@ EXPERIMENT = Experiment(
     "dekel_singer",
     "Dekel & Singer 2006, figure 1: budget-L1 and budget-L2 SVMs on MNIST",
     "The paper's settings: 50 problems of five digits against five, 1,000 training and 4,000 test rows, C = 10 / B (L1) "
-    "and 10 / sqrt(B) (L2), sigma = 1 for rows of norm 1 on average. The CSV file has every fifth B and s. "
-    "Counted steps, and variants of what the paper leaves open (the kernel without the 2 of 2 sigma^2, the bias again after "
-    "pruning, another C), are run on 10 problems. Fewer support vectors: at most 500 of the 1,000 of the plain SVM.",
+    "and 10 / sqrt(B) (L2), sigma = 1 for rows of norm 1 on average. The CSV file has every fifth B and s. Counted steps, "
+    "and variants of what the paper leaves open (the kernel without the 2 of 2 sigma^2, the bias again after pruning, "
+    "another C), are run on 10 problems. Fewer support vectors: at most 500 of the 1,000 of the plain SVM.",
     ("ending", "first_problem", "norm", "B", "s", "error"),
     cells,
     run,
