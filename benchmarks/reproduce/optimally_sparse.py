@@ -92,7 +92,7 @@ def measured(cell: Cell, p: Any, full: SlimSVC) -> Iterator[Row]:
             yield halves(p, full, model) | {"size": size}
     else:
         end = end_of_run(full, p.X, p.y, slant(cell))
-        if end is None:  # eps = 1 is reached with no vector, and some settings do not reach theirs in time
+        if end is None or not end.size:  # eps = 1 is reached with no vector, and some settings do not reach theirs in time
             yield {"support_vectors": 0, "validation": "1", "test": "1", "size": NO_END}
         else:
             yield halves(p, full, end) | {"size": next(size for size in SIZES if size >= end.size)}
