@@ -250,7 +250,8 @@ def draw(rows: list[Row], file: Path) -> None:
                 axes.axhline(100 * error, ls=":", color="0.4")
         axes.set(xscale="log", yscale="log", title=name, xlabel="support vectors", ylabel="test error, %")
         plain_numbers(axes)
-        axes.legend(fontsize=8)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
     figure.savefig(file, metadata={"Date": None})
 
 
