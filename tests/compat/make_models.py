@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import slimsvm
 
@@ -48,12 +49,22 @@ def with_projection(X, Y):
     return {"projection": model}
 
 
+def with_table(X, Y):
+    """Return a Pipeline with another transformer for each column, by versions that save them."""
+    if not hasattr(slimsvm, "distill"):  # which came with them
+        return {}
+    columns = [("a", StandardScaler(), [0, 1]), ("b", OneHotEncoder(handle_unknown="ignore"), [2])]
+    prepared = ColumnTransformer(columns, remainder="passthrough")
+    svc = slimsvm.SlimSVC(5, gamma=0.5, reducer="spsvm", random_state=0)
+    return {"table": make_pipeline(prepared, svc).fit(X, Y)}
+
+
 def models():
     """Return models of each kernel, coding, scaler and kind of labels, by name."""
     two, sparse = Y > 0, np.where(X > 1.0, X, 0.0)
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[Y]
     learned = with_metric(X, Y)
-    return (learned and learned | with_projection(X, Y)) | {
+    return (learned and learned | with_projection(X, Y) | with_table(X, Y)) | {
         "rbf": slimsvm.SlimSVC(gamma=0.5, C=2.0).fit(X, Y),
         "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
         "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),
