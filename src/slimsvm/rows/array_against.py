@@ -59,7 +59,8 @@ class ArrayAgainst:
     def _in(self, metric: Metric, placed: Array, dtype: np.dtype) -> Callable[[Held], Any]:
         """Return a function that evaluates a tile in a metric."""
         there = MetricPoints.of(self.on, self.kernel, placed, metric, dtype)
-        return lambda part: there.values_of(self.kernel, part.values, self.on.xp)
+        kernel, xp = self.kernel, self.on.xp  # a function that held this handle would keep its memory
+        return lambda part: there.values_of(kernel, part.values, xp)
 
     def _values(self, some: slice, rows: Array | None = None) -> Any:
         """Return a tile of K: a slice of all rows, or of those with these numbers."""
