@@ -31,6 +31,9 @@ WRITTEN_OUT = 12
 #: points as tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
 DENSE = 4
 
+#: the bytes of code that was not measured: more than any budget
+UNKNOWN = 1 << 40
+
 #: the bytes of a table, and those of one of its numbers
 Table = tuple[int, int]
 
@@ -55,8 +58,11 @@ def _measured() -> dict[str, int]:
 
 
 def code_bytes(parts: Iterable[str]) -> int:
-    """Return the bytes of code with these parts: all of them together are at least what a compiler makes of it."""
-    return sum(_measured()[part] for part in parts)
+    """Return the bytes of code with these parts: all of them together are at least what a compiler makes of it.
+
+    A part that was not measured fits nowhere.
+    """
+    return sum(_measured().get(part, UNKNOWN) for part in parts)
 
 
 def has_code(precision: str) -> bool:
