@@ -266,6 +266,7 @@ class Room:
     bytes: int
     precisions: tuple[str, ...]
     shape: Shape
+    count: int | None = None  # the most points that other limits allow
     ranks: tuple[int, ...] = ()  # of projections that models may learn
 
     def largest(self, most: int) -> int:
@@ -277,7 +278,7 @@ class Room:
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
-        shape = replace(self.shape, **changes)
+        shape, most = replace(self.shape, **changes), min(most, self.count or most)
         if shape.bytes(1, precision) > self.bytes:
             return 0
         return largest_where(lambda size: shape.bytes(size, precision) <= self.bytes, most)
