@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,7 @@ def artefact_of(model: Any) -> Artefact:
         preparation,
         spread,
     )
+    artefact = replace(artefact, precision=getattr(function, "precision", "float32"))
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))
