@@ -286,7 +286,6 @@ def test_a_row_of_regression_is_what_slimsvr_does_by_hand():
     assert isinstance(found.model(row), SlimSVR)
 
 
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_a_novelty_detector_is_compared_with_the_full_one(tmp_path):
     X = DIABETES[0]
     settings = {"task": "novelty", "methods": ["nystroem"], "nu": 0.1, "seeds": 2, "file": tmp_path / "rows.csv"}
