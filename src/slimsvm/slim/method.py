@@ -14,7 +14,7 @@ from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..kernels import Array, Kernel
+from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
@@ -28,6 +28,7 @@ from .compact import (
     can_be_compact,
     layouts_within,
     of_rank,
+    ranks_for,
     refined,
     renewed,
     with_default,
@@ -185,11 +186,17 @@ class Slim(Reducer):
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
+    def ranks(self, kernel: Kernel, features: int) -> tuple[int, ...]:
+        """Return the ranks that compete under a limit in bytes."""
+        if not isinstance(kernel, RBF) or self.metric not in ("auto", "projection"):
+            return ()
+        return ranks_for(features) if self.rank is None else (self.rank,)
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
-        room = getattr(task, "room", None)
+        room = task.room
         if room is not None and self.metric in ("auto", "both", "projection") and can_be_compact(task):
             rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
