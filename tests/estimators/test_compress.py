@@ -61,7 +61,7 @@ def data():
 
 def reducer_for(name):
     """One that works with the kernel: slim moves points, which needs gradients."""
-    return "slant-aggressive" if name in ("chi2", "callable", "precomputed") else "slim"
+    return "slant-aggressive" if name in ("callable", "precomputed") else "slim"
 
 
 def fitted(kind, name, X, y, **more):
