@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import slimsvm
 
@@ -49,6 +50,16 @@ def with_projection(X, Y):
     return {"projection": model}
 
 
+def with_table(X, Y):
+    """Return a Pipeline with another transformer for each column, by versions that save them."""
+    if not hasattr(slimsvm, "distill"):  # which came with them
+        return {}
+    columns = [("a", StandardScaler(), [0, 1]), ("b", OneHotEncoder(handle_unknown="ignore"), [2])]
+    prepared = ColumnTransformer(columns, remainder="passthrough")
+    svc = slimsvm.SlimSVC(5, gamma=0.5, reducer="spsvm", random_state=0)
+    return {"table": make_pipeline(prepared, svc).fit(X, Y)}
+
+
 def with_limits(X, Y):
     """Return a model with limits on its size and time, for tables of 8 bits, by versions that have them."""
     if "precision" not in slimsvm.SlimSVC().get_params():
@@ -62,7 +73,8 @@ def models():
     two, sparse = Y > 0, np.where(X > 1.0, X, 0.0)
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[Y]
     learned = with_metric(X, Y)
-    return (learned and learned | with_projection(X, Y) | with_limits(X, Y)) | {
+    more = with_projection(X, Y) | with_limits(X, Y) | with_table(X, Y)
+    return (learned and learned | more) | {
         "rbf": slimsvm.SlimSVC(gamma=0.5, C=2.0).fit(X, Y),
         "linear-two": slimsvm.SlimSVC(kernel="linear").fit(X, two),
         "poly-names": slimsvm.SlimSVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0).fit(sparse, names),
