@@ -316,7 +316,7 @@ class Perceptron:
         length = max(float(np.sqrt(max(self.w @ f, 0.0))), 1.0)
         self.w /= length
         f /= length
-        self.sums += self.w, f
+        self.sums += np.stack([self.w, f])
         self.levels = self.water(f)
 
     def water(self, f: Array) -> tuple[float, ...]:
