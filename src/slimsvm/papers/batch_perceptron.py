@@ -313,7 +313,7 @@ class Perceptron:
         step = self.y[row] / (np.sqrt(self.t) * self.radius)
         self.w[row] += step
         self.responses.add_rows(np.array([row]), np.array([[step]]), keep=False)
-        length = max(float(np.sqrt(max(self.w @ f, 0.0))), 1.0)
+        length = max(float(np.sqrt(max(float(self.w @ f), 0.0))), 1.0)
         self.w /= length
         f /= length
         self.sums += np.stack([self.w, f])
