@@ -277,7 +277,6 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
 
 
 WRONG = {
-    "no limit": ({"budget": None}, ValueError, "say how small or how good"),
     "budget 0": ({"budget": 0}, ValueError, "budget must be 64 "),
     "a fraction": ({"budget": 0.5}, ValueError, "0.5 is a fraction of a full model"),
     "few bytes": ({"budget": "20 B"}, ValueError, "budget='20 B' is too small: with one support vector the C takes"),
