@@ -85,9 +85,13 @@ FITS = {
     "smo, pairs of classes": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), *rows_of(900, classes=3), (3, 20)),
     "smo, regression": (SlimSVR(C=10.0, trainer=SMO(working_set=40)), X3, X3[:, 0] * X3[:, 1], (2, 7)),
     "smo, novelty": (SlimOneClassSVM(nu=0.2, trainer=SMO(working_set=40)), X, None, (2,)),
-    "sbp": (SlimSVC(trainer=SBP(max_iter=60), random_state=0), X, y, (1, 30)),
-    "sbp, paper's steps": (SlimSVC(trainer=SBP(max_iter=40, batch=1), random_state=0), X, y, (20,)),
-    "sbp, early stopping": (SlimSVC(trainer=SBP(max_iter=90, early_stopping=True), random_state=0), X, y, (70,)),
+    "sbp": (SlimSVC(trainer=SBP(max_iter=12, gap=0, working_set=40), random_state=0), X, y, (1, 8)),
+    "sbp, early stopping": (
+        SlimSVC(trainer=SBP(gap=0, working_set=40, early_stopping=True), random_state=0),
+        X,
+        y,
+        (5,),
+    ),
     "slim": (SlimSVC(8, reducer=SMALL, random_state=0), X[:200], y[:200], (2, 6)),
     "slim, no full model": (SlimSVC(8, trainer=None, reducer=SMALL, random_state=0), X3[:200], y3[:200], (1, 4)),
     "slim, random seed": (SlimSVC(6, trainer=None, reducer=SMALL), X3, y3, ()),
@@ -124,7 +128,7 @@ def same(a, b):
 
 def saving(estimator, path):
     """The estimator with a checkpoint that is written at every chance."""
-    return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=path, checkpoint_seconds=1e-9)
+    return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=(path, 1e-9))
 
 
 @cache
@@ -193,7 +197,7 @@ def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monke
 def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
     estimator, rows, labels, _ = FITS["smo, rounds"]
     with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
-        short = saving(estimator, tmp_path / "state").set_params(time_limit=1e-6, checkpoint_seconds=60).fit(rows, labels)
+        short = saving(estimator, "").set_params(time_limit=1e-6, checkpoint=tmp_path / "state").fit(rows, labels)
     assert short.status_ is Status.TIME_LIMIT
     assert 0 < short.n_iter_ < whole("smo, rounds").n_iter_
     same(saving(estimator, tmp_path / "state").fit(rows, labels), whole("smo, rounds"))
@@ -299,7 +303,7 @@ def test_reducers_that_cannot_go_on_say_which_can(name, tmp_path):
         ({"checkpoint": 3}, "checkpoint must be the name of a file, or None"),
         ({"checkpoint": "no/such/folder/state"}, "there is no folder that can be written to"),
         ({"checkpoint": "."}, "which is not a file"),
-        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a number above 0"),
+        ({"checkpoint": ("state", 0)}, "the seconds of a checkpoint must be a number above 0"),
     ],
     ids=["no name", "no folder", "a folder", "no seconds"],
 )
@@ -369,22 +373,15 @@ HOSTILE = {
     "truth for a number": ("smo, rounds", entry("rounds", "best", to=True), "no 'best'"),
     "a number beyond all": ("smo, rounds", entry("rounds", "best", to=10**400), "'best' beyond float64"),
     "never idle": ("smo, rounds", entry("rounds", "idle", to=-(10**9)), "'idle' that is not between -1"),
-    "a generator that draws zeros": ("sbp", entry("run", "rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
-    "a generator of another kind": ("sbp", entry("run", "rng", "bit_generator", to="MT19937"), "no generator"),
-    "an order that leaves out rows": ("sbp", entry("run", "orders", to=[]), "0 orders for 2 groups"),
-    "a place beyond the order": ("sbp", entry("run", "orders", 0, "at", to=10**6), "a place beyond an order"),
-    "a row twice in the order": (
-        "sbp",
-        entry("run", "orders", 0, "order", to=np.zeros(1, np.int64)),
-        "each row once",
-    ),
+    "a generator that draws zeros": ("sbp", entry("rng", "state", to={"state": 0, "inc": 0}), "increment is even"),
+    "a generator of another kind": ("sbp", entry("rng", "bit_generator", to="MT19937"), "no generator"),
+    "no number of draws": ("sbp", entry("turns", to=np.inf), "numbers in 'turns'"),
+    "a batch of no rows": ("sbp", entry("batch", to=0), "'batch' that is not between 1"),
     "coefficients of other points": (
         "slim, no full model",
         entry("search", "state", "found", "theta", to=np.zeros((9, 3))),
         "no array 'theta'",
     ),
-    "an infinite weight under water": ("sbp", entry("run", "covered", to=np.inf), "numbers in 'covered'"),
-    "no row under water": ("sbp, paper's steps", entry("run", "levels", to=-1e9), "none of which is under water"),
     "more models than sizes": (
         "slim, no full model",
         lambda part, _: part.update(made=part["made"] * 99),

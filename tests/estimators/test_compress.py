@@ -22,7 +22,7 @@ from slimsvm import SlimSVC, compress
 from slimsvm.kernels import Chi2, Laplacian
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection.search import Selection
+from slimsvm.selection.problem import Problem
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -225,8 +225,8 @@ def test_a_random_state_makes_results_repeatable(data):
 def test_a_class_without_rows_keeps_its_outputs_and_does_not_hinder_holding_out(absent, data, monkeypatch):
     X, y = data[5]
     some = y != absent
-    splits, split = [], Selection.split
-    monkeypatch.setattr(Selection, "split", lambda self: splits.append(split(self)) or splits[-1])
+    splits, split = [], Problem.split
+    monkeypatch.setattr(Problem, "split", lambda self: splits.append(split(self)) or splits[-1])
     small = compress(SVC().fit(X, y), X[some], y[some], budget=20, random_state=0)
     np.testing.assert_array_equal(small.classes_, np.arange(5))
     assert small.score(X[some], y[some]) > 0.8
@@ -519,8 +519,8 @@ def test_a_precomputed_matrix_of_other_rows_is_refused(data):
 
 
 def test_the_memory_for_kernel_rows_is_that_of_the_model(data, monkeypatch):
-    given, rows_of = [], Selection.rows
-    monkeypatch.setattr(Selection, "rows", lambda self, *rows: given.append(self.cache_mb) or rows_of(self, *rows))
+    given, rows_of = [], Problem.rows
+    monkeypatch.setattr(Problem, "rows", lambda self, *rows: given.append(self.home.cache_mb) or rows_of(self, *rows))
     X, y = data[2]
     compress(SlimSVC(cache_mb=7).fit(X, y), X, y, budget=5, random_state=0)
     assert 7 in given

@@ -25,7 +25,7 @@ from ..selection.cells import groups_of, results_table
 from ..selection.scoring import check_scorer_name
 from ..warning import warn_user
 from .choosing import Samples, Search, Split
-from .resume import CheckpointFile, Interrupted, fingerprint, identity_of
+from .resume import CheckpointFile, Interrupted, fingerprint, identity_of, place_and_seconds
 from .svc import SlimSVC
 from .svr import SlimSVR
 from .validation import _check_no_negative, check_settings, seed_of, training_rows
@@ -176,15 +176,14 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         }
         folds = [np.asarray(side, dtype=np.int64) for split in samples.splits for side in split]
         identity["settings"] |= {"folds": fingerprint(np.empty((0, 1)), *folds), "scoring": repr(self.scoring)}
-        file = CheckpointFile.opened(self.checkpoint, CHECKPOINT_SECONDS, identity, seed_of(0))
+        given = self.checkpoint if isinstance(self.checkpoint, tuple) else (self.checkpoint, CHECKPOINT_SECONDS)
+        file = CheckpointFile.opened(given, identity, seed_of(0))
         with file.kept():
             yield file.checkpoint
 
     def _place(self) -> Any:
         """Return the file of the checkpoint."""
-        import pathlib
-
-        return pathlib.Path(self.checkpoint)
+        return place_and_seconds(self.checkpoint)[0]
 
     def _tell(self, words: str) -> None:
         print(f"[{type(self).__name__}] {words}", flush=True)

@@ -71,10 +71,10 @@ class HostRows(GivenRows):
         precision: Precision = USUAL,
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
-        made = prepare(kernel, self.given, self.n, error, precision=precision) if prepared is None else prepared
+        self.crew = crew or Crew()
+        made = prepared or prepare(kernel, self.given, self.n, error, precision=precision, crew=self.crew)
         self.prepared, self.dtype = made, value_dtype(kernel, made, self.n, error, precision)
         self.boxes = LazyBoxes(kernel, error)
-        self.crew = crew or Crew()
         self._cache: RowCache | None = None
 
     @property
@@ -295,6 +295,7 @@ class NarrowRows(HostRows):
 
     def outward(self, placed: Array) -> Matrix:
         """Return points with all features, as CSR."""
+        placed = self.kernel.inside(placed)
         rows, places = np.nonzero(placed)
         return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..c_bytes import BITS, DENSE
 from ..kernels import Matrix, dense
 from ..kernels.spec import spec_of
-from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
 from .c_source import Cost, CSource, SparseCSource
@@ -23,8 +23,8 @@ from .quantise import predicted_alike, quantise, warn_where_coarse
 from .runtime import Runtime
 from .sparse import SparsePoints
 
-#: tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
-DENSE = 4
+#: the precisions of tables
+PRECISIONS = ("float32", "int16", "int8")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class CExporter:
     coverage: float | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in BITS:
-            raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {sorted(BITS)}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {', '.join(PRECISIONS)}")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the source and the header, by ending."""

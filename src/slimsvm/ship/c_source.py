@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..c_bytes import BITS, Table, code_bytes, code_parts, laid_out, sparse_words, total
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
-from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
@@ -55,11 +55,22 @@ MAP_TABLES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: its constant tables and parts of code, bytes on the stack, multiply-adds per prediction."""
 
-    flash: int
+    tables: tuple[Table, ...]
+    parts: tuple[str, ...]
     ram: int
     multiply_adds: int
+
+    @property
+    def flash(self) -> int:
+        """The bytes of the tables."""
+        return total(self.tables)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
+        return laid_out(self.tables) + code_bytes(self.parts)
 
 
 @dataclass(frozen=True)
@@ -265,10 +276,45 @@ class CSource:
         entry = 4 if self.small is None else self.small.row_bits // 8
         stack = (entry * a.features if self.scaling_parts else 0) + self.decision_stack
         work = a.size * (a.features + self.needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
-        flash = sum(values.nbytes for values in self.arrays.values())
+        return self._cost(stack, work)
+
+    def _cost(self, stack: int, work: int) -> Cost:
+        """Return the costs with those of tables and code."""
+        tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
         if self.prepared is not None:
-            flash, stack = flash + self.prepared.nbytes, stack + self.prepared.stack
-        return Cost(flash, stack, work)
+            tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
+        return Cost(tables, tuple(self.parts), stack, work)
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the parts of the code that matter for its length."""
+        return code_parts(
+            kernel=self.a.kernel,
+            precision=self.precision,
+            decision=self.a.decision,
+            features=self.a.features,
+            preparation=self.preparation,
+            widths=self.a.widths is not None,
+            projected=False,
+            map=self.map,
+            sparse=self.layout_words,
+        )
+
+    @property
+    def preparation(self) -> str:
+        """What happens to a row before the kernel, in a word."""
+        if not self.scaling_parts:
+            return ""
+        if self.short_scaling:
+            return "short"
+        if "low" in self.scaling_parts:
+            return "clips"
+        return "tables" if self.scaling_parts.keys() & self.arrays.keys() else "constants"
+
+    @property
+    def layout_words(self) -> str:
+        """The layout of sparse points in words; empty for dense ones."""
+        return ""
 
     @property
     def needed(self) -> int:
@@ -383,7 +429,8 @@ class CSource:
         """Return the declarations, and the classes by number."""
         p, upper = self.prefix, self.prefix.upper()
         scores = f"\n#define {upper}_SCORES {self.a.scores}" if self.scored else ""
-        declarations = "\n".join(self.prototypes())
+        told = f"/* {p}_predict returns {PREDICTIONS.get(self.a.decision, CLASS)}. */"
+        declarations = "\n".join([told, *self.prototypes()])
         return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */
 #ifndef {upper}_H
 #define {upper}_H
@@ -548,7 +595,17 @@ class SparseCSource(CSource):
         stack = (8 if self.number == "double" else 4) * self.a.size + self.decision_stack
         each = self.has_own + (self.a.scaling is not None)
         work = self.points.nonzeros + each * self.a.features + self.fixed_work
-        return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
+        return self._cost(stack, work)
+
+    @property
+    def preparation(self) -> str:
+        """What happens to the numbers of a row, in a word."""
+        return "" if self.a.scaling is None else "tables"
+
+    @property
+    def layout_words(self) -> str:
+        """The layout of the points in words."""
+        return sparse_words(listed=self.layout.listed, ragged=self.layout.ragged, double=self.number == "double")
 
     @property
     def fixed_work(self) -> int:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..c_bytes import CHEAP_COEFFICIENTS
 from ..rounding import SmallFloats, of_upper_halves, upper_halves
-from ..selection.costs import CHEAP_COEFFICIENTS
 from ..warning import warn_user
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32

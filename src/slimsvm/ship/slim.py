@@ -37,6 +37,7 @@ class _Function:
     coef: Array
     bias: Array
     metric: Metric | None = None
+    precision: str = "float32"
 
 
 def _kernel_named(name: str) -> Callable[..., tuple[str, dict[str, float]]]:

@@ -96,8 +96,17 @@ class Slim(Reducer):
 
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
-    with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`slim.metric_search`). If the validation loss rises on the way, the model before that is kept.
+    and L-BFGS moves points and metric, again with the best coefficients at every step (`slim.learned`). `pull` weakens as
+    rows grow. Large problems move everything together: by mini-batches with Adam, then by L-BFGS on all rows
+    (`slim.metric_search`).
+
+    Metric "auto" learns both in one run with the fixed models: from the model of 32 points, or of the size asked for. What
+    was learned goes on unless it is worse, on random validation rows or on blocks of neighbouring rows that were left out
+    (`slim.competing`): a metric fits rows closely and does harm if later rows differ from earlier ones.
+
+    Metric "projection" learns a projection of rows to `rank` coordinates, in which points are. Under a limit in bytes
+    layouts compete, with and without a projection, and with tables of different bits that the model is trained for
+    (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
@@ -105,11 +114,6 @@ class Slim(Reducer):
     largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
     times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
     at most half as many points as there are classes, and "squared" otherwise.
-
-    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
-    clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
-    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
-    models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).
@@ -201,7 +205,9 @@ class Slim(Reducer):
     def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
         """Return a model of few points with factors and widths, found with the best coefficients at every step."""
         few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
-        if not (self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)):
+        if few.rows.d > self.schedule.several_features or not (
+            self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)
+        ):
             return None
         sizes = sizes_up_to(min(points, most), 1)
         path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
@@ -248,7 +254,8 @@ class Slim(Reducer):
 
     def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with one kind of metric."""
-        if kind != "fixed" and self._may_learn(task) and self._projects(task, sizes[-1]):
+        narrow = kind == "auto" or task.rows.d <= self.schedule.several_features
+        if kind != "fixed" and narrow and self._may_learn(task) and self._projects(task, sizes[-1]):
             return CompetingPath(self, task, sizes, self._objectives(task, model), kind).models()
         if kind == "fixed" and self.loss == Demands.name:
             return FixedPath(self, task, sizes, self._objectives(task, model)).models()
@@ -304,8 +311,8 @@ class Slim(Reducer):
         task, saved = replace(task, run=run), run.checkpoint.saved()
         if step.made.precision:
             return refined(renewed(task), step.model, step.made, model)
-        if self._is_projected(task, step, step.size):
-            learner = self._learner_from(task, step, model)
+        learner = self._learner_from(task, step, model)
+        if learner is not None:
             learner.descend(FINAL_STEPS, last=True)
             return learner.model
         if step.made.joint:
@@ -331,8 +338,8 @@ class Slim(Reducer):
         if step.made.precision:
             [(found, _)] = of_rank(renewed(task), model, [size], with_default(self.rank, task))
             return found
-        if self._is_projected(task, step, size):
-            learner = self._learner_from(task, step, model)
+        learner = self._learner_from(task, step, model)
+        if learner is not None:
             learner.grow(self._searching_from(task, step, size, model), size)
             learner.descend(WAY_STEPS)
             return learner.model
@@ -364,16 +371,14 @@ class Slim(Reducer):
         search.adopt(step.model)
         return search
 
-    def _is_projected(self, task: Task, step: Step, size: int) -> bool:
-        """Return whether a step of the path goes on with the best coefficients at every step."""
+    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner | None:
+        """Return what goes on with the best coefficients at every step; None for models that do not."""
         learned = step.made.metric != "fixed" and step.made.loss == Demands.name
-        return learned and self._may_learn(task) and self._projects(task, size)
-
-    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner:
-        """Return what continues from a step of the path whose metric was learned with the best coefficients."""
+        if not (learned and self._may_learn(task) and self._projects(task, step.size)):
+            return None
         search = self._searching_from(task, step, step.size, model)
         if search.span is not None:
-            search.refine(step.model, 0)
+            return None
         learner = Learner.of(search, step.made.metric)
         learner.adopt(step.model)
         return learner

@@ -28,11 +28,12 @@ def options(command):
     """The options of a command, by parameter."""
     hints = get_type_hints(command, include_extras=True)
     infos = {name: get_args(hints[name])[1] for name in inspect.signature(command).parameters}
-    return {name: info for name, info in infos.items() if isinstance(info, Option)}
+    of_estimators = {name: option for name, (option, _) in getattr(infos.get("settings"), "options", {}).items()}
+    return {name: info for name, info in infos.items() if isinstance(info, Option)} | of_estimators
 
 
 #: permissions, and how the same thing is computed: other tests show what they do
-NO_DIFFERENCE = {"categorical", "force", "trust", "keep", "device", "cache_mb", "checkpoint", "checkpoint_seconds"}
+NO_DIFFERENCE = {"categorical", "force", "trust", "keep", "device", "cache_mb", "checkpoint"}
 #: the shortest command line of each command, without its output
 BASE = {
     "demo": "demo",
@@ -49,7 +50,6 @@ BASE = {
 SHOWN = {
     "balanced": ["--balanced"],
     "budget": ["-b 2"],
-    "budget_bytes": ["--budget-bytes 60"],
     "budgets": ["-b 3"],
     "C": ["-C 0.01"],
     "calibration": ["--calibration sigmoid"],
@@ -79,7 +79,7 @@ SHOWN = {
     "rows": ["--rows wide.csv", "-f c --precision int8"],
     "scale": ["--scale minmax"],
     "scores": ["--scores"],
-    "seed": ["--seed 5"],
+    "random_state": ["--seed 5"],
     "seeds": ["--seeds 2"],
     "split": ["--split test"],
     "table": ["--table table.csv"],
@@ -100,6 +100,7 @@ OF_COMMAND = {
     ("train", "tol"): ["--tol 50", "--reducer slant-aggressive"],
     ("train", "max_iter"): ["--max-iter 1", "-t 0.3"],
     ("tune", "budget"): ["-b 4"],
+    **{(name, "precision"): ["--precision int8"] for name in ("train", "compress", "tune", "tradeoff")},
     ("predict", "split"): ["--split train"],
     ("predict", "output"): ["-o other.txt"],
     ("tradeoff", "output"): ["-o other.csv"],
@@ -195,7 +196,6 @@ USELESS = {
     "C": "train rows.csv --trainer perceptron -C 3",
     "tol": "train rows.csv -b 3 --trainer none --tol 0.1",
     "max_iter": "train rows.csv -b 3 --trainer none --max-iter 9",
-    "checkpoint_seconds": "train rows.csv --checkpoint-seconds 5",
     "split": "tradeoff rows.csv --split test",
     "label": "export small.slim -f c --label 0",
 }

@@ -241,7 +241,7 @@ BAD = {
     "named full": ({"methods": {"full": {}}}, "names other than 'full'"),
     "one budget": ({"budgets": 16}, "budgets must be numbers"),
     "seed": ({"seeds": 1.5}, "seeds must be"),
-    "budget": ({"budgets": [0, 3]}, "budgets must be numbers of support vectors"),
+    "budget": ({"budgets": [0, 3]}, "budget must be 64 "),
     "no budgets": ({"budgets": []}, "budgets must be"),
     "seeds": ({"seeds": 0}, "seeds must be"),
     "scale": ({"scale": "log"}, "unknown scale 'log'; there are auto, none"),
