@@ -31,6 +31,9 @@ WRITTEN_OUT = 12
 #: points as tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
 DENSE = 4
 
+#: the bytes of code that was not measured: more than any budget
+UNKNOWN = 1 << 40
+
 #: the bytes of a table, and those of one of its numbers
 Table = tuple[int, int]
 
@@ -55,8 +58,11 @@ def _measured() -> dict[str, int]:
 
 
 def code_bytes(parts: Iterable[str]) -> int:
-    """Return the bytes of code with these parts: all of them together are at least what a compiler makes of it."""
-    return sum(_measured()[part] for part in parts)
+    """Return the bytes of code with these parts: all of them together are at least what a compiler makes of it.
+
+    A part that was not measured fits nowhere.
+    """
+    return sum(_measured().get(part, UNKNOWN) for part in parts)
 
 
 def has_code(precision: str) -> bool:
@@ -260,10 +266,19 @@ class Room:
     bytes: int
     precisions: tuple[str, ...]
     shape: Shape
+    count: int | None = None  # the most points that other limits allow
+    ranks: tuple[int, ...] = ()  # of projections that models may learn
+
+    def largest(self, most: int) -> int:
+        """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
+        projected = [name for name in self.precisions if f"{name}: projection" in _measured()]
+        parts = {"factors": False, "widths": True}
+        found = [self.points(name, most, rank=rank, **parts) for name in projected for rank in self.ranks]
+        return max(found + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
-        shape = replace(self.shape, **changes)
+        shape, most = replace(self.shape, **changes), min(most, self.count or most)
         if shape.bytes(1, precision) > self.bytes:
             return 0
         return largest_where(lambda size: shape.bytes(size, precision) <= self.bytes, most)

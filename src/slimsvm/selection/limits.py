@@ -63,6 +63,7 @@ class Limits:
         calibration = getattr(estimator, "calibration", None) if problem.goal.n_classes else None
         shape = shape_of(problem, reducer, calibration or "", around.scaler)
         room = room_for(budget, estimator.precision, shape)
+        room = None if room is None else replace(room, ranks=reducer.ranks(problem.kernel, problem.X.shape[1]))
         time = partial(_time, estimator, problem, around)
         return cls(budget, estimator.precision, room, shape, time, partial(_model_like, problem))
 
@@ -104,6 +105,17 @@ class Limits:
         the nearest possible ones.
         """
         return size_limit(self.budget, self.room, lambda size: self.time(self.like(size)), most, full=full)  # type: ignore[misc]
+
+    def counted(self, most: int, *, full: bool) -> Limits:
+        """Return the limits whose room knows the limits on the number of support vectors and on time."""
+        if self.room is None:
+            return self
+        found = counts(self.budget, lambda size: self.time(self.like(size)), most, full=full)  # type: ignore[misc]
+        return replace(self, room=replace(self.room, count=min(found.values(), default=None)))
+
+    def reached(self, limit: int, path: Path) -> int:
+        """Return the most points of a path: under a limit in bytes, a reducer may find models that take fewer for each."""
+        return limit if self.room is None else max(limit, path.sizes[-1])
 
     def sizes(self, limit: int) -> set[int]:
         """Return the sizes up to a limit that fill the bytes in one of the precisions that are open."""
@@ -228,21 +240,13 @@ def size_limit(
     `most` is the size of the full model (with `full`), or the number of rows; `microseconds` is the time of a prediction
     by size.
     """
-    limits: dict[str, int] = {}
-    if budget.count is not None:
-        if budget.count > most and not full:
-            warn_user(
-                f"budget={budget.count} is above the number of rows, {most}; the model has {most} support vectors at most"
-            )
-        limits[f"budget={budget.count}"] = budget.count if full else min(budget.count, most)
-    if budget.fraction is not None:
-        limits[f"budget={budget.fraction}"] = max(1, round(budget.fraction * most))
+    if budget.count is not None and budget.count > most and not full:
+        warn_user(
+            f"budget={budget.count} is above the number of rows, {most}; the model has {most} support vectors at most"
+        )
+    limits = counts(budget, microseconds, most, full=full)
     if room is not None:
         limits[f"budget='{Budget(bytes=room.bytes)}'"] = _within_bytes(room, most)
-    if budget.microseconds is not None:
-        limits[f"budget='{Budget(microseconds=budget.microseconds)}'"] = _within_time(
-            budget.microseconds, microseconds, most
-        )
     if not limits:
         return None
     words, limit = min(limits.items(), key=lambda item: item[1])
@@ -253,11 +257,24 @@ def size_limit(
     return None
 
 
+def counts(budget: Budget, microseconds: Callable[[int], float], most: int, *, full: bool) -> dict[str, int]:
+    """Return the support vectors that the limits on their number and on time allow, each by the limit in words."""
+    limits: dict[str, int] = {}
+    if budget.count is not None:
+        limits[f"budget={budget.count}"] = budget.count if full else min(budget.count, most)
+    if budget.fraction is not None:
+        limits[f"budget={budget.fraction}"] = max(1, round(budget.fraction * most))
+    if budget.microseconds is not None:
+        words = f"budget='{Budget(microseconds=budget.microseconds)}'"
+        limits[words] = _within_time(budget.microseconds, microseconds, most)
+    return limits
+
+
 def _within_bytes(room: Room, most: int) -> int:
-    """Return the largest size whose C is within the budget, in the precision that leaves room for most points."""
-    sizes = [room.points(precision, most) for precision in room.precisions]
-    if max(sizes):
-        return max(sizes)
+    """Return the largest size whose C is within the budget, in the layout that leaves room for most points."""
+    largest = room.largest(most)
+    if largest:
+        return largest
     shape, least = room.shape, {precision: room.shape.bytes(1, precision) for precision in room.precisions}
     precision, nbytes = min(least.items(), key=lambda item: item[1])
     code = shape.code(precision)

@@ -84,7 +84,8 @@ class Selection:
         if (limit is None and tolerance is None) or full.size < 2:
             return self.limits.kept(full), None
         full = full.written_out() if self.follow else full  # reducers take an array of coefficients
-        search = replace(self, problem=self.problem.following(full))
+        limits = self.limits.counted(full.size, full=True)
+        search = replace(self, problem=self.problem.following(full), limits=limits)
         inside = search._in_units()
         same = inside._model_inside(full)
         found: Found
@@ -100,8 +101,9 @@ class Selection:
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
-        inside = self._in_units()
-        return inside._outside(*inside._best(self.limits.size(self.problem.n, full=False) or 1, None))
+        limit = self.limits.size(self.problem.n, full=False) or 1
+        inside = replace(self, limits=self.limits.counted(self.problem.n, full=False))._in_units()
+        return inside._outside(*inside._best(limit, None))
 
     # Units.
 
@@ -143,6 +145,7 @@ class Selection:
         """
         folds = self._on_folds(full)
         path = self._extended(folds, limit, count=1)
+        limit = self.limits.reached(limit, path)
         if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
             path = self._extended(folds, limit)
         chosen, path = self._in_tables(path, limit, folds)
@@ -196,6 +199,7 @@ class Selection:
             self._warn_of_no_model(reach, limit, allowance)
         if limit is None:
             return full, path if path.status is Status.INTERRUPTED else None
+        limit = self.limits.reached(limit, path)
         chosen, path = self._in_tables(path, limit, folds)
         return chosen._finished(path, path.best(limit), folds)
 

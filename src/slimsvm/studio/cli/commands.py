@@ -1,4 +1,4 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export.
+"""The commands: slimsvm demo | train | compress | predict | info | export | reader.
 
 `tradeoffs` has tradeoff and report, `tuning` has tune. Each command imports what it needs when it runs.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from . import names
-from .arguments import Option, ParameterError, UsageError, parse
+from .arguments import Argument, Option, ParameterError, UsageError, parse
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
     SEARCH,
@@ -321,7 +321,10 @@ def export(
     output: Annotated[
         Path | None, Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
     ] = None,
-    precision: Annotated[str | None, Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")] = None,
+    precision: Annotated[
+        str | None, Option("--precision", help="C, images: float32, int16, int8, int4. ONNX: float32, float64.")
+    ] = None,
+    integers: Annotated[bool, Option("--integers", help="C without floating point, for rows of integers.")] = False,
     limit: Annotated[
         float | None,
         Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
@@ -334,11 +337,11 @@ def export(
     force: Force = False,
     trust: Trust = False,
 ) -> None:
-    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
+    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript, JSON, an image, a folder for firmware."""
     from ...ship.export import EXPORTERS, make_exporter
     from ...ship.export import export as export_model
 
-    settings = given(precision=precision, limit=limit, flavor=flavor)
+    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None)
     target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
     check_output(output, force, model, rows)
@@ -358,9 +361,29 @@ def export(
         raise ParameterError(message_of(error), param_hint="--output") from error
 
 
+def reader(
+    language: Annotated[str, Argument(metavar="LANGUAGE", help=names.listed(names.READERS))],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Where to write; else slim.c, slim.py or slim.rs.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the source that loads images (.bin) of any model: C99, MicroPython, or Rust without std."""
+    from ...ship.reader import READERS, write_reader
+
+    if language not in READERS:
+        raise ParameterError(f"{language!r} is not one of {', '.join(READERS)}", param_hint="LANGUAGE")
+    output = output or Path(f"slim{READERS[language][0]}")
+    check_output(output, force)
+    try:
+        show_files(write_reader(language, output, force=force))
+    except (FileExistsError, ValueError) as error:
+        raise ParameterError(message_of(error), param_hint="--output") from error
+
+
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
 
 
-COMMANDS = (demo, train, compress, predict, export, info, tradeoff, report, tune)
+COMMANDS = (demo, train, compress, predict, export, reader, info, tradeoff, report, tune)

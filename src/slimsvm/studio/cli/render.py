@@ -104,9 +104,11 @@ def show_agreement(model: Any, exporter: Any) -> None:
 
     from ...ship.source import artefact_of
 
-    if exporter.precision != "float32" and not is_regressor(model):
-        n, same = exporter.rows.shape[0], exporter.predicted_alike(artefact_of(model), exporter.rows)
-        print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
+    artefact = artefact_of(model)
+    precision = exporter.precision_for(artefact)
+    if precision != "float32" and not is_regressor(model):
+        n, same = exporter.rows.shape[0], exporter.predicted_alike(artefact, exporter.rows)
+        print(f"{precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
 
 
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
