@@ -69,7 +69,7 @@ def tagged(value: Any) -> dict[str, Any] | None:
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop]}
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
-        return {"type of arrays" if isinstance(value, np.dtype) else "type of numbers": np.dtype(value).str}
+        return {"dtype" if isinstance(value, np.dtype) else "number type": np.dtype(value).str}
     if isinstance(value, ColumnsOf):
         return {"columns_of": [value.kind, *map(list, (value.numeric, value.categorical, value.drop))]}
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:

@@ -71,9 +71,9 @@ class Reader:
                 return _na() if word == "NA" else float(word)
             case {"slice": [int() | None as start, int() | None as stop]}:
                 return slice(start, stop)
-            case {"type of arrays": str(text)} if text == "|O" or DTYPE.fullmatch(text):
+            case {"dtype": str(text)} if len(packed) == 1 and (text == "|O" or DTYPE.fullmatch(text)):
                 return np.dtype(text)
-            case {"type of numbers": str(text)} if SCALAR.fullmatch(text):
+            case {"number type": str(text)} if SCALAR.fullmatch(text):
                 return np.dtype(text).type
             case {"columns_of": [str(kind), list(), list(), list()]}:
                 return build(ColumnsOf, {}, kind, *(tuple(self.unpack(part)) for part in packed["columns_of"][1:]))
