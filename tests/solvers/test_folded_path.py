@@ -172,3 +172,7 @@ def test_spaces_are_used_again() -> None:
         assert first is not second
     with spaces.of(8) as again:
         assert again is first
+    for size in range(20, 30):  # a larger one takes the place of one that is too small
+        with spaces.of(size):
+            pass
+    assert len(spaces.unused) == 2

@@ -20,8 +20,10 @@ class Spaces:
     def of(self, size: int) -> Iterator[Array]:
         """Yield memory for `size` numbers."""
         fitting = [place for place, space in enumerate(self.unused) if space.size >= size]
-        space = self.unused.pop(min(fitting, key=lambda place: self.unused[place].size)) if fitting else None
-        if space is None:
+        place = min(fitting, key=lambda place: self.unused[place].size) if fitting else -1
+        space = self.unused.pop(place) if self.unused else np.empty(0, self.dtype)
+        if space.size < size:
+            del space  # before the new one is allocated
             space = np.empty(size, self.dtype)
         try:
             yield space
