@@ -31,6 +31,8 @@ from ..rows.spaces import Spaces
 from ..run import BY_ITSELF, Run
 from .smo import SmoState
 
+#: memory for a block and for the copy of a part of it, in which steps are shorter, relative to the block's
+COPIES = 1.5
 #: rows that are solved for together, however little memory there is
 LEAST_ROWS = 64
 #: the gap to which the rows in memory are solved, as a share of the gap of all rows; less: fewer products, and more steps
@@ -109,8 +111,8 @@ class FoldedPath:
         self.folds, n = np.arange(problem.weights.shape[0]), problem.weights.shape[1]
         self.alpha: Array = np.zeros(problem.weights.shape)
         self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
-        self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
-        self.steps, self.begun = 0, 0.0
+        self.most = max(int(np.sqrt(memory.own * numbers / COPIES)), LEAST_ROWS)
+        self.counts, self.begun = np.zeros(self.folds.size, dtype=np.int64), 0.0  # pair steps of each fold
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
         self.whole = n <= min(rule.whole, self.most)
@@ -125,9 +127,9 @@ class FoldedPath:
                 space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
             )
             for C in Cs:
-                before = self.steps
+                before = self.counts.sum()
                 gaps = self.advanced(float(C))
-                self.latest = self.steps - before
+                self.latest = int(self.counts.sum() - before)
                 if self.run.over:
                     return
                 yield self.solved(float(C), gaps)
@@ -160,7 +162,7 @@ class FoldedPath:
         problem, cap = self.problem, C * self.problem.weights.max(axis=0)
         state = SmoState(problem.rows, problem.y, cap, _Tolerance(self.tol), linear=problem.linear, run=self.run)
         state.solve(np.inf)
-        self.steps += state.steps
+        self.counts[0] += state.steps
         v = problem.linear - state.responses.values[:, 0]
         for alpha, own in zip(self.alpha, self.cap, strict=True):
             alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
@@ -229,8 +231,10 @@ class FoldedPath:
         linear, y = problem.linear[index], problem.y[index]
         alpha, f = self.alpha[fold, index], self.responses[fold, index]
         while not self.run.over:
-            steps, gaps[fold], self.bias[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
-            self.steps += steps
+            steps, gaps[fold], self.bias[fold] = core.settle(
+                K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE, self.most
+            )
+            self.counts[fold] += steps
             if steps < STEPS_AT_ONCE:
                 break
         self.alpha[fold, index] = _snapped(alpha, cap)
@@ -241,7 +245,7 @@ class FoldedPath:
         """Return the solutions as they are."""
         signed = self.alpha * self.problem.y
         status = Status.CONVERGED if (gaps <= self.tol).all() else Status.STALLED
-        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), self.steps, status)
+        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), int(self.counts.sum()), status)
 
 
 @dataclass(frozen=True)
