@@ -16,6 +16,20 @@ from .integers import Codes, Integers, Line, Rate, halves
 from .literals import as_float32, float_literal, table
 from .template import LICENCE, filled, source
 
+#: the square of a difference of bytes, added to a sum: AVR multiplies bytes in two cycles, and its compiler does not know
+ADD_SQUARE = r"""#ifdef __AVR_HAVE_MUL__
+#define ADD_SQUARE(sum, x, z) do { \
+    const uint8_t d = (uint8_t)((x) > (z) ? (x) - (z) : (z) - (x)); \
+    __asm__("mul %1, %1\n\tadd %A0, r0\n\tadc %B0, r1\n\tclr r1\n\tadc %C0, r1\n\tadc %D0, r1" \
+            : "+r"(sum) : "r"(d) : "r0"); \
+} while (0)
+#else
+#define ADD_SQUARE(sum, x, z) do { \
+    const int32_t d = (int32_t)(x) - (z); \
+    (sum) += (uint32_t)(d * d); \
+} while (0)
+#endif"""
+
 
 @dataclass(frozen=True)
 class IntegerSource(CSource):
@@ -41,6 +55,7 @@ class IntegerSource(CSource):
             "VALUE": value,
             "WIDTHS": a.widths is not None,
             "LEFT": held.value.left if isinstance(held.value, Rate) else 0,
+            "LONG_SHIFT": isinstance(held.value, Rate) and held.value.down >= 16,
             "PAIRS": a.by_pairs,
             "DECISION": "VALUE_ITSELF" if a.decision is Decision.VALUE else a.decision.name,
         }
@@ -62,7 +77,7 @@ class IntegerSource(CSource):
             "Place": f"int{self.entry_bits}_t",
             "Distance": "uint8_t" if self.entry_bits == 8 else "uint16_t",
             "Total": "int32_t" if a.spec.total.inner else "uint32_t",
-            "Value": "uint16_t" if a.spec.value is EXP else "int32_t",
+            "Value": "int16_t" if a.spec.value is EXP else "int32_t",
             "Sum": "int64_t" if wide else "int32_t",
             "SUM": "sums" if wide else "out",
             "FINER_POINT": "point[i]" if held.fine == 1 else f"(int16_t)({held.fine} * point[i])",
@@ -160,6 +175,7 @@ class IntegerSource(CSource):
         """Return the C source, which has no floating point."""
         lines = ["#include <stddef.h>", "#include <stdint.h>", "", *FLASH]
         lines += [f"#define {key} {f'({value})' if value < 0 else value}" for key, value in self.numbers.items()]
+        lines += ["", ADD_SQUARE] * (self.entry_bits == 8 and self.a.spec.total.name == "squares")
         lines += ["", *self.prototypes()]
         code = filled(source("integers.c"), self.branches, self.words)
         return "\n\n".join([self.summary(), "\n".join(lines), self.tables(), code])

@@ -336,7 +336,7 @@ def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bo
         return Integers(a, precision, to_units, row_end, fine, table, projection, None, None, 0, bias, unit, offset)
     coef, unit = _coefficients(small.coef, small.coef_step, coded)
     total = int(np.abs(_values(coef)).sum(axis=0).max())
-    drop = max(total.bit_length() + ONE_BITS - SUM_BITS, 0) if isinstance(value, Rate) else 0
+    drop = max(total.bit_length() + ONE_BITS - SUM_BITS, 1) if isinstance(value, Rate) else 0
     unit = unit * (2.0 ** (drop - ONE_BITS) if isinstance(value, Rate) else sizes * 2.0**-14)
     bias = np.clip(np.rint(b.bias / unit), -(2**SUM_BITS), 2**SUM_BITS).astype(np.int64)
     return Integers(a, precision, to_units, row_end, fine, table, projection, value, coef, drop, bias, unit, offset)
