@@ -35,6 +35,10 @@ static void project(const RowEntry *x, int16_t *u)
 static Total total(const Place *x, int j)
 {
     Total sum = 0;
+#if BYTE_SQUARES
+    const FLASH Entry *point = points + (size_t)j * RANK;
+    ADD_SQUARES(sum, x, point);
+#else
 #if CODED
     uint16_t entry = (uint16_t)(j * RANK);
     for (int i = 0; i < RANK; i++, entry++) {
@@ -48,13 +52,12 @@ static Total total(const Place *x, int j)
         sum += (int32_t)x[i] * z;
 #elif TERM == MANHATTAN
         sum += (Distance)(x[i] > z ? x[i] - z : z - x[i]);
-#elif BITS == 8
-        ADD_SQUARE(sum, x[i], z);
 #else
         const int16_t d = (int16_t)(x[i] - z);
         sum += (uint32_t)((int32_t)d * d);
 #endif
     }
+#endif
     return sum;
 }
 
@@ -62,8 +65,8 @@ static Total total(const Place *x, int j)
 /* 2^-t in units of 2^-15, t in parts of an octave: one table for each half of the bits of its fraction. */
 static uint16_t power_of_half(uint16_t t)
 {
-    const uint16_t whole = (uint16_t)((uint32_t)coarse[t >> HALF & MASK] * fine[t & MASK] << 1 >> 16);
-    return (uint16_t)(whole >> (t >> 2 * HALF));
+    const uint16_t whole = (uint16_t)((uint32_t)coarse[COARSE_PART] * fine[t & MASK] << 1 >> 16);
+    return (uint16_t)(whole >> (uint8_t)(t >> 2 * HALF));
 }
 #endif
 
@@ -146,7 +149,11 @@ OUTER void outputs(const RowEntry *x, int32_t *out)
         if (v == 0)
             continue;
         for (int k = 0; k < OUTPUTS; k++)
+#if BYTE_COEF
+            ADD_PRODUCT(out[k], v, COEF);
+#else
             SUM[k] += (Sum)v * (int16_t)COEF;
+#endif
     }
     for (int k = 0; k < OUTPUTS; k++)
 #if VALUE == POWER
