@@ -52,7 +52,6 @@ IN_PYTHON = {
     "a short row": (lambda m, _: slimsvm.runtime(m)([1, 2]), "a row has 2 features, and the model takes 3"),
     "an ending": (lambda m, to: slimsvm.export(m, to / "m.java"), "ending of 'm.java'; name the target, one of .*'onnx'"),
     "a setting": (lambda m, to: slimsvm.export(m, to / "m.c", precsion="int8"), "no setting precsion; its .*: precision,"),
-    "no size": (lambda *_: slimsvm.tune(X, Y), "say how small or how good: budget=64 .* max_error=0.05"),
 }
 AT_THE_COMMAND_LINE = {
     "a command": (["trian", "rows.csv"], "no command 'trian'; did you mean train? the commands are demo, train,"),

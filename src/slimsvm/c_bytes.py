@@ -267,6 +267,14 @@ class Room:
     precisions: tuple[str, ...]
     shape: Shape
     count: int | None = None  # the most points that other limits allow
+    ranks: tuple[int, ...] = ()  # of projections that models may learn
+
+    def largest(self, most: int) -> int:
+        """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
+        projected = [name for name in self.precisions if f"{name}: projection" in _measured()]
+        parts = {"factors": False, "widths": True}
+        found = [self.points(name, most, rank=rank, **parts) for name in projected for rank in self.ranks]
+        return max(found + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""

@@ -438,7 +438,6 @@ def test_support_vectors_are_training_rows_in_their_form(moons):
         assert all(tuple(point) in rows for point in points.toarray())
 
 
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_kernel_evaluations_are_counted(moons):
     X, y = moons
     seen = []
@@ -507,7 +506,6 @@ def test_a_random_state_chooses_the_rows_held_out(moons):
 
 @pytest.mark.parametrize("budget", [None, 10])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "precomputed"])
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moons):
     X, y = moons
     X = X - X.min(axis=0)
@@ -527,7 +525,6 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
 @pytest.mark.parametrize("budget", [None, 10])
 @pytest.mark.parametrize("sparse", [csr_array, csr_matrix])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "precomputed"])
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_sparse_rows_give_the_model_of_dense_rows(name, sparse, budget):
     X, y = load_digits(n_class=3, return_X_y=True)
     X, y = X[:200] / 16, y[:200]
@@ -576,7 +573,6 @@ def test_float32_rows_give_the_model_of_float64_rows(moons):
 
 
 @pytest.mark.parametrize("settings", [{}, {"budget": 6}, {"tolerance": 0.1}], ids=str)
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_rows_of_weight_zero_are_absent_for_a_precomputed_kernel_too(settings, moons):
     X, y = moons
     settings = {"reducer": "slant-aggressive", **settings}

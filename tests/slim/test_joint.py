@@ -91,6 +91,13 @@ def test_a_rank_above_the_features_is_refused():
         SlimSVR(2, trainer=None, reducer=Slim(metric="projection", rank=5)).fit(np.eye(3), np.arange(3.0))
 
 
+def test_a_projection_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="rank must be a whole number of at least 1, or None, not 0"):
+        Slim(rank=0)
+    with pytest.raises(ValueError, match="metric='projection' is for the rbf kernel, not for poly; give metric='auto' or"):
+        SlimSVC(2, kernel="poly", trainer=None, reducer=Slim(metric="projection")).fit(np.eye(4), [0, 1, 0, 1])
+
+
 @dataclass
 class Room:
     """A limit in bytes that counts numbers only."""
@@ -117,3 +124,13 @@ def test_layouts_fill_a_limit_and_one_of_them_wins(make_task):
     [(model, made)] = list(best_within(replace(task, run=task.run.limited(1.0)), None, layouts[:3]))
     assert made.precision in ("int8", "int4")
     assert model.size in {layout.size for layout in layouts}
+
+
+def test_a_budget_in_bytes_finds_points_and_bits_and_is_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    y = X[:, 0] * X[:, 1] > 0
+    small = SlimSVC(budget="1 KB", trainer=None, time_limit=3.0, random_state=0).fit(X, y)
+    assert small.path_[-1].made.precision == small.model_.precision in ("int8", "int4")
+    assert small.model_.size > 10
+    assert small.score(X, y) > 0.85

@@ -38,7 +38,7 @@ from ..warning import warn_user
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 4
+FORMAT = 5
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues

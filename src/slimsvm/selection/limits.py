@@ -63,6 +63,7 @@ class Limits:
         calibration = getattr(estimator, "calibration", None) if problem.goal.n_classes else None
         shape = shape_of(problem, reducer, calibration or "", around.scaler)
         room = room_for(budget, estimator.precision, shape)
+        room = None if room is None else replace(room, ranks=reducer.ranks(problem.kernel, problem.X.shape[1]))
         time = partial(_time, estimator, problem, around)
         return cls(budget, estimator.precision, room, shape, time, partial(_model_like, problem))
 
@@ -270,10 +271,10 @@ def counts(budget: Budget, microseconds: Callable[[int], float], most: int, *, f
 
 
 def _within_bytes(room: Room, most: int) -> int:
-    """Return the largest size whose C is within the budget, in the precision that leaves room for most points."""
-    sizes = [room.points(precision, most) for precision in room.precisions]
-    if max(sizes):
-        return max(sizes)
+    """Return the largest size whose C is within the budget, in the layout that leaves room for most points."""
+    largest = room.largest(most)
+    if largest:
+        return largest
     shape, least = room.shape, {precision: room.shape.bytes(1, precision) for precision in room.precisions}
     precision, nbytes = min(least.items(), key=lambda item: item[1])
     code = shape.code(precision)

@@ -171,6 +171,41 @@ class Path:
             columns["microseconds"] = [microseconds(partial(model, X)) for model in self.models]
         return columns
 
+    def losses(self, X: Matrix, y: Array) -> dict[str, list[Any]]:
+        """Return what the theory of sparse SVMs speaks of, for each model (Cotter, Shalev-Shwartz & Srebro 2013).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels of two classes, or -1 and +1 for each output.
+
+        Returns
+        -------
+        dict of str to list
+            The columns size; squared_norm, |w|^2; vectors_bound, 4 |w|^2, the steps after which `Slant.paper` has a model
+            whose slant loss is at most the hinge loss of w; hinge_loss, the mean of max(0, 1 - y f); and slant_loss, the
+            mean of min(1, max(0, 1/2 - y f)), which is the expected error of `predict_randomized`. Sums over outputs.
+        """
+        labels = np.asarray(y)
+        signs = labels if labels.ndim > 1 else np.where(labels == np.unique(labels)[-1], 1.0, -1.0)[:, None]
+        norms, hinge, slant = [], [], []
+        for model in self.models:
+            own = model(model.points) - model.bias
+            norms.append(float((np.asarray(model.coef) * own).sum()))
+            margins = signs * model(X)
+            hinge.append(float(np.maximum(0.0, 1 - margins).sum(axis=1).mean()))
+            slant.append(float(np.clip(0.5 - margins, 0.0, 1.0).sum(axis=1).mean()))
+        bounds = [4 * norm for norm in norms]
+        return {
+            "size": self.sizes,
+            "squared_norm": norms,
+            "vectors_bound": bounds,
+            "hinge_loss": hinge,
+            "slant_loss": slant,
+        }
+
     def _bytes_of(self, model: Expansion, precision: str | None) -> int | None:
         """Return the bytes of the exported C; None where there is no such export."""
         if self.shape is None or model.kernel.name not in SPECS:

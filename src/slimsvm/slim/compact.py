@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from ..c_bytes import Room
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
 from ..goals.row_loss import RowLoss
@@ -128,10 +128,14 @@ def can_be_compact(task: Task) -> bool:
     return isinstance(rows.kernel, RBF) and rows.backpropagates and rows.n * rows.d <= MOST_NUMBERS
 
 
-def layouts_within(room: Any, task: Task, rank: int | None, most: int) -> list[Layout]:
+def ranks_for(features: int) -> tuple[int, ...]:
+    """Return the ranks that compete for rows of so many features."""
+    return tuple(rank for rank in RANKS if rank <= MOST_RANK * features)
+
+
+def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[Layout]:
     """Return the layouts that fill a limit in bytes, without those of fewer points than outputs need."""
-    d = task.rows.d
-    ranks = (0, *(each for each in RANKS if each <= MOST_RANK * d)) if rank is None else (rank,)
+    ranks = (0, *ranks_for(task.rows.d)) if rank is None else (rank,)
     short = [precision for precision in room.precisions if precision in SHORT]
     found = [
         Layout(_points(room, precision, most, each), each, precision)
@@ -141,7 +145,7 @@ def layouts_within(room: Any, task: Task, rank: int | None, most: int) -> list[L
     return [layout for layout in found if layout.size >= FEWEST_POINTS]
 
 
-def _points(room: Any, precision: str, most: int, rank: int) -> int:
+def _points(room: Room, precision: str, most: int, rank: int) -> int:
     """Return the points that fit; 0 where the exported C has no projection for tables of this precision."""
     try:
         return int(room.points(precision, most, widths=True, factors=not rank, rank=rank))

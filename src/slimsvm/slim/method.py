@@ -14,7 +14,7 @@ from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..kernels import Array, Kernel
+from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
@@ -28,6 +28,7 @@ from .compact import (
     can_be_compact,
     layouts_within,
     of_rank,
+    ranks_for,
     refined,
     renewed,
     with_default,
@@ -152,6 +153,8 @@ class Slim(Reducer):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
+        if self.rank is not None and not (isinstance(self.rank, int) and self.rank >= 1):
+            raise ValueError(f"rank must be a whole number of at least 1, or None, not {self.rank!r}")
         if self.loss not in (*LOSSES, "auto"):
             raise ValueError(f"unknown loss {self.loss!r}; there are {[*LOSSES, 'auto']}")
         if self.loss == CrossEntropy.name and self.target == "slant":
@@ -185,11 +188,17 @@ class Slim(Reducer):
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
+    def ranks(self, kernel: Kernel, features: int) -> tuple[int, ...]:
+        """Return the ranks that compete under a limit in bytes."""
+        if not isinstance(kernel, RBF) or self.metric not in ("auto", "projection"):
+            return ()
+        return ranks_for(features) if self.rank is None else (self.rank,)
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
-        room = getattr(task, "room", None)
+        room = task.room
         if room is not None and self.metric in ("auto", "both", "projection") and can_be_compact(task):
             rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
@@ -215,11 +224,14 @@ class Slim(Reducer):
 
     def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models in a projection; raise ValueError where there is none."""
+        if not isinstance(task.rows.kernel, RBF):
+            raise ValueError(
+                f"metric='projection' is for the rbf kernel, not for {task.rows.kernel.name}; give metric='auto' or 'fixed'"
+            )
         if not can_be_compact(task):
             raise ValueError(
-                f"metric='projection' needs the rbf kernel and up to {MOST_NUMBERS:,} numbers in rows on one machine, not "
-                f"{task.rows.n:,} rows of {task.rows.d:,} features with the {task.rows.kernel.name} kernel; give "
-                "metric='auto'"
+                f"metric='projection' needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not "
+                f"{task.rows.n:,} rows of {task.rows.d:,} features; give metric='auto'"
             )
         yield from of_rank(renewed(task), model, sizes, with_default(self.rank, task))
         return ended(sizes[-1], sizes, task.run)

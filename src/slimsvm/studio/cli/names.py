@@ -33,7 +33,7 @@ REDUCERS = (
     "nystroem",
 )
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
-METRICS = ("fixed", "scales", "widths", "both", "auto")
+METRICS = ("fixed", "scales", "widths", "both", "projection", "auto")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json", "image", "arduino", "cmake")
 BOARDS = ("avr", "cortex-m0", "cortex-m4")
 READERS = ("c", "micropython", "rust")

@@ -132,12 +132,7 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
 
 
 def constraint_of(budget: Any, max_error: Any) -> Constraint:
-    """Return the limits on the model, at least one of them."""
-    if budget is None and max_error is None:
-        raise ValueError(
-            "say how small or how good: budget=64 for at most 64 support vectors, budget='8 KB' for bytes of exported C, "
-            "budget='20 us' for the time of a prediction, or max_error=0.05 for the smallest model within this error"
-        )
+    """Return the limits on the model; without any, it is a full one."""
     limits = Budget.of(budget)
     if limits.fraction is not None:
         raise ValueError(

@@ -22,6 +22,11 @@ class Constraint:
         if self.error is not None:
             check_at_least_zero("max_error", self.error)
 
+    @property
+    def whole(self) -> bool:
+        """Whether there is no limit, so that the model is a full one."""
+        return not self.budget.given and self.error is None
+
     def met(self, trial: Trial) -> bool:
         """Return whether a trial's model is within all limits."""
         return (

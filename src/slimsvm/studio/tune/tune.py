@@ -22,6 +22,7 @@ from .result import TuningResult
 from .smallest import find_smallest
 from .space import different_scalers, make_space
 from .trials import Trial, TrialEffort, Trials
+from .whole import WholeSearch
 
 #: settings of the first stage
 N_TRIALS = 36
@@ -48,6 +49,9 @@ def tune(
     (successive halving). Neighbours of the best settings are added in between. The last few are compared with all rows, and
     the best is fitted again. All settings are judged on the same validation rows: three folds for up to 8,000 rows, a third
     of the rows for more.
+
+    Without a limit on the model it is a full one: a grid of C and gamma for each scaling on a part of the rows, then a
+    finer one around the best on all of them, by `SlimSVCCV` or `SlimSVRCV`.
 
     Parameters
     ----------
@@ -113,7 +117,13 @@ def tune(
         X = without_repeats(csr_array(X))
     problem = make_problem(estimator, X, y, sample_weight, constraint, precision)
     tell = callback or (print_tuning if verbose else silent)
-    search = _search(problem, seed_of(random_state), clock, tell, constraint.budget.bytes)
+    seed = seed_of(random_state)
+    if constraint.whole:
+        whole = _whole_search(problem, seed, clock, tell)
+        best = whole.best(n_trials)
+        tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, best.seconds))
+        return whole.fit(best, X, y, sample_weight)
+    search = _search(problem, seed, clock, tell, constraint.budget.bytes)
     try:
         best = _best_trial(search, n_trials, max_error)
     except KeyboardInterrupt:
@@ -125,6 +135,15 @@ def tune(
         )
     tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, clock.seconds_for(search.last_fit)))
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
+
+
+def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
+    """Return the search for a full model of these rows."""
+    rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
+    scalers = different_scalers(problem.template.kernel, problem.X, sparse=problem.sparse)
+    tubes = problem.y if problem.real else None
+    space = make_space(problem.template.kernel, problem.X, tubes, scalers, np.random.default_rng(seed))
+    return WholeSearch(problem, rows, scalers, space, clock, tell)
 
 
 def _search(
