@@ -71,7 +71,7 @@ class Reader:
                 return _na() if word == "NA" else float(word)
             case {"slice": [int() | None as start, int() | None as stop]}:
                 return slice(start, stop)
-            case {"dtype": str(text)} if text == "|O" or DTYPE.fullmatch(text):
+            case {"dtype": str(text)} if len(packed) == 1 and (text == "|O" or DTYPE.fullmatch(text)):
                 return np.dtype(text)
             case {"number type": str(text)} if SCALAR.fullmatch(text):
                 return np.dtype(text).type
