@@ -109,6 +109,7 @@ OF_COMMAND = {
     ("report", "output"): ["-o other.html"],
     ("export", "output"): ["-o other.c", "-f c"],
     ("reader", "output"): ["-o other.c"],
+    ("info", "target"): ["--target avr"],
 }
 
 
