@@ -10,19 +10,15 @@ import resource
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.timing import line
 from slimsvm import SlimSVC
-from slimsvm.papers.batch_perceptron import SBP
 
 #: rows of the file, and the resident memory allowed in MiB
 MAPPED_ROWS, MAPPED_LIMIT = 1_000_000, 2048
-#: rounds of `sbp`: memory is what is measured
-ROUNDS = 100
 
 
 def peak() -> float:
@@ -68,8 +64,7 @@ def in_a_file(path: Path) -> None:
     """Fit to the rows of a file and print the peak of resident memory."""
     table = np.load(path, mmap_mode="r")
     X, y = table[:, :50], np.array(table[:, 50], dtype=np.int8)
-    warnings.simplefilter("ignore")  # few rounds are all that is wanted
-    model = SlimSVC(128, trainer=SBP(max_iter=ROUNDS), gamma=0.02, random_state=0).fit(X, y)
+    model = SlimSVC(128, trainer="sbp", gamma=0.02, random_state=0).fit(X, y)
     line(
         benchmark="memory",
         rows=X.shape[0],
@@ -78,6 +73,8 @@ def in_a_file(path: Path) -> None:
         file_mb=table.nbytes / 2**20,
         sizes=model.path_.sizes,
         errors=model.path_.errors,
+        full_model=[entry for entry in model.history_ if entry["phase"] == "train"][-1],
+        support_vectors=model.full_model_.size if hasattr(model, "full_model_") else None,
         seconds=model.history_[-1]["seconds"],
         resident_mb=peak(),
         limit_mb=MAPPED_LIMIT,

@@ -22,7 +22,6 @@ DOCUMENTED = {
     "slimsvm.dask": ("DaskSlimSVC", "DaskSlimSVR"),
     "slimsvm.files.datasets": ("read_data",),
     "slimsvm.files.models": ("read_libsvm",),
-    "slimsvm.files.trusted": ("TRUSTED_TYPES",),
     "slimsvm.ship.converter": ("register",),
 }
 TABLES: dict[str, dict[str, Any]] = {"trainer": TRAINERS, "reducer": REDUCERS, "kernel": KERNELS, "exporter": EXPORTERS}

@@ -163,7 +163,7 @@ def lars_and_moved(
     """Yield the models of LARS-SVM and those of CVM, which begin with them, of the sizes that the time allows."""
     task, model = task_of(full, X, y)
     support = Support.of(task, model, KEPT_VALUES)
-    loss = OutputLoss(support.rows, model, support.concerned)
+    loss = OutputLoss(support.rows, model, support.members)
     for stop in lars(support, sizes[-1]):
         if stop.index.size in sizes:
             start = support.expansion(stop.index, stop.coef)

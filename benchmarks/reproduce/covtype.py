@@ -104,7 +104,7 @@ EXPERIMENT = Experiment(
     run,
     claims,
     draw,
-    prepare,
-    condensed,
-    expected,
+    prepare=prepare,
+    condense=condensed,
+    expected=expected,
 )

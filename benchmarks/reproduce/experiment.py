@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run yet"
+NOT_ON_TERMS = "not run on the paper's terms"
+#: an error is higher than another if it is so by more than this many standard errors of the difference
+STANDARD_ERRORS = 2.0
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 Cell = dict[str, Any]  # what is run at once: data, method, settings
@@ -22,12 +25,22 @@ class Claim:
     words: str
     verdict: str
     figures: str
+    ours: bool = False  # a claim about our own methods, which no paper makes
 
     @classmethod
-    def of(cls, words: str, holds: bool | None, figures: str, reason: str = "") -> Claim:
+    def of(cls, words: str, holds: bool | None, figures: str, reason: str = "", *, ours: bool = False) -> Claim:
         """Return a claim with the verdict of a comparison; None where rows are missing, for a reason."""
         verdict = NOT_RUN if holds is None else REPRODUCED if holds else NOT_REPRODUCED
-        return cls(words, verdict, figures if holds is not None else reason)
+        return cls(words, verdict, figures if holds is not None else reason, ours)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number that a paper prints, and ours."""
+
+    what: str
+    paper: str
+    ours: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,8 @@ class Experiment:
     run: Callable[[Cell], Iterable[Row]]
     claims: Callable[[list[Row]], list[Claim]]
     draw: Callable[[list[Row], Path], None]
+    #: the numbers that the paper prints, beside those of the rows
+    printed: Callable[[list[Row]], list[Printed]] = lambda rows: []  # noqa: ARG005
     #: what all cells need, made once before the first of them
     prepare: Callable[[], None] | None = None
     #: rows -> the fewer rows that the page needs
@@ -98,10 +113,17 @@ class Experiment:
     def write(self, rows: list[Row], folder: Path, mode: str) -> None:
         """Write rows in place of those in the file, or after them."""
         with open(self.file(folder), mode, newline="") as file:
-            writer = csv.DictWriter(file, (*self.columns, "seconds", "failure"), lineterminator="\n", restval="")
+            columns = (*self.columns, "commit", "seconds", "failure")
+            writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
             if mode == "w":
                 writer.writeheader()
             writer.writerows(rows)
+
+
+def is_higher(one: float, other: float, rows: int) -> bool:
+    """Return whether an error on this many test rows is higher than another, by more than chance explains."""
+    spread = (one * (1 - one) + other * (1 - other)) / rows
+    return one - other > STANDARD_ERRORS * spread**0.5
 
 
 def mean_by(rows: Iterable[Row], keys: tuple[str, ...], value: str) -> dict[tuple[str, ...], float]:

@@ -10,10 +10,11 @@ EXPERIMENTS = {
         optimally_sparse.EXPERIMENT,
         covtype.EXPERIMENT,
         batch_perceptron.EXPERIMENT,
+        batch_perceptron.WALL_CLOCK,
         dekel_singer.EXPERIMENT,
         compressed_vectors.TOY,
         compressed_vectors.EXPERIMENT,
     )
 }
 #: those that run only by name
-LONG = (covtype.EXPERIMENT.name,)
+LONG = (covtype.EXPERIMENT.name, batch_perceptron.WALL_CLOCK.name)

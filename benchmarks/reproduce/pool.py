@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from subprocess import check_output
 from time import perf_counter
 
 from benchmarks.reproduce.experiment import RESULTS, Cell, Row
@@ -51,7 +53,13 @@ def timed_run(name: str, cell: Cell) -> list[Row]:
     start = perf_counter()
     rows = [cell | row for row in EXPERIMENTS[name].run(cell)]
     seconds = round(perf_counter() - start, 2)
-    return [row | {"seconds": seconds} for row in rows]
+    return [row | {"seconds": seconds, "commit": commit()} for row in rows]
+
+
+@cache
+def commit() -> str:
+    """Return the commit that the rows are made with."""
+    return check_output(["git", "describe", "--always", "--dirty=+"], text=True, cwd=Path(__file__).parent).strip()
 
 
 def kept(future: Future[list[Row]], work: Work, folder: Path) -> bool:

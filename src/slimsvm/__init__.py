@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import displays, reducers, trainers
-    from .estimators import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, compress
+    from .estimators import (
+        Interrupted,
+        SlimOneClassSVM,
+        SlimSVC,
+        SlimSVCCV,
+        SlimSVR,
+        SlimSVRCV,
+        compress,
+        distill,
+    )
     from .files.models import load
     from .files.native import save
     from .selection.grids import smallest_within
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from .studio.report import report
     from .studio.tradeoff import tradeoff
     from .studio.tune import tune
+    from .tables.preparation import table_preparation
     from .versions import show_versions
 
 __version__: str
@@ -27,10 +37,13 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "__version__",
     "compress",
     "displays",
+    "distill",
     "export",
     "load",
     "reducers",
@@ -40,6 +53,7 @@ __all__ = [
     "shapley",
     "show_versions",
     "smallest_within",
+    "table_preparation",
     "tradeoff",
     "trainers",
     "tune",
@@ -50,8 +64,11 @@ HOMES = {
     "Interrupted": "estimators",
     "SlimOneClassSVM": "estimators",
     "SlimSVC": "estimators",
+    "SlimSVCCV": "estimators",
     "SlimSVR": "estimators",
+    "SlimSVRCV": "estimators",
     "compress": "estimators",
+    "distill": "estimators",
     "export": "ship.export",
     "load": "files.models",
     "report": "studio.report",
@@ -60,6 +77,7 @@ HOMES = {
     "shapley": "ship.shapley",
     "show_versions": "versions",
     "smallest_within": "selection.grids",
+    "table_preparation": "tables.preparation",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",
 }

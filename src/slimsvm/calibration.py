@@ -6,15 +6,18 @@ line in `CALIBRATIONS`; `estimators.calibrating` fits it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 Array = np.ndarray
 
+#: errors that a map to intervals holds; more: finer coverages, and larger files
+MOST_ERRORS = 999
 #: probabilities are kept this far from 0, so that no class is impossible and logarithms are finite
 LEAST = 1e-7
 
@@ -142,7 +145,51 @@ def _check_numbers(values: Array, count: int) -> None:
         raise ValueError(f"its calibration needs {count} finite numbers, and has {values.tolist()[:5]}")
 
 
-def check_calibration(calibration: Any) -> None:
-    """Raise ValueError for an unknown calibration."""
-    if calibration is not None and not (isinstance(calibration, str) and calibration in CALIBRATIONS):
-        raise ValueError(f"unknown calibration {calibration!r}; there are {[*CALIBRATIONS, None]}")
+@dataclass(frozen=True)
+class Conformal:
+    """The errors of a regressor on rows that it was not trained on, from which intervals are made (split-conformal).
+
+    With n errors, the interval of coverage c reaches as far as the ceil((n + 1) c)-th smallest of them.
+    """
+
+    name: ClassVar[str] = "conformal"
+    errors: Array  # sorted; of many rows those at MOST_ERRORS evenly spaced places
+    rows: int
+
+    @classmethod
+    def of(cls, errors: Array) -> Conformal:
+        """Return the map for absolute errors."""
+        sorted_errors, n = np.sort(np.asarray(errors, dtype=np.float64)), errors.size
+        if n > MOST_ERRORS:
+            places = np.ceil((n + 1) * np.arange(1, MOST_ERRORS + 1) / (MOST_ERRORS + 1)).astype(np.intp)
+            sorted_errors = sorted_errors[np.minimum(places, n) - 1]
+        return cls(sorted_errors, int(n))
+
+    def half_width(self, coverage: float) -> float:
+        """Return how far an interval reaches on either side."""
+        count = self.errors.size
+        if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
+            raise ValueError(f"coverage must be a share of the rows above 0 and below 1, such as 0.8, not {coverage!r}")
+        place = int(np.ceil((count + 1) * float(coverage) - 1e-9))
+        if place > count:
+            raise ValueError(f"an interval that covers {coverage:g} takes more than {self.rows} rows of calibration")
+        return float(self.errors[place - 1])
+
+    def times(self, factor: float) -> Conformal:
+        """Return the map for values in another unit."""
+        return Conformal(self.errors * factor, self.rows)
+
+    def check(self) -> None:
+        """Raise ValueError unless errors are sorted numbers."""
+        errors = self.errors
+        if errors.ndim != 1 or not errors.size or not np.isfinite(errors).all() or (np.diff(errors) < 0).any():
+            raise ValueError("its errors are not sorted finite numbers")
+        if errors[0] < 0 or not isinstance(self.rows, int) or self.rows < errors.size:
+            raise ValueError("its errors are not those of rows")
+
+
+def check_calibration(calibration: Any, names: Iterable[str] = ()) -> None:
+    """Raise ValueError for a calibration that is not one of these, by default those of classes."""
+    known = [*(names or CALIBRATIONS)]
+    if calibration is not None and not (isinstance(calibration, str) and calibration in known):
+        raise ValueError(f"unknown calibration {calibration!r}; there are {[*known, None]}")

@@ -1,5 +1,19 @@
 """Pictures after scikit-learn's conventions; they need matplotlib, an extra: pip install "slimsvm[plots]"."""
 
-from .studio.displays import CalibrationDisplay, ConvergenceDisplay, ParetoDisplay, SupportVectorsDisplay, TradeoffDisplay
+from .studio.displays import (
+    CalibrationDisplay,
+    ChoiceDisplay,
+    ConvergenceDisplay,
+    ParetoDisplay,
+    SupportVectorsDisplay,
+    TradeoffDisplay,
+)
 
-__all__ = ["CalibrationDisplay", "ConvergenceDisplay", "ParetoDisplay", "SupportVectorsDisplay", "TradeoffDisplay"]
+__all__ = [
+    "CalibrationDisplay",
+    "ChoiceDisplay",
+    "ConvergenceDisplay",
+    "ParetoDisplay",
+    "SupportVectorsDisplay",
+    "TradeoffDisplay",
+]

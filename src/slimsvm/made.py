@@ -17,6 +17,7 @@ class Made:
     metric: str = "fixed"
     loss: str = Demands.name
     stopped: bool = False  # before its last steps: the loss on validation rows rose
+    precision: str = ""  # of the tables that it was trained for; "" where it was not trained for any
     refit: bool = False  # its coefficients are the best ones for its points
 
     @classmethod
@@ -36,6 +37,7 @@ class Made:
             f"decay x {self.decay:g}": self.decay != 1,
             f"metric={self.metric}": self.joint,
             f"loss={self.loss}": self.loss != Demands.name,
+            f"precision={self.precision}": self.precision not in ("", "float32"),
             "stopped early": self.stopped,
             "refit": self.refit,
         }

@@ -46,10 +46,6 @@ class Status(Enum):
         """Return the worst of several endings."""
         return max(ends, key=list(cls).index)
 
-    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
-        """Return how to make the member again from its value; skops needs this."""
-        return Status, (self.value,)
-
 
 #: up to this many rows, one product with the coefficients of all pairs, zeros included, is faster than one for each class;
 #: and the most coefficients that are written out for it, 8 MiB

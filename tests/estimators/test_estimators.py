@@ -595,15 +595,6 @@ def test_more_memory_for_kernel_rows_changes_nothing(moons):
     np.testing.assert_allclose(tiny.decision_function(X), large.decision_function(X), atol=1e-9)
 
 
-def test_randomised_predictions_are_classes_and_repeatable(iris):
-    X, y = iris
-    slim = SlimSVC(10, random_state=0).fit(X, y)
-    first, again = (slim.predict_randomized(X, random_state=1) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert set(first) <= set(y)
-    assert (first != slim.predict_randomized(X, random_state=2)).any()
-
-
 # Few rows, odd rows
 
 
@@ -836,7 +827,7 @@ def test_a_cost_beyond_the_range_of_floats_is_refused(C, weights, settings):
 
 def test_rows_of_another_width_are_refused_at_prediction(moons):
     slim = SlimSVC(5, random_state=0).fit(*moons)
-    for method in (slim.predict, slim.decision_function, slim.predict_randomized):
+    for method in (slim.predict, slim.decision_function):
         with pytest.raises(ValueError, match=r"3 features.*2 features"):
             method(np.ones((4, 3)))
         with pytest.raises(ValueError, match="NaN"):

@@ -220,17 +220,7 @@ def test_a_warm_start_for_another_problem_finds_its_optimum(changed):
     assert warm.score(rows, labels) >= cold.score(rows, labels) - 0.02
 
 
-def test_the_papers_form_of_sbp_starts_warm():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc = SlimSVC(trainer=SBP(batch=1), max_iter=1000, warm_start=True, random_state=0).fit(X, y)
-        before = svc.decision_function(X)
-        svc.set_params(max_iter=10).fit(X, y)
-    assert svc.n_iter_ == 10
-    np.testing.assert_allclose(svc.decision_function(X), before, atol=0.1 * np.abs(before).max())
-
-
-@pytest.mark.parametrize("name", ["pegasos", "perceptron", "sbp"])
+@pytest.mark.parametrize("name", ["pegasos", "perceptron"])
 def test_a_step_after_a_warm_start_is_small(name):
     """The steps of these methods get shorter with the rows drawn, also with those of runs before."""
     with warnings.catch_warnings():

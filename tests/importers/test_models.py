@@ -202,7 +202,7 @@ def test_what_is_imported_can_be_shipped(model):
     np.testing.assert_array_equal(artefact.points, source.model.points)
 
 
-# cuML and ThunderSVM: stand-ins with their attributes, made of scikit-learn's models
+# cuML: stand-ins with its attributes, made of scikit-learn's models
 
 
 class OnDevice:
@@ -238,20 +238,10 @@ def test_a_model_of_cuml():
 
 
 @pytest.mark.parametrize("kind", ["SVR", "NuSVR", "OneClassSVM"])
-def test_a_model_of_thundersvm_keeps_rho(kind):
+def test_regressors_and_detectors_with_the_attributes_of_scikit_learns(kind):
     model = REAL[kind].fit(csr_array(X), Y)
-    dual = model.dual_coef_.toarray()
-    ours = machine_of(import_model(stand_in(kind, model, intercept_=-model.intercept_, dual_coef_=dual)))
+    ours = machine_of(import_model(stand_in(kind, model, dual_coef_=model.dual_coef_.toarray())))
     np.testing.assert_allclose(ours.predict(NEW), model.predict(csr_array(NEW)), rtol=1e-8)
-
-
-def test_a_classifier_of_thundersvm_does_not_say_which_labels_it_has():
-    rows, labels = load_iris(return_X_y=True)
-    model = SVC(kernel="poly").fit(rows, labels)
-    with pytest.raises(ValueError, match=r"save_to_file\(path\), and give slimsvm.load\(path\)"):
-        import_model(stand_in("SVC", model))
-    named = stand_in("SVC", model, classes_=model.classes_, kernel="polynomial", intercept_=-model.intercept_)
-    np.testing.assert_array_equal(machine_of(import_model(named)).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from slimsvm.importers.preprocessing import fold_transformers
 from slimsvm.importers.scalers import SCALERS, resolve_scale
+from slimsvm.tables.folding import folded
 
 X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]
 KINDS = [
@@ -26,16 +26,15 @@ KINDS = [
 @pytest.mark.parametrize("scaler", KINDS, ids=str)
 def test_a_scaling_is_what_the_scaler_computes(scaler):
     scaler.fit(X[:20])
-    _, scaling, _ = fold_transformers([scaler], "rbf", X[:3], None)
+    scaling = folded([scaler], "rbf", X[:3], None, ())[1]
     scaling.check(4)
     np.testing.assert_allclose(scaling(X), scaler.transform(X), rtol=1e-12, atol=1e-12)
 
 
-def test_every_scaler_is_here_and_others_are_refused_by_name():
+def test_every_scaler_is_here_and_others_are_a_preparation():
     assert {type(scaler) for scaler in KINDS} == set(SCALERS)
-    with pytest.raises(ValueError, match="PowerTransformer; there are StandardScaler"):
-        fold_transformers([PowerTransformer().fit(X)], "rbf", X[:3], None)
-    assert fold_transformers([], "rbf", X[:3], None)[1] is None
+    assert folded([PowerTransformer().fit(X)], "rbf", X[:3], None, ())[3] is not None
+    assert folded([], "rbf", X[:3], None, ())[1] is None
 
 
 @pytest.mark.parametrize(("deviations", "scale"), [((1, 2, 3), "none"), ((1, 2, 300), "standard")], ids=["even", "uneven"])

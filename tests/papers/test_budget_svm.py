@@ -550,3 +550,64 @@ def test_norms_are_saved_with_the_model(norm, tmp_path):
 def test_bad_settings_are_answered_with_what_is_possible(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+# As printed
+
+
+@pytest.mark.parametrize(("kind", "iterations"), [(BudgetL1, 12), (BudgetL2, 12)])
+def test_the_printed_form_is_a_plain_loop(kind, iterations, rows):
+    """Pairs by violation and gain, the step (9) within all constraints (10) to (13), then the B largest weights."""
+    X, y = rows
+    B, C, tol = 8, 0.4, 1e-3
+    K, a = KERNEL(X, X), np.zeros(y.size)
+    fit = kind.paper(B=B, C=C, iterations=iterations).fit(task_of(X, y))
+    ball = kind is BudgetL2
+    total = C * (np.sqrt(B) if ball else B)
+    for _ in range(iterations):
+        v = y - K @ (a * y)
+        can_rise, can_fall = a < (np.inf if ball else C), a > 0
+        grow = np.where(np.where(y > 0, can_rise, can_fall), v, -np.inf)
+        shrink = np.where(np.where(y > 0, can_fall, can_rise), v, np.inf)
+        best = (0.0, -1, -1, 0.0)
+        for i in np.argsort(-grow):
+            if not np.isfinite(grow[i]) or best[0] > 0:
+                break
+            for j in np.flatnonzero(grow[i] - shrink > tol):
+                curve = K[i, i] + K[j, j] - 2 * K[i, j]
+                t = min((grow[i] - shrink[j]) / max(curve, 1e-12), longest(a, y, i, j, C, total, ball))
+                gain = t * (grow[i] - shrink[j] - 0.5 * t * curve)
+                best = max(best, (gain, int(i), int(j), t)) if gain > 1e-9 else best
+        if best[0] == 0:
+            break
+        _, i, j, t = best
+        a[i], a[j] = a[i] + t * y[i], a[j] - t * y[j]
+    kept = np.argsort(-a, kind="stable")[:B]
+    expected = np.zeros(y.size)
+    expected[kept] = (a * y)[kept]
+    np.testing.assert_allclose(fit.dual[:, 0], expected, atol=1e-6)
+
+
+def longest(a, y, i, j, C, total, ball):
+    """The largest t with a + t (y_i e_i - y_j e_j) in the box (10), under the sum (12), and in the ball (13)."""
+    t = min(np.inf if y[i] > 0 else a[i], a[j] if y[j] > 0 else np.inf)
+    if not ball:
+        t = min(t, C - a[i] if y[i] > 0 else np.inf, C - a[j] if y[j] < 0 else np.inf)
+    if y[i] > y[j]:
+        t = min(t, max(total - a.sum(), 0.0) / 2)
+    if ball:
+        half = a[i] * y[i] - a[j] * y[j]
+        t = min(t, (-half + np.sqrt(half**2 - 2 * min(a @ a - C**2, 0.0))) / 2)
+    return t
+
+
+@pytest.mark.parametrize("B", [1, 3, 10])
+def test_the_interpolation_norm_is_near_the_norm_of_the_largest_entries(B):
+    """Theorem 1 for p = 2: (sum of the B largest squares)^(1/2) <= K(2, inf, sqrt B) <= that + sqrt(B) v_(B)."""
+    rng = np.random.default_rng(B)
+    for _ in range(20):
+        v = np.sort(np.abs(rng.normal(size=12)))[::-1]
+        largest = np.sqrt(np.square(v[:B]).sum())
+        value = min(np.linalg.norm(np.maximum(v - z, 0)) + np.sqrt(B) * z for z in np.linspace(0, v[0], 4001))
+        assert largest <= value + 1e-3
+        assert value <= largest + np.sqrt(B) * v[B - 1] + 1e-9

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_moons
 
-from slimsvm import SlimSVC
+from slimsvm import SlimSVC, compress
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Deadline
@@ -50,7 +51,7 @@ def test_the_loss_is_never_above_that_of_the_lars_start(name, optimizer, make_ca
 def test_it_ends_well_below_its_start_and_where_the_loss_is_flat(rows, classes):
     task, full = problem(RBF(0.5), classes, weights=np.random.default_rng(0).random)
     followed = task.rows if rows == "all" else HostRows(full.kernel, full.points)
-    X, weights = (task.rows.given.rows(), task.output_weights) if rows == "all" else (full.points, np.ones(full.coef.shape))
+    X, weights = (task.rows.given.rows(), task.output_weights) if rows == "all" else (full.points, full.coef != 0)
     start = Lars(refit=False).path(task, [4], full).models[0]
     end = CVM(rows=rows, refit=False, max_steps=3000).path(task, [4], full).models[0]
     assert loss(end, full, X, weights) < 0.2 * loss(start, full, X, weights)
@@ -165,7 +166,6 @@ def test_settings_without_a_meaning_are_refused(settings, words):
 
 
 def test_kernels_without_gradients_are_not_taken(make_case):
-    assert not CVM.takes(make_case("chi2").kernel)
     assert not CVM.takes(make_case("precomputed").kernel)
     assert CVM.takes(Linear())
 
@@ -175,3 +175,37 @@ def test_by_its_name():
     small = SlimSVC(budget=4, reducer="cvm", gamma=1.0, C=10.0, random_state=0).fit(X, y)
     assert small.model_.size <= 4
     assert small.score(X, y) > 0.95
+
+
+def test_the_printed_form_follows_plain_conjugate_gradients():
+    """CVM.paper: from LARS-SVM's points and coefficients, (10) and its gradient by hand, into SciPy's CG."""
+    task, full = problem(RBF(0.5))
+    start = Lars.paper().path(task, [4], full).models[0]
+    X, f = full.points, full(full.points)[:, 0] - full.bias
+    unit = np.square(f).sum()
+
+    def loss_and_slopes(both):
+        Z, a = both[:8].reshape(4, 2), both[8:]
+        K = np.exp(-0.5 * np.square(X[:, None] - Z).sum(axis=2))
+        off = K @ a - f
+        slopes = 2 * off[:, None] * K * a
+        by_points = np.einsum("im,imd->md", slopes, X[:, None] - Z)
+        return off @ off / unit, np.concatenate([by_points.ravel(), 2 * K.T @ off]) / unit
+
+    for steps in (1, 5, 40):
+        small = CVM.paper(steps).path(task, [4], full).models[0]
+        begin = np.concatenate([start.points.ravel(), start.coef[:, 0]])
+        theirs = minimize(loss_and_slopes, begin, jac=True, method="CG", options={"maxiter": steps, "gtol": 1e-7})
+        np.testing.assert_allclose(small.points.ravel(), theirs.x[:8], rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(small.coef[:, 0], theirs.x[8:], rtol=1e-3, atol=1e-3)
+
+
+def test_a_kernel_of_histograms_is_compressed_with_points_that_are_histograms():
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(6), 150)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    full = SlimSVC(C=10.0, kernel="chi2", gamma=8.0).fit(X, y)
+    for reducer in ("cvm", "slim", "reduced-set"):
+        small = compress(full, X, y, budget=6, reducer=reducer, random_state=0)
+        assert small.model_.points.min() >= 0
+        assert small.score(X, y) > 0.8

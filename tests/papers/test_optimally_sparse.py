@@ -15,11 +15,11 @@ from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.made import Made
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.papers.optimally_sparse import BIASES, AggressiveSlant, Slant, SlantRun, margin_targets
+from slimsvm.papers.optimally_sparse import BIASES, EPSILONS, ETAS, AggressiveSlant, Slant, SlantRun, margin_targets
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
 from slimsvm.solvers.refit import REFIT_VALUES
-from slimsvm.trainers import SMO
+from slimsvm.trainers import SBP, SMO
 
 SLANTS = [Slant, AggressiveSlant]
 
@@ -244,7 +244,8 @@ def test_the_expected_error_of_the_randomised_rule_is_the_slant_loss():
     slim = SlimSVC(budget=12, random_state=0).fit(X, labels)
     z = np.where(labels == 1, 1, -1) * slim.decision_function(X)
     draws = 400
-    wrong = np.array([slim.predict_randomized(X, random_state=seed) != labels for seed in range(draws)])
+    added = np.random.default_rng(0).uniform(-0.5, 0.5, (draws, 1, labels.size))
+    wrong = ((slim.decision_function(X) + added[:, 0] > 0) != (labels == 1)).astype(float)
     loss = slant_loss(z)
     deviation = np.sqrt((loss * (1 - loss)).sum() / draws) / labels.size
     assert abs(wrong.mean() - loss.mean()) <= 5 * deviation
@@ -288,11 +289,7 @@ def test_without_settings_each_size_takes_the_best_of_a_grid(kind, problem):
     sizes = [4, 8]
     chosen = kind(refit=False).path(task, sizes, full)
     scale = min(1.0, (task.targets * full.on(task.rows)).max())
-    grid = [
-        kind(eta=scale * eta, eps=scale * eps, refit=False)
-        for eta in (1 / 16, 1 / 4, 1 / 2)
-        for eps in (1 / 8, 1 / 4, 1 / 2)
-    ]
+    grid = [kind(eta=scale * eta, eps=scale * eps, refit=False) for eta in ETAS[1:5] for eps in EPSILONS[1:4]]
     runs = [run.path(task, sizes, full) for run in grid]
     for step in chosen:
         rivals = [rival.error for run in runs for rival in run if rival.size == step.size]
@@ -527,9 +524,11 @@ def test_the_grids_are_those_of_the_paper_scaled_to_the_largest_margin_target():
         return [(run.eta, run.eps) for run in reducer._grid(scale)]
 
     assert tried(Slant(), 1.0) == [(1 / 4, 1 / 8)]
-    assert tried(Slant(refit=False), 0.5) == [(1 / 32, 1 / 16), (1 / 8, 1 / 16), (1 / 4, 1 / 16)]
+    assert tried(Slant.paper(None, None), 0.5) == [(0.5 * 4.0**power, 1 / 32) for power in range(-4, 3)]
     assert tried(AggressiveSlant(), 1.0) == [(1 / 4, 1 / 8), (1 / 4, 1 / 4), (1 / 4, 1 / 2)]
-    assert len(tried(AggressiveSlant(refit=False), 1.0)) == 9
+    grid = [(4.0**one, 2.0**other) for one in range(-4, 3) for other in range(-4, 1)]
+    assert tried(AggressiveSlant.paper(None, None), 1.0) == grid
+    assert tried(Slant.paper(), 1.0) == [(1 / 2, 1 / 2)]
     assert tried(Slant(eta=0.3, eps=0.2), 0.5) == [(0.3, 0.2)]
 
 
@@ -537,7 +536,7 @@ class RecordedRun(SlantRun):
     """A run that yields its model of no points, and ends as its step size says."""
 
     made: list = []  # noqa: RUF012
-    endings = {1 / 16: Status.MAX_ITER, 1 / 4: Status.BUDGET, 1 / 2: Status.CONVERGED}  # noqa: RUF012
+    endings = {eta: Status.MAX_ITER if eta < 1 / 4 else Status.BUDGET for eta in ETAS}  # noqa: RUF012
 
     def models(self, sizes, report):  # noqa: ARG002
         self.made.append(self)
@@ -567,17 +566,17 @@ def test_a_path_ends_as_the_first_run_that_steps_did_not_end(recorded):
     task, model, shares = wide_problem()
     path = Slant(refit=False).path(task, [1, 2], model)
     assert path.status is Status.BUDGET
-    assert [run.settings.eta for run in recorded] == [1 / 16, 1 / 4, 1 / 2]
-    assert [run.eta for run in recorded] == [1 / 64, 1 / 16, 1 / 8]  # by the largest k(x, x)
-    assert shares == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert [run.settings.eta for run in recorded] == list(ETAS)
+    assert [run.eta for run in recorded] == [eta / 4 for eta in ETAS]  # by the largest k(x, x)
+    assert shares == pytest.approx([number / 7 for number in range(1, 8)])
 
 
 def test_grids_shrink_with_margin_targets_below_1(recorded, monkeypatch):
-    monkeypatch.setattr(RecordedRun, "endings", dict.fromkeys([0.5 / 16, 0.5 / 4, 0.5 / 2], Status.MAX_ITER))
+    monkeypatch.setattr(RecordedRun, "endings", dict.fromkeys([0.5 * eta for eta in ETAS], Status.MAX_ITER))
     task, model, _ = wide_problem(0.125)
     path = Slant(refit=False).path(task, [1, 2], model)
     assert path.status is Status.MAX_ITER
-    assert [run.settings.eta for run in recorded] == [0.5 / 16, 0.5 / 4, 0.5 / 2]
+    assert [run.settings.eta for run in recorded] == [0.5 * eta for eta in ETAS]
 
 
 def test_no_other_setting_is_tried_when_time_is_over(recorded):
@@ -609,3 +608,34 @@ def test_the_default_number_of_steps_is_the_documented_one():
     assert Slant().max_steps == 30_000
     assert Slant.reports
     assert Slant().refit
+
+
+# The papers' theorems
+
+
+def test_no_predictor_of_few_vectors_is_right_on_an_orthonormal_basis():
+    """Lemma 3.1: rows uniform over R^2 orthonormal vectors; u of norm R has no hinge loss; m vectors leave R^2 - m at 0."""
+    R2 = 16
+    X, y = np.eye(R2), np.where(np.arange(R2) % 2, 1.0, -1.0)
+    task = Task(HostRows(Linear(), X), y[:, None], np.ones(R2))
+    u = Expansion(Linear(), X, y[:, None], np.zeros(1))
+    assert np.sqrt(y @ y) == np.sqrt(R2)
+    for step in Slant.paper(0.5, 0.25).path(task, range(1, R2 + 1), u):
+        wrong = np.mean(y * step.model(X)[:, 0] <= 0)
+        assert wrong == 1 - step.size / R2  # at most 1/4 needs more than R^2 / 2 vectors
+
+
+def test_sbp_and_then_slant_need_no_more_vectors_than_four_times_the_squared_norm():
+    """Corollary 1 end to end: w from the SBP, steps of 1/2 to a shortfall of 1/2; slant loss at most hinge loss."""
+    X, labels = moons(300)
+    y = np.where(labels == 1, 1.0, -1.0)
+    task = Task(HostRows(RBF(1.0), X), y[:, None], np.ones(y.size), np.random.default_rng(0))
+    full = SBP.paper(nu=0.02, T=2000).fit(task).model
+    squared_norm = float(full.coef[:, 0] @ full.on(HostRows(RBF(1.0), full.points))[:, 0])
+    path = Slant.paper(0.5, 0.5).path(task, [y.size], full)
+    small = path.models[-1]
+    assert path.status is Status.CONVERGED
+    assert small.size <= 4 * squared_norm
+    hinge = np.maximum(0, 1 - y * full(X)[:, 0]).mean()
+    slant = np.clip(0.5 - y * small(X)[:, 0], 0, 1).mean()
+    assert slant <= hinge

@@ -37,9 +37,10 @@ def iris():
     return task, SMO(10.0).fit(task).model
 
 
-def of_pair(task, full, pair):
-    """The problem of a pair by itself, and its full model on the support vectors of its classes."""
-    rows, used = np.flatnonzero(task.targets[:, pair]), task.goal.concerned(full.coef)[:, pair]
+def of_pair(task, full, pair, *, of_classes=False):
+    """The problem of a pair by itself, and its full model on its own support vectors, or on those of its classes."""
+    rows, used = np.flatnonzero(task.targets[:, pair]), full.coef[:, pair] != 0
+    used |= of_classes & task.goal.concerned(full.coef)[:, pair]
     X = task.rows.given.rows()[rows]
     alone = Task(HostRows(full.kernel, X), task.targets[rows, pair : pair + 1], task.weights[rows], goal=OneVsOne(2))
     return alone, Expansion(full.kernel, full.points[used], full.coef[used, pair : pair + 1], full.bias[pair : pair + 1])
@@ -65,7 +66,7 @@ def test_the_loss_of_cvm_is_the_sum_of_those_of_the_pairs(iris, rows):
     task, full = iris
     small = CVM(refit=False, max_steps=1).path(task, [6], full).models[0]
     support = Support.of(task, full)
-    followed, weights = (task.rows, task.output_weights) if rows == "all" else (support.rows, support.concerned)
+    followed, weights = (task.rows, task.output_weights) if rows == "all" else (support.rows, support.members)
     joint = OutputLoss(followed, full, weights)
     total, unit = 0.0, float(np.vdot(weights, joint.goals**2))
     points, slope = joint.rows.inward(small.points), np.zeros(small.points.shape)
@@ -92,7 +93,7 @@ def test_the_tube_of_a_pair_is_that_of_its_own_regression(iris):
     fit = together.fit(0.1, Deadline())
     refitted = together.refitted(fit)
     for pair in PAIRS:
-        _, model = of_pair(task, full, pair)
+        _, model = of_pair(task, full, pair, of_classes=True)
         own = HostRows(model.kernel, model.points)
         everyone = np.full(model.coef.shape, True)
         alone = TubeSearch(own, model.on(own), everyone, 100.0, 1e-6)

@@ -14,12 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import slimsvm
-from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, export, runtime, save
-from slimsvm.files.trusted import TRUSTED_TYPES
+from slimsvm import SlimSVC, export, runtime, save
 from slimsvm.kernels.spec import SPECS
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.ship.json import read_json
-from slimsvm.trainers import TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -135,30 +133,3 @@ def small_model():
 def test_estimators_pickle():
     model, X = small_model()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X))
-
-
-def test_skops_keeps_an_estimator_with_the_types_that_the_readme_names():
-    assert_kept_by_skops(*small_model())
-
-
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_skops_keeps_what_any_trainer_leaves(trainer):
-    X, y = load_iris(return_X_y=True)
-    X, y = X[::3], y[::3]
-    assert_kept_by_skops(SlimSVC(5, trainer=TRAINERS[trainer](), reducer="spsvm", random_state=0).fit(X, y), X)
-
-
-@pytest.mark.parametrize("estimator", [SlimSVR(5, random_state=0), SlimOneClassSVM(5, random_state=0)], ids=["svr", "one"])
-def test_skops_keeps_regressors_and_novelty_detectors(estimator):
-    X, y = load_iris(return_X_y=True)
-    assert_kept_by_skops(make_pipeline(StandardScaler(), estimator).fit(X, y), X)
-
-
-def assert_kept_by_skops(model, X):
-    skops = pytest.importorskip("skops.io")
-    data = skops.dumps(model)
-    assert set(skops.get_untrusted_types(data=data)) <= set(TRUSTED_TYPES)
-    loaded = skops.loads(data, trusted=TRUSTED_TYPES)
-    for answer in ("predict", "decision_function"):
-        if hasattr(model, answer):
-            np.testing.assert_array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))

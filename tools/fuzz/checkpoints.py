@@ -52,8 +52,8 @@ def _written_fits() -> list[tuple[tuple[Any, Any, Any], list[bytes]]]:
         (SlimSVC(C=0.3, gamma=0.02, trainer=SMO(working_set=8)), *two[1]),  # with problems of active rows
         (SlimSVR(C=10.0, trainer=SMO(working_set=8)), two[2][0], two[2][0][:, 0] * two[2][0][:, 1]),
         (SlimOneClassSVM(nu=0.2, trainer=SMO(working_set=8)), three[2][0], None),
-        (SlimSVC(trainer=SBP(max_iter=30), random_state=0), *two[4]),
-        (SlimSVC(trainer=SBP(max_iter=40, batch=1, early_stopping=True), random_state=0), *three[3]),
+        (SlimSVC(trainer=SBP(max_iter=30, working_set=40), random_state=0), *two[4]),
+        (SlimSVC(trainer=SBP(max_iter=40, working_set=10, early_stopping=True), random_state=0), *three[3]),
         (SlimSVC(4, reducer=QUICK, random_state=0), sparse, two[3][1]),
         (SlimSVC(4, trainer=None, reducer=QUICK, random_state=0), *three[4]),
         (SlimSVC(tolerance=0.2, reducer=QUICK, random_state=0), two[0][0] + 1.0, two[0][1]),

@@ -80,6 +80,17 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+def settle(
+    K: NDArray[floating],
+    linear: NDArray[float64],
+    y: NDArray[float64],
+    cap: NDArray[float64],
+    alpha: NDArray[float64],
+    f: NDArray[float64],
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]: ...
+def gathered(K: NDArray[floating], rows: NDArray[intp], columns: NDArray[intp], out: NDArray[floating]) -> None: ...
 def copy_transposed(tile: NDArray[floating], out: NDArray[floating]) -> None: ...
 def bounds(
     alpha: NDArray[float64],

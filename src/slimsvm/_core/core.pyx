@@ -157,6 +157,7 @@ ctypedef fused real:
 include "boxes.pxi"
 include "tiles.pxi"
 include "smo.pxi"
+include "settle.pxi"
 include "class_pairs.pxi"
 include "merging.pxi"
 include "expansion.pxi"

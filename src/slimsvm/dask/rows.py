@@ -38,7 +38,7 @@ def local_values() -> int:
 
 def check_metric(X: Partitions, metric: str) -> None:
     """Raise ValueError if a metric is to be learned from rows on a cluster: its mini-batches would be round trips."""
-    if metric != "fixed" and X.shape[0] * X.shape[1] > local_values():
+    if metric not in ("fixed", "auto") and X.shape[0] * X.shape[1] > local_values():
         raise ValueError(
             f"metric={metric!r} is learned from rows on one machine, and these are on a cluster; give Slim(metric='fixed'),"
             " or fit a SlimSVC to a sample of the rows"
@@ -241,12 +241,13 @@ class DaskRows:
         """Return K(A, B) in float64 for a few points."""
         B = A if B is None else B
         self.meter.add(A.shape[0] * B.shape[0])
-        return self.kernel(A, B) if placed else self.kernel(self.inward(A), self.inward(B))
+        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
+        return self.kernel(self.kernel.inside(A), B)
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j."""
         self.meter.add(A.shape[0] * Z.shape[0])
-        return self.kernel.pullback(A, Z, K, W)
+        return self.kernel.pullback(self.kernel.inside(A), Z, K, W)
 
     def inward(self, points: Matrix) -> Array:
         """Return points relative to the rows' centre, dense float64."""
@@ -255,7 +256,7 @@ class DaskRows:
 
     def outward(self, placed: Array) -> Array:
         """Return points relative to the centre as points of an expansion."""
-        return placed.copy() if self.centre is None else placed + self.centre
+        return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
 
     # Some of the rows.
 

@@ -2,6 +2,8 @@
 
 from .base import fit_reporting
 from .compress import compress, compress_within
+from .cv import SlimSVCCV, SlimSVRCV
+from .distill import distill
 from .machines import MACHINES, imported, machine_of
 from .one_class import SlimOneClassSVM
 from .resume import Interrupted
@@ -13,9 +15,12 @@ __all__ = [
     "Interrupted",
     "SlimOneClassSVM",
     "SlimSVC",
+    "SlimSVCCV",
     "SlimSVR",
+    "SlimSVRCV",
     "compress",
     "compress_within",
+    "distill",
     "fit_reporting",
     "imported",
     "machine_of",

@@ -94,6 +94,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             "shrinking": "leave it out: it changes the time of training only",
         }
     )
+    #: the names that `calibration` may have; empty: those of classes
+    _calibrations: tuple[str, ...] = ()
     #: the home of rows in place of `device`
     _home: str | None = None
 

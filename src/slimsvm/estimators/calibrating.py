@@ -41,7 +41,7 @@ def keep_calibration(
 
 def calibration_models(estimator: Any, selection: Selection) -> int:
     """Return the most further models that a calibration needs."""
-    if getattr(estimator, "calibration", None) is None:
+    if getattr(estimator, "calibration", None) is None or estimator._labels_are != "classes":
         return 0
     return FOLDS if selection.labels.size <= FEW_ROWS else 1
 

@@ -52,8 +52,8 @@ def compress(
     ----------
     model : estimator
         A fitted SlimSVC, SlimSVR or SlimOneClassSVM; an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge of one output, or
-        GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; an SVM of scikit-learn-intelex,
-        cuML or ThunderSVM; a LIBSVM file read by `slimsvm.load`; or a Pipeline, TransformedTargetRegressor,
+        GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; an SVM of scikit-learn-intelex
+        or cuML; a LIBSVM file read by `slimsvm.load`; or a Pipeline, TransformedTargetRegressor,
         GridSearchCV or other search with one of them in it. It is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Rows like those of the model's training, before the transformers of a Pipeline; best the same rows. Without rows,

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
+from sklearn.utils.metaestimators import available_if
 
 from ..goals import Novelty
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .methods import learns_streams
+from .streams import learn_batch
 
 
 class SlimOneClassSVM(OutlierMixin, KernelMachine):
@@ -44,7 +47,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
     degree, coef0 : int, float
         Parameters of the poly and sigmoid kernels, as in `OneClassSVM`.
     trainer : str or trainer, default="smo"
-        "smo" or an instance of `slimsvm.trainers.SMO`.
+        "smo" or an instance of `slimsvm.trainers.SMO`; "bsgd" learns row by row within a budget, in `partial_fit` too.
     reducer : str or reducer, default="slim"
         As in `SlimSVR`.
     tol : float, default=1e-3
@@ -161,6 +164,29 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
             The fitted estimator.
         """
         return fit_reporting(self, X, y, sample_weight)
+
+    @available_if(learns_streams)
+    def partial_fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> SlimOneClassSVM:
+        """Learn from another batch of a stream, row by row in the order given; only with trainer="bsgd".
+
+        The first call fixes the settings: its rows determine gamma="scale". After `fit`, a stream continues from the
+        fitted model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows of the batch.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SlimOneClassSVM
+            The fitted estimator.
+        """
+        return learn_batch(self, X, y, sample_weight)
 
     def decision_function(self, X: Matrix) -> Array:
         """Return the signed distance of each row to the boundary; it is below 0 for novel rows.

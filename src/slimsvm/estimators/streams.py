@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..goals import OneVsRest
+from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
 from ..model import Status, Task
 from ..rows.homes import open_rows
-from .methods import check_weights, finite_cost, make_trainer
+from ..trainers import TRAINERS
+from .methods import check_goal, check_weights, finite_cost, make_trainer
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: the estimator's settings that must not change during a stream
-KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer")
+KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer", "epsilon", "nu")
 
 
 @dataclass(frozen=True)
@@ -31,39 +32,53 @@ class Stream:
 
     def check_settings(self, estimator: Any) -> None:
         """Raise ValueError where a setting has changed since the stream began."""
-        changed = [name for name in KEPT if getattr(estimator, name) != self.settings[name]]
+        changed = [name for name in KEPT if getattr(estimator, name, None) != self.settings[name]]
         if changed:
             raise ValueError(
                 f"{', '.join(changed)} changed since the stream began; start another one, with clone(estimator)"
             )
 
 
-def learn_batch(estimator: Any, X: Matrix, y: Any, classes: Any, sample_weight: Any) -> Any:
-    """Do the work of `SlimSVC.partial_fit`."""
+def learn_batch(estimator: Any, X: Matrix, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+    """Do the work of `partial_fit`."""
     check_settings(estimator)
     stream = resumed(estimator)
     fitted = copy.copy(estimator)  # the estimator changes only if everything has worked
     X, y = training_rows(fitted, X, y, reset=stream is None)
-    classes = stream_classes(None if stream is None else estimator.classes_, classes, y)
-    check_classes(classes)
     X, y, weights, _ = weighted_rows(X, y, sample_weight)
     trainer, kernel = _begin(estimator, X) if stream is None else (stream.trainer, stream.kernel)
     check_streams(estimator, trainer, kernel)
-    task = _task(estimator, trainer, kernel, X, np.searchsorted(classes, y), weights, classes)
+    if estimator._labels_are == "classes":
+        goal, labels, weights = _classes(estimator, fitted, stream, y, classes, weights)
+    else:
+        labelled = estimator._labelled(y, weights, whole=False)
+        goal, labels = labelled.goal if stream is None else estimator.goal_, labelled.labels
+    check_goal(trainer, TRAINERS, goal)
+    task = _task(estimator, trainer, kernel, X, labels, weights, goal)
     if stream is None:
         rng = np.random.default_rng(seed_of(estimator.random_state))
         state = trainer.begin(dataclasses.replace(task, rng=rng))
     else:
         state = stream.state
     state = trainer.learn(state, task, np.arange(X.shape[0]))
-    fitted.model_, fitted.goal_ = state.expansion(kernel), OneVsRest(classes.size)
-    fitted.classes_, fitted.path_, fitted._support = classes, None, None
+    fitted.model_, fitted.goal_ = state.expansion(kernel), goal
+    fitted.path_, fitted._support = None, None
     fitted.shape_fit_ = X.shape
     fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
     fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED
     keep_stream(fitted, trainer, kernel, state)
     estimator.__dict__ = fitted.__dict__
     return estimator
+
+
+def _classes(
+    estimator: Any, fitted: Any, stream: Stream | None, y: Array, classes: Any, weights: Array
+) -> tuple[Goal, Array, Array]:
+    """Return the goal, class numbers and weights of a batch of labels; set the classes."""
+    known = stream_classes(None if stream is None else estimator.classes_, classes, y)
+    check_classes(known)
+    fitted.classes_, labels = known, np.searchsorted(known, y)
+    return OneVsRest(known.size), labels, weights * class_weights(estimator.class_weight, known, known)[labels]
 
 
 def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
@@ -75,22 +90,21 @@ def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
     return make_trainer(estimator), kernel
 
 
-def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, classes: Array) -> Task:
+def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, goal: Goal) -> Task:
     """Return the task on the rows of a batch."""
     kernel.check_rows(X)
-    weights = weights * class_weights(estimator.class_weight, classes, classes)[labels]
     known = np.append(weights, 1.0)  # rows of other batches may have weight 1
     check_weights(trainer, known)
     check_costs(finite_cost(estimator.C), known)
     rows = open_rows(kernel, X, device=estimator.device, cache_mb=0.0, error=0.0)
-    return Task(rows, OneVsRest(classes.size).encode(labels), weights)
+    return Task(rows, goal.encode(labels), weights, goal=goal)
 
 
 def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
     """Set `stream_` to the state that `partial_fit` continues from; remove it if the trainer has none."""
     estimator.__dict__.pop("stream_", None)
     if state is not None:
-        estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name) for name in KEPT})
+        estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name, None) for name in KEPT})
 
 
 def resumed(estimator: Any) -> Stream | None:
@@ -120,7 +134,7 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
             f"stream has no validation rows; budget is {estimator.budget!r} and tolerance {estimator.tolerance!r}. "
             "Compress the model afterwards"
         )
-    if estimator.class_weight == "balanced":
+    if getattr(estimator, "class_weight", None) == "balanced":
         raise ValueError(
             "class_weight='balanced' needs all labels at once, which a stream does not have; give partial_fit a dict of "
             "weights, such as compute_class_weight makes of a sample"

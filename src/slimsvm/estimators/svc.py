@@ -20,7 +20,7 @@ from ..rows.threads import blocks
 from .base import MOST_OUTPUTS, KernelMachine, Labelled, fit_reporting
 from .methods import learns_streams
 from .streams import learn_batch
-from .validation import check_classes, class_weights, prediction_rows, seed_of
+from .validation import check_classes, class_weights, prediction_rows
 
 #: with at least this many classes, a DAG computes only the outputs that it needs; with fewer, one product of all is faster
 LAZY_CLASSES = 26
@@ -178,9 +178,9 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and what the trainer measures (the
-        `gap`; the `objective` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of rows
-        before they were learned) or the `size` and validation `error` of a small model. `pandas.DataFrame` takes them as
-        they are. Not saved in files.
+        `gap`; the relative `gap` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of
+        rows before they were learned) or the `size` and validation `error` of a small model. `pandas.DataFrame` takes them
+        as they are. Not saved in files.
     fit_status_ : int
         0 if training ended as planned, 1 if it was cut short.
     shape_fit_ : tuple of int
@@ -332,7 +332,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         self : SlimSVC
             The fitted estimator.
         """
-        return learn_batch(self, X, y, classes, sample_weight)
+        return learn_batch(self, X, y, sample_weight, classes)
 
     def decision_function(self, X: Matrix) -> Array:
         """Return the scores of each row.
@@ -406,28 +406,6 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             The logarithms, in the order of `classes_`.
         """
         return np.log(self.predict_proba(X))
-
-    def predict_randomized(self, X: Matrix, random_state: Any = None) -> Array:
-        """Return the class of each row by the randomised rule of the slant loss (Cotter et al., section 4.1).
-
-        Adds Z ~ Uniform[-1/2, 1/2] to each output. The slant loss is the expected error of this rule; its authors
-        recommend `predict` in practice.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        random_state : int, RandomState instance or None, default=None
-            The source of Z.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
-        outputs = self._outputs(X)
-        rng = np.random.default_rng(seed_of(random_state))
-        return self.classes_[self.goal_.decode(outputs + rng.uniform(-0.5, 0.5, outputs.shape))]
 
     def _classes(self, X: Matrix) -> Array:
         """Return the class number of each row; a DAG of shared support vectors computes only the outputs that it needs."""

@@ -7,12 +7,35 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from ..calibration import check_calibration
 from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
 from .base import KernelMachine, Labelled, fit_reporting
+from .conformal import conformal_of
+from .methods import learns_streams
+from .streams import learn_batch
+from .validation import training_rows
+
+#: C and epsilon for targets of deviation 1, where nobody has chosen them
+USUAL = {"C": 10.0, "epsilon": 0.05}
+
+
+def in_units_of(y: Array) -> dict[str, float]:
+    """Return a C and an epsilon for targets of any spread, in whose units both are."""
+    spread = float(np.std(y)) or 1.0
+    return {name: spread * value for name, value in USUAL.items()}
+
+
+def has_intervals(estimator: Any) -> bool:
+    """Return True if the estimator has intervals, else raise AttributeError."""
+    if getattr(estimator, "calibration_", None) is None and estimator.calibration is None:
+        raise AttributeError("intervals need calibration='conformal', given before fit")
+    return True
 
 
 class SlimSVR(RegressorMixin, KernelMachine):
@@ -44,8 +67,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
     degree, coef0 : int, float
         Parameters of the poly and sigmoid kernels, as in `SVR`.
     trainer : str, trainer or None, default="smo"
-        "smo" or an instance of `slimsvm.trainers.SMO`. None trains no full model: a reducer that needs none then fits a
-        model of at most `budget` support vectors.
+        "smo" or an instance of `slimsvm.trainers.SMO`; "bsgd" learns row by row within a budget, in `partial_fit` too.
+        None trains no full model: a reducer that needs none then fits a model of at most `budget` support vectors.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, of a method that takes real targets: "slim", "spsvm",
         "reduced-set", "cvm", "lars", "osuna-girosi", "rsvm", "nystroem" and "prune".
@@ -60,6 +83,9 @@ class SlimSVR(RegressorMixin, KernelMachine):
         Memory for kernel rows, in MiB.
     validation_fraction : float, default=0.2
         The share of the rows on which models are compared when a budget or tolerance is given.
+    calibration : {"conformal"} or None, default=None
+        How intervals around predictions are made, for `predict_interval`: "conformal" from the errors of models that are
+        fitted like this one to a part of the rows, on the other rows (five such models for up to 2,000 rows, else one).
     device : str, default="cpu"
         Where rows are kept and kernels evaluated, as in `SlimSVC`.
     verbose : bool, default=False
@@ -81,6 +107,8 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The weights of the features; only for the linear kernel.
     n_support_ : ndarray of shape (1,)
         The number of support vectors.
+    calibration_ : Conformal
+        The errors that intervals are made of; only with `calibration`.
     path_ : Path
         The models of growing size with their validation errors; None for the full model.
     n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, n_features_in_, feature_names_in_
@@ -101,6 +129,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
     """
 
     _labels_are = "values"
+    _calibrations = ("conformal",)
 
     def __init__(
         self,
@@ -128,6 +157,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         checkpoint_seconds: float = 60.0,
         cache_mb: float = 512,
         validation_fraction: float = 0.2,
+        calibration: str | None = None,
         device: str = "cpu",
         verbose: bool = False,
         random_state: Any = None,
@@ -155,6 +185,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self.checkpoint_seconds = checkpoint_seconds
         self.cache_mb = cache_mb
         self.validation_fraction = validation_fraction
+        self.calibration = calibration
         self.device = device
         self.verbose = verbose
         self.random_state = random_state
@@ -176,7 +207,58 @@ class SlimSVR(RegressorMixin, KernelMachine):
         self : SlimSVR
             The fitted estimator.
         """
-        return fit_reporting(self, X, y, sample_weight)
+        if self.calibration is None:
+            return fit_reporting(self, X, y, sample_weight)
+        check_calibration(self.calibration, self._calibrations)
+        rows, targets = training_rows(clone(self), X, y, least=2)
+        intervals = conformal_of(self, rows, targets, sample_weight)
+        fit_reporting(self, X, y, sample_weight)
+        self.calibration_ = intervals
+        return self
+
+    @available_if(has_intervals)
+    def predict_interval(self, X: Matrix, coverage: float = 0.8) -> Array:
+        """Return an interval for each row that holds this share of the true values; only with calibration="conformal".
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        coverage : float, default=0.8
+            The share of rows like those of the training whose value is to lie in its interval.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            The lower and the upper end.
+        """
+        check_is_fitted(self)
+        reach = self.calibration_.half_width(coverage)
+        values = self.predict(X)
+        return np.column_stack([values - reach, values + reach])
+
+    @available_if(learns_streams)
+    def partial_fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVR:
+        """Learn from another batch of a stream, row by row in the order given; only with trainer="bsgd".
+
+        The first call fixes the settings: its rows determine gamma="scale", the n of C, and the mean of the targets as the
+        bias. After `fit`, a stream continues from the fitted model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows of the batch.
+        y : array-like of shape (n_samples,)
+            Their target values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SlimSVR
+            The fitted estimator.
+        """
+        return learn_batch(self, X, y, sample_weight)
 
     def predict(self, X: Matrix) -> Array:
         """Return the value of each row.

@@ -47,7 +47,7 @@ def check_settings(estimator: Any) -> None:
     Budgets.of(estimator)
     check_selection(estimator.validation_fraction, estimator.tolerance, estimator.scoring)
     resolve_device(estimator.device)
-    check_calibration(getattr(estimator, "calibration", None))
+    check_calibration(getattr(estimator, "calibration", None), estimator._calibrations)
     shape = getattr(estimator, "decision_function_shape", "ovr")
     if shape not in ("ovr", "ovo"):
         raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', not {shape!r}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from reprlib import repr as short
+from typing import Any
 
 from ..warning import warn_user
 
@@ -15,6 +16,16 @@ UNNAMED = ("", "Unnamed: 0")
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Which columns may have words, dates and holes: all of them; of some it is known what they hold."""
+
+    #: "number", "word", "date" or "nothing" by the name of a column, or by its number among the features
+    kinds: Mapping[Any, str] = field(default_factory=dict)
+    #: whether cells are read even if all of them are numbers
+    always: bool = False
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What a reader of a table looks for."""
 
@@ -22,11 +33,15 @@ class Wanted:
     target: str | int | None = None  # their column, by name or by number
     n_features: int | None = None  # the number of features; without labels, one column more has them
     names: Sequence[str] | None = None  # the names of the features, in this order
+    cells: Cells | None = None  # for tables that may have words, dates and holes
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The numbers of the columns that are features, in the order wanted, of the labels, and of one without a name."""
+    """The numbers of the columns that are features, in the order wanted, of the labels, and of one without a name.
+
+    A column of a table that the model does not need, and that is not there, has the number -1.
+    """
 
     features: tuple[int, ...]
     label: int | None
@@ -88,7 +103,8 @@ def _label_of(names: Sequence[str], width: int, wanted: Wanted) -> int | None:
 def _by_name(names: Sequence[str], wanted: Wanted) -> Columns:
     """Return the columns with the names wanted; the labels are in one of the others."""
     features, places = tuple(wanted.names or ()), {name: number for number, name in enumerate(names)}
-    missing = [name for name in features if name not in places]
+    kinds = {} if wanted.cells is None else wanted.cells.kinds
+    missing = [name for name in features if name not in places and kinds.get(name) != "nothing"]
     if missing:
         raise ValueError(
             f"it lacks {len(missing)} of the model's features, {short(missing)}; its columns are {short(list(names))}, and "
@@ -102,7 +118,7 @@ def _by_name(names: Sequence[str], wanted: Wanted) -> Columns:
     unused = [names[number] for number in others if number != label]
     if unused:
         warn_user(f"columns that the model does not use are left out: {short(unused)}")
-    return Columns(tuple(places[name] for name in features), label, features)
+    return Columns(tuple(places.get(name, -1) for name in features), label, features)
 
 
 def _label_among(others: Sequence[int], names: Sequence[str], wanted: Wanted) -> int | None:

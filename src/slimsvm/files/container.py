@@ -36,7 +36,7 @@ Array = np.ndarray
 
 MAGIC = b"\x93SLIMSVM"
 #: the newest format; a file is written in the oldest format that can hold its model
-FORMAT = 3
+FORMAT = 4
 ALIGN = 64
 START = struct.Struct("<8sIQ")  # magic, format, length of the header
 CHECKSUM = struct.Struct("<I")

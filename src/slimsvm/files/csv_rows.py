@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from ..warning import warn_user
+from .cells import cells_of_csv
 from .columns import Columns, Wanted, check_width, choose_columns
 from .labels import EXACT, as_labels
 from .numbers import is_plain, strict_number
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
 SEPARATORS = ("\t", ";", ",")
 
 
-def read_csv(opened: BinaryIO, wanted: Wanted) -> tuple[Array, Array | None, tuple[str, ...] | None]:
-    """Return the features, the labels and the names of the features."""
+class NotNumbersError(ValueError):
+    """A feature is not a finite number."""
+
+
+def read_csv(
+    opened: BinaryIO, wanted: Wanted, *, cells: bool = False
+) -> tuple[Array, Array | None, tuple[str, ...] | None]:
+    """Return the features, the labels and the names of the features; with `cells`, words, dates and holes as they are."""
     with io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as file:
         try:
             rows = _csv_rows(file)
@@ -36,7 +43,12 @@ def read_csv(opened: BinaryIO, wanted: Wanted) -> tuple[Array, Array | None, tup
             columns = choose_columns(first if header else None, len(first), wanted)
             if columns.unnamed is None:
                 check_width(len(columns.features), wanted.n_features)
-            X, y = _table(rows if header else chain([(line, first)], rows), len(first), columns, header)
+            rows = rows if header else chain([(line, first)], rows)
+            if cells:
+                X, labels, lines = cells_of_csv(rows, len(first), columns, wanted)
+                y = None if columns.label is None else _text_labels(labels, lines)
+            else:
+                X, y = _table(rows, len(first), columns, header)
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             raise ValueError(
@@ -96,7 +108,9 @@ def _without_index(X: Array, y: Array | None, columns: Columns) -> tuple[Array, 
 
 def _counts_rows(values: Array) -> bool:
     """Return whether values are 0, 1, 2 ... or 1, 2, 3 ..."""
-    return values.size > 1 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    if values.size < 2 or values[0] not in (0, 1) or not all(isinstance(value, float) for value in values.tolist()):
+        return False
+    return bool((np.diff(values.astype(np.float64)) == 1).all())
 
 
 def _features(cells: list[str], line: int, columns: Columns) -> list[float]:
@@ -111,7 +125,7 @@ def _features(cells: list[str], line: int, columns: Columns) -> list[float]:
             if number is None or not math.isfinite(number):
                 what = f"{short(cell)} is not a finite number" if cell else "there is no value"
                 hint = f"; if this column has the labels, give target={column}" if cell else ""
-                raise ValueError(
+                raise NotNumbersError(
                     f"line {line}, column {column} (from 0): {what}; features must be numbers without gaps{hint}"
                 )
     return numbers

@@ -27,7 +27,7 @@ import numpy as np
 
 from .columns import Wanted, check_width
 from .container import check_letters
-from .csv_rows import read_csv
+from .csv_rows import NotNumbersError, read_csv
 from .decompression import PACKED, check_unpacked_size, unpacked
 from .endings import check_rows_ending
 from .labels import as_labels
@@ -127,13 +127,22 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted, split: str = "train
 def _read(source: Source, wanted: Wanted, split: str) -> tuple[Any, Any, tuple[str, ...] | None]:
     check_rows_ending(source.ending)
     if source.ending in (".csv", ".tsv"):
-        return read_csv(source.open(), wanted)
+        if wanted.cells is None or not wanted.cells.always:
+            try:
+                return read_csv(source.open(), wanted)
+            except NotNumbersError:
+                if wanted.cells is None:
+                    raise
+        return read_csv(source.open(), wanted, cells=True)
     if source.ending in (".npy", ".npz", ".parquet") and source.is_packed:
         raise ValueError(f"it is a packed {source.ending} file; unpack it first")
     if source.ending in (".npy", ".parquet"):
-        from .mapped import open_npy, open_parquet
+        from .mapped import has_cells, open_npy, open_parquet, read_parquet_cells
 
-        X, y, names = (open_npy if source.ending == ".npy" else open_parquet)(source.path, wanted)
+        opened = open_npy if source.ending == ".npy" else open_parquet
+        if source.ending == ".parquet" and wanted.cells is not None and has_cells(source.path, wanted):
+            opened = read_parquet_cells
+        X, y, names = opened(source.path, wanted)
         return X, None if y is None else as_labels(y), names
     if wanted.target is not None:
         raise ValueError(f"target={wanted.target!r} names a column of a CSV file, and this is not a CSV file; leave it out")

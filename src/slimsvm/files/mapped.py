@@ -19,6 +19,7 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
+from .cells import parquet_cells
 from .columns import Wanted, choose_columns
 from .decompression import check_unpacked_size
 
@@ -111,6 +112,32 @@ def _read_parquet(parquet: Any, path: Path, wanted: Wanted) -> tuple[Matrix, Any
         raise ValueError(f"it has {row} rows, and it says that it has {count}")
     check_finite(X)
     return X, None if column is None else np.concatenate(y), tuple(names[number] for number in kept)
+
+
+def has_cells(path: Path, wanted: Wanted) -> bool:
+    """Return whether features of a Parquet file are words, dates or have holes, or cells are wanted anyway."""
+    pyarrow, parquet = _pyarrow()
+    file = parquet.ParquetFile(path)
+    schema, table = file.schema_arrow, _without_index(file.schema_arrow)
+    chosen = choose_columns([schema.names[number] for number in table], len(table), wanted)
+    kinds = [schema.types[table[number]] for number in chosen.features if number >= 0]
+    numbers = all(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) for kind in kinds)
+    assert wanted.cells is not None
+    if wanted.cells.always or not numbers or len(kinds) < len(chosen.features):
+        return True
+    columns = parquet.read_table(path, columns=[schema.names[table[number]] for number in chosen.features]).columns
+    return any(column.null_count for column in columns)
+
+
+def read_parquet_cells(path: Path, wanted: Wanted) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the cells of a Parquet file, the labels, and the names of the features."""
+    table = _pyarrow()[1].read_table(path)
+    X, y, names = parquet_cells(table.select(_without_index(table.schema)), wanted)
+    if y is None:
+        return X, None, names
+    if any(label is None for label in y):
+        raise ValueError(f"row {y.index(None)} has no label")
+    return X, np.array(y), names
 
 
 def _without_index(schema: Any) -> list[int]:

@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from ..calibration import CALIBRATIONS
+from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.around import is_identity, target_scaling, unwrapped
@@ -45,7 +45,7 @@ from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
-from . import vectorizers
+from . import transformers, vectorizers
 from .container import (
     DTYPE,
     SCALAR,
@@ -68,7 +68,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "coefficients": {"pairs": PairCoefficients},
     "kernel": KERNELS,
     "goal": GOALS,
-    "calibration": CALIBRATIONS,
+    "calibration": CALIBRATIONS | {"conformal": Conformal},
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "trainer": TRAINERS,
     "norm": NORMS,
@@ -79,8 +79,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 #: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "learning": 2, "newton": 2}
-#: the format that introduced projections
-PROJECTED = 3
+#: the format that introduced projections, and that of transformers of tables
+PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
 #: fitted attributes that describe the training
 RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "_support")
@@ -133,7 +133,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     data = container_bytes(path)
     try:
         header, arrays = unpack_file(data)
-        entry, reader = entry_of(header, "model", dict), Reader(arrays, KINDS, Status.__members__)
+        entry, reader = (
+            entry_of(header, "model", dict),
+            Reader(arrays, KINDS, Status.__members__, step=transformers.restored),
+        )
         return _load(entry, reader)
     except RecursionError:
         reason: object = "its header is nested too deeply"
@@ -145,7 +148,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def check_steps(model: Any) -> None:
     """Raise ValueError for a Pipeline with transformers that a .slim file cannot hold."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if not all(type(step) in SCALERS for step in steps[:-1] if step not in NOTHING):
+    known = (isinstance(step, str) or step is None or transformers.is_step(step) for step in steps[:-1])
+    if not all(known):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps)}", ())
 
 
@@ -164,7 +168,7 @@ class _Writer:
         match value:
             case None | bool() | int() | str():
                 return value
-            case np.generic() if SCALAR.fullmatch(_little(value.dtype).str):
+            case np.generic() if SCALAR.fullmatch(_little(value.dtype).str) and value == value:
                 return {"scalar": self.pack(name, value.item()), "dtype": _little(value.dtype).str}
             case float() if math.isfinite(value):
                 return value
@@ -176,7 +180,20 @@ class _Writer:
                 return {"dict": self.pack(name, [list(pair) for pair in value.items()])}
             case Status():
                 return {"status": value.name}
-        return self._pack_array(name, value) if _is_array(value) else self._pack_part(name, value)
+        entry = None if _is_array(value) and not _is_mixed(value) else transformers.tagged(value)
+        if entry is None:
+            return self._pack_array(name, value) if _is_array(value) else self._pack_part(name, value)
+        return self._pack_of_table(name, entry)
+
+    def _pack_of_table(self, name: str, entry: Entry) -> Entry:
+        """Return the JSON of a value that only transformers of tables have."""
+        self.format = max(self.format, TABLES)
+        content = {tag: part for tag, part in entry.items() if tag != "attributes"}
+        packed = {tag: self.pack(name, part) for tag, part in content.items()}
+        attributes = entry.get("attributes")
+        if attributes is not None:
+            packed["attributes"] = {key: self.pack(f"{name}.{key}", part) for key, part in attributes.items()}
+        return packed
 
     def _pack_array(self, name: str, value: Matrix) -> Entry:
         """Return the JSON of a dense or sparse array, or of strings."""
@@ -184,7 +201,7 @@ class _Writer:
             rows = csr_array(value)
             pieces = {piece: self.pack(f"{name}.{piece}", getattr(rows, piece)) for piece in ("data", "indices", "indptr")}
             return {"csr": [int(size) for size in rows.shape], **pieces}
-        if value.dtype == object and value.ndim == 1 and all(isinstance(item, str) for item in value):
+        if value.dtype == object and value.ndim == 1 and not _is_mixed(value):
             return {"strings": [str(item) for item in value]}
         dtype = _little(value.dtype)
         if not DTYPE.fullmatch(dtype.str):
@@ -215,6 +232,16 @@ class _Writer:
             f"cannot save {name}={short(value)}; a .slim file holds numbers, strings, lists, dicts, and what is in "
             "TRAINERS and REDUCERS. Change it with set_params before saving"
         )
+
+
+def _is_mixed(value: Matrix) -> bool:
+    """Return whether an array has cells of other kinds than strings."""
+    return (
+        not issparse(value)
+        and value.dtype == object
+        and value.ndim == 1
+        and not all(isinstance(item, str) for item in value)
+    )
 
 
 def _is_array(value: Any) -> bool:
@@ -347,8 +374,8 @@ def _load_targets(entry: Entry, reader: Reader) -> Any:
 def _dump_pipeline(pipeline: Any, writer: _Writer, prefix: str) -> Entry:
     steps = [step for _, step in pipeline.steps]
     _, rest = words_before(steps)
-    scalers = [step for step in rest[:-1] if step not in NOTHING]
-    if not rest or type(rest[-1]) not in LAST or not all(type(step) in SCALERS for step in scalers):
+    others = [step for step in rest[:-1] if not (isinstance(step, str) or step is None)]
+    if not rest or type(rest[-1]) not in LAST or not all(map(transformers.is_step, others)):
         _raise_unknown(f"a Pipeline of {', '.join(type(step).__name__ for step in steps) or 'no steps'}", steps)
     entries = [_dump_step(step, writer, f"{prefix}steps.{number}.") for number, step in enumerate(steps)]
     return {
@@ -366,6 +393,10 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     load_last = _load_targets if _is_targets(pairs[-1][1]) else _load_machine
     steps.append((pairs[-1][0], load_last(pairs[-1][1], reader)))
     words, rest = vectorizers.checked([step for _, step in steps])
+    if any(isinstance(pair[1], dict) and "step" in pair[1] for pair in pairs):
+        _check(words is None, "a vectorizer of texts and the preparation of a table")
+        transformers.check(rest[:-1], unwrapped(rest[-1])[-1].n_features_in_)
+        return _load_params(entry, reader, Pipeline, steps)
     counts = {getattr(step, "n_features_in_", None) for step in rest if step not in NOTHING}
     if len(counts | ({len(words.vocabulary)} if words else set())) > 1:
         raise ValueError("it has a Pipeline whose steps disagree about the number of features")
@@ -373,8 +404,12 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
 
 
 def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
-    if step in NOTHING:
+    if isinstance(step, str) or step is None:
         return step
+    if type(step) not in SCALERS and transformers.is_step(step):
+        check_is_fitted(step)
+        packed: Entry = writer.pack(name, step)
+        return packed
     if type(step).__name__ in vectorizers.KINDS:
         params, fitted = ({key: writer.pack(name + key, v) for key, v in part.items()} for part in vectorizers.parts(step))
         return {"type": type(step).__name__, "params": params, "fitted": fitted}
@@ -384,6 +419,8 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
 def _load_transformer(entry: Any, reader: Reader) -> Any:
     if entry in NOTHING:
         return entry
+    if isinstance(entry, dict) and "step" in entry:
+        return reader.unpack(entry)
     name = entry_of(entry, "type", str)
     if name in vectorizers.KINDS:
         params, fitted = ({k: reader.unpack(v) for k, v in entry_of(entry, p, dict).items()} for p in ("params", "fitted"))
@@ -410,9 +447,8 @@ def _raise_unknown(what: str, parts: Sequence[Any]) -> NoReturn:
     hint = "; slimsvm.compress makes a SlimSVC of an SVC" if any(isinstance(part, SVC | NuSVC) for part in parts) else ""
     raise ValueError(
         f"cannot save {what}; a .slim file holds a fitted {', '.join(MACHINE_NAMES)}, or a Pipeline that ends in one, of "
-        f"scalers ({', '.join(SCALER_NAMES)}), after a vectorizer of texts if there is one, or a "
-        f"TransformedTargetRegressor of these{hint}. What export takes, such as a ColumnTransformer of scalers, can be "
-        "written as JSON, slimsvm.export(model, 'model.json'), for slimsvm.runtime; anything else with joblib or skops"
+        f"{', '.join(transformers.TRANSFORMERS)} and selectors of features, or of scalers after a vectorizer of texts, or "
+        f"a TransformedTargetRegressor of these{hint}. Save anything else with joblib"
     )
 
 
@@ -467,6 +503,7 @@ def _check_machine(estimator: Any) -> None:
     _check(type(goal) in MACHINES[type(estimator)], f"{short(goal)} is no goal of a {type(estimator).__name__}")
     if goal.real:
         _check_values(goal)
+        _check_intervals(getattr(estimator, "calibration_", None))
     else:
         _check_classes(getattr(estimator, "classes_", None), goal)
         _check_calibration(getattr(estimator, "calibration_", None), goal.n_classes)
@@ -489,6 +526,13 @@ def _check_classes(classes: Any, goal: Any) -> None:
     _check(classes.tolist() == sorted(set(classes.tolist())), "the classes are not in order")  # NaN never is
     _check(isinstance(goal.n_classes, int), "there is no goal")
     _check(goal.n_classes == classes.size, f"a goal of {goal.n_classes} and {classes.size} classes")
+
+
+def _check_intervals(calibration: Any) -> None:
+    _check(calibration is None or isinstance(calibration, Conformal), f"{short(calibration)} makes no intervals")
+    if calibration is not None:
+        _check(isinstance(calibration.errors, np.ndarray) and calibration.errors.dtype.kind == "f", "errors of intervals")
+        calibration.check()
 
 
 def _check_calibration(calibration: Any, n_classes: int) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ..tables.recognition import ColumnsOf
+from ..tables.steps.functions import function_named
 from ..text import short
-from .container import SCALAR, Arrays, Entry, checked_shape, version
+from .container import DTYPE, SCALAR, Arrays, Entry, checked_shape, version
+
+#: no value of a table
+NOTHING = object()
 
 
 class Reader:
     """JSON to values; each array may be referred to once.
 
     `kinds` has the frozen dataclasses that the file may name, by kind and name; `statuses` how trainings end, by name.
-    `csr` makes a sparse array of data, indices, indptr and shape, by default one of scipy.
+    `csr` makes a sparse array of data, indices, indptr and shape, by default one of scipy; `step` makes a transformer of
+    its class's name and attributes, by default an object with these.
     """
 
     def __init__(
@@ -25,8 +32,12 @@ class Reader:
         kinds: Mapping[str, Mapping[str, Any]],
         statuses: Mapping[str, Any],
         csr: Callable[..., Any] | None = None,
+        step: Callable[[str, Entry], Any] | None = None,
     ) -> None:
         self.arrays, self.kinds, self.statuses = arrays, kinds, statuses
+        self.make_step: Callable[[str, Entry], Any] = step or (
+            lambda name, attributes: SimpleNamespace(type_name=name, **attributes)
+        )
         self.make_csr: Callable[..., Any] = csr or _scipy_csr
 
     def unpack(self, packed: Any) -> Any:
@@ -48,7 +59,31 @@ class Reader:
                 return self.statuses[name]
             case {"kind": str(kind), "name": str(name), "fields": dict(fields)} if name in self.kinds.get(kind, {}):
                 return build(self.kinds[kind][name], {field: self.unpack(content) for field, content in fields.items()})
-        return self._unpack_array(packed)
+        found = self._unpack_of_tables(packed)
+        return self._unpack_array(packed) if found is NOTHING else found
+
+    def _unpack_of_tables(self, packed: Any) -> Any:
+        """Return a value that transformers of tables have; NOTHING for another one."""
+        match packed:
+            case {"step": str(name), "attributes": dict(attributes)}:
+                return self.make_step(name, {key: self.unpack(value) for key, value in attributes.items()})
+            case {"number": "nan" | "inf" | "-inf" | "NA" as word}:
+                return _na() if word == "NA" else float(word)
+            case {"slice": [int() | None as start, int() | None as stop]}:
+                return slice(start, stop)
+            case {"dtype": str(text)} if text == "|O" or DTYPE.fullmatch(text):
+                return np.dtype(text)
+            case {"number type": str(text)} if SCALAR.fullmatch(text):
+                return np.dtype(text).type
+            case {"columns_of": [str(kind), list(), list(), list()]}:
+                return build(ColumnsOf, {}, kind, *(tuple(self.unpack(part)) for part in packed["columns_of"][1:]))
+            case {"cells": list(items)}:
+                cells = np.empty(len(items), dtype=object)
+                cells[:] = self.unpack(items)
+                return cells
+            case {"function": str(name)}:
+                return function_named(name)
+        return NOTHING
 
     def _unpack_dict(self, pairs: list[Any]) -> dict[Any, Any]:
         unpacked = self.unpack(pairs)
@@ -78,6 +113,15 @@ def _scipy_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> 
     from .arrays import checked_csr
 
     return checked_csr(data, indices, indptr, shape)
+
+
+def _na() -> Any:
+    """Return pandas' NA, or NaN where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return math.nan
+    return pd.NA
 
 
 def build(kind: Any, fields: Entry, *given: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
@@ -33,9 +33,17 @@ def unwrapped(model: Any) -> tuple[list[Any], list[Any], Any]:
 def with_names(model: Any, names: Sequence[str] | None) -> Any:
     """Return the model; its first step, which sees the raw rows, learns the names of the features, if they differ."""
     if names is not None and len(set(names)) == len(names):
-        first = model.steps[0][1] if isinstance(model, Pipeline) else model
-        first.feature_names_in_ = np.array(names, dtype=object)
+        _name_columns(model, np.array(names, dtype=object))
     return model
+
+
+def _name_columns(model: Any, names: np.ndarray) -> None:
+    """Tell the names of columns to the first step of a Pipeline, and to the parts of a ColumnTransformer."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    first.feature_names_in_ = names
+    for name, part, _ in first.transformers_ if isinstance(first, ColumnTransformer) else ():
+        if not isinstance(part, str):
+            _name_columns(part, names[first._transformer_to_input_indices[name]])
 
 
 def is_identity(transformer: Any) -> bool:

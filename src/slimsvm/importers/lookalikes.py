@@ -1,7 +1,7 @@
-"""SVMs of other libraries with the attributes of scikit-learn's: cuML's and ThunderSVM's.
+"""SVMs of other libraries with the attributes of scikit-learn's, such as cuML's.
 
-They differ from scikit-learn in details (ThunderSVM keeps rho, the negative of the intercept; cuML counts all support
-vectors in n_support_), so the expansion is compared with the model's own predictions for its support vectors.
+They may differ from scikit-learn in details, so the expansion is compared with the model's own predictions for its support
+vectors.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from scipy.sparse import csr_array, issparse
 from ..goals import Goal, Novelty, OneVsOne, Regression
 from ..kernels import Array, Matrix, make_kernel
 from ..model import Expansion
-from ..pairs import PairCoefficients
 from .imported import NO_CLASSES, Imported
 
 #: attributes of such a model; the name of its class ends in one of KINDS
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "intercept_", "kernel", "gamma", "degree", "coef0", "predict")
 KINDS = ("SVC", "SVR", "OneClassSVM")
-#: libraries' names for kernels that differ from slimsvm's
-NAMES = {"polynomial": "poly"}
 #: support vectors for which predictions are compared
 COMPARED = 100
 #: the largest difference of predictions: these libraries compute in float32
@@ -30,12 +27,13 @@ AGREEMENT = 1e-3
 
 def is_lookalike(model: Any) -> bool:
     """Return whether this has the attributes of an SVM."""
-    named = type(model).__name__.endswith(KINDS)
-    return named and not isinstance(model, type) and all(hasattr(model, name) for name in ATTRIBUTES)
+    name = type(model).__name__
+    wanted = (*ATTRIBUTES, "classes_") if name.endswith("SVC") else ATTRIBUTES
+    return name.endswith(KINDS) and not isinstance(model, type) and all(hasattr(model, each) for each in wanted)
 
 
 def import_lookalike(svm: Any) -> Imported:
-    """Return the expansion of an SVM's attributes, with the sign of the intercept that agrees with its predictions."""
+    """Return the expansion of an SVM's attributes; raise ValueError if it does not agree with its predictions."""
     name = type(svm).__name__
     if svm.support_vectors_ is None or svm.dual_coef_ is None:
         raise ValueError(
@@ -45,16 +43,12 @@ def import_lookalike(svm: Any) -> Imported:
     points, dual = _rows(svm.support_vectors_), np.atleast_2d(_host(svm.dual_coef_)).astype(np.float64)
     bias = np.ravel(_host(svm.intercept_)).astype(np.float64)
     goal, classes = _goal(svm, name)
-    coef = dual.T.copy()
-    if goal.n_classes > 2:
-        coef = np.asarray(PairCoefficients(coef, np.ravel(_host(svm.n_support_)).astype(np.int64)))
     params = _parameters(svm, points.shape[1])
     kernel = make_kernel(params["kernel"], gamma=params["gamma"], degree=params["degree"], coef0=params["coef0"])
-    own = _goal_parameters(svm, goal)
-    for sign in (1.0, -1.0):
-        source = Imported(Expansion(kernel, points, coef, sign * bias), goal, classes, points.shape[1], params | own)
-        if _agrees(source, svm):
-            return source
+    params |= _goal_parameters(svm, goal)
+    source = Imported(Expansion(kernel, points, dual.T.copy(), bias), goal, classes, points.shape[1], params)
+    if dual.shape[0] == 1 and _agrees(source, svm):
+        return source
     raise ValueError(
         f"cannot read this {name} of {type(svm).__module__.partition('.')[0]}: its attributes do not give the predictions "
         "that it makes itself. Save it as a LIBSVM file, if it can do that, and load that file"
@@ -66,13 +60,7 @@ def _goal(svm: Any, name: str) -> tuple[Goal, Array]:
         return Novelty(nu=float(svm.nu)), NO_CLASSES
     if name.endswith("SVR"):
         return Regression(float(getattr(svm, "epsilon", 0.0) or 0.0)), NO_CLASSES
-    classes = getattr(svm, "classes_", None)
-    if classes is None:
-        raise ValueError(
-            f"this {name} does not say which labels its classes have (it has no classes_); save it as a LIBSVM file with "
-            "save_to_file(path), and give slimsvm.load(path)"
-        )
-    classes = np.asarray(_host(classes))
+    classes = np.asarray(_host(svm.classes_))
     return OneVsOne(classes.size, break_ties=bool(getattr(svm, "break_ties", False))), classes
 
 
@@ -85,8 +73,7 @@ def _parameters(svm: Any, n_features: int) -> dict[str, Any]:
         if gamma != "auto":
             raise ValueError(f"this model does not say which number gamma={gamma!r} became; fit it with a number")
         gamma = 1.0 / n_features
-    kernel = NAMES.get(svm.kernel, svm.kernel) if isinstance(svm.kernel, str) else svm.kernel
-    return {"kernel": kernel, "gamma": float(gamma), "degree": int(svm.degree), "coef0": float(svm.coef0)}
+    return {"kernel": svm.kernel, "gamma": float(gamma), "degree": int(svm.degree), "coef0": float(svm.coef0)}
 
 
 def _goal_parameters(svm: Any, goal: Goal) -> dict[str, Any]:

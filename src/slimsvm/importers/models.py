@@ -32,5 +32,6 @@ def import_model(model: Any) -> Imported:
             return read(model)
     raise ValueError(
         f"cannot shrink a {type(model).__name__}; give a fitted SlimSVC, SlimSVR or SlimOneClassSVM, "
-        f"{', '.join(IMPORTERS)}, or a Pipeline, search or TransformedTargetRegressor around one of them"
+        f"{', '.join(IMPORTERS)}, or a Pipeline, search or TransformedTargetRegressor around one of them. "
+        "slimsvm.distill makes a small model of any other classifier or regressor"
     )

@@ -88,6 +88,10 @@ class Kernel:
     def check_rows(self, X: Matrix) -> None:
         """Raise ValueError where the kernel is not defined for these rows."""
 
+    def inside(self, Z: Array) -> Array:
+        """Return the points that moved points stand for, where the kernel is not defined for all."""
+        return Z
+
     def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:  # noqa: ARG002
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each point z_j, (m, d), with K = K(A, Z). W is overwritten.
 
@@ -294,15 +298,20 @@ class Laplacian(Kernel):
 
 @dataclass(frozen=True)
 class Chi2(Kernel):
-    """exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f)) for rows without negative entries."""
+    """exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f)) for rows without negative entries.
+
+    A point that moves may pass 0, where the kernel ends. Its entries therefore count with their absolute values: the way
+    goes on as if 0 were a mirror, and `inside` returns the point that it stands for.
+    """
 
     name: ClassVar[str] = "chi2"
+    differentiable: ClassVar[bool] = True
     portable: ClassVar[bool] = True
     gamma: float = 1.0
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """Return K by scikit-learn's chi2_kernel, which takes dense rows."""
-        return chi2_kernel(dense(A), dense(B), gamma=self.gamma)
+        return chi2_kernel(dense(A), np.abs(dense(B)), gamma=self.gamma)
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:
         """Return K, summed feature by feature; a feature that is 0 in both rows adds nothing."""
@@ -311,7 +320,22 @@ class Chi2(Kernel):
             total = x + z
             return (x - z) ** 2 / xp.where(total > 0, total, xp.ones_like(total))
 
-        return xp.exp(-self.gamma * _feature_sums(A, B, share, xp))
+        return xp.exp(-self.gamma * _feature_sums(A, xp.abs(B), share, xp))
+
+    def pullback(self, A: Matrix, Z: Array, K: Array, W: Array, xp: Any = np) -> Array:
+        """Carry W back to the points: dk/dz = -gamma k (1 - (2x / (x + |z|))^2) sign(z), and 0 where x = z = 0."""
+        W *= K
+        A, ends = A.toarray() if issparse(A) else A, xp.abs(Z)
+        slopes = []
+        for j in range(Z.shape[0]):
+            total = A + ends[j, :]
+            share = 2 * A / xp.where(total > 0, total, xp.ones_like(total))
+            slopes.append(xp.sum(W[:, j]) - W[:, j] @ share**2)
+        return -self.gamma * xp.sign(Z) * xp.stack(slopes)
+
+    def inside(self, Z: Array) -> Array:
+        """Return the points without negative entries that moved points stand for."""
+        return np.abs(Z)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
         """Return ones."""

@@ -152,7 +152,10 @@ def metric_sums(
     kernel: Kernel, Z: Array, V: Array, factors: Array, widths: Array, send: Callable[[Array], Any], xp: Any = np
 ) -> MetricSums:
     """Return the sums for a kernel; ValueError where it has no gradients."""
-    if not kernel.differentiable:
-        raise ValueError(f"the {kernel.name} kernel has no gradients, so no metric can be learned with it")
-    kind = GaussianSums if isinstance(kernel, RBF) else InnerSums if isinstance(kernel, InnerKernel) else ManhattanSums
-    return kind(kernel, Z, V, factors, widths, send, xp)  # type: ignore[arg-type]
+    kinds = {RBF: GaussianSums, InnerKernel: InnerSums, Laplacian: ManhattanSums}
+    kind = next((sums for of, sums in kinds.items() if isinstance(kernel, of)), None)
+    if kind is None:
+        raise ValueError(
+            f"no metric can be learned with the {kernel.name} kernel, which is no inner product and no distance"
+        )
+    return kind(kernel, Z, V, factors, widths, send, xp)

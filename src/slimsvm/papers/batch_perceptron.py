@@ -2,18 +2,24 @@
 
     maximise over |w| <= 1, b, and slacks xi >= 0 with sum xi <= n nu:    min over i of  y_i (<w, phi(x_i)> + b) + xi_i
 
-A round pours the slack as water over the margins (`water.fill`), draws rows that are under water and moves w towards them.
-The responses of all rows are kept, so a round costs n kernel evaluations for each row drawn. The predictor is w / level.
+A round pours the slack as water over the margins (`water`), draws a row that is under water and moves w towards it. The
+responses of all rows are kept, so a round costs n kernel evaluations. `SBP.paper` is this algorithm as printed.
+
+`SBP` itself keeps the draws and changes the step. It solves the C-SVM, whose rows under water are those with a margin below
+1. A round draws many of them, half from each class, and gives them the coefficients that are best for the dual problem of
+these rows (`solvers.smo`), in place of a step of 1 / sqrt(t). The step needs no step size and no nu, large batches are
+products at full speed, and the dual objective tells how far the optimum is. Lemma 3.2 of the paper is about its own steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..checks import check_count
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
@@ -21,544 +27,318 @@ from ..progress import GapProgress
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
-from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
+from ..run import Run
+from ..solvers.no_bias import NoBiasState
+from ..solvers.smo import RoundCount, SavedSmo, SmoState
+from ..states import State, floats, pack, unpack, whole
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
-from .water import Amount, CostWater, Covered, DrawnWater, SlackWater, WaterSurface, fill
+from .water import level_of, levels_of
 
-#: largest batch as a share of all rows; a larger one gives small problems too few rounds
-LARGEST_BATCH = 1 / 32
-#: largest batch as a share of all rows drawn so far. The rows of a batch are chosen by the same responses, so some of them
-#: add little to the others: with a larger share, a draw is worth less. A smaller one makes more rounds
-LARGEST_MOVE = 1 / 256
-#: weight of a round in the average of iterates, in units of its share of all draws: draw i weighs about i^(RECENT - 1).
-#: With a smaller value, early iterates, which are poor, have more weight
-RECENT = 4.0
-#: until this many draws, or as many as there are rows, the bias moves from the one with the fewest errors to that of the
-#: water, which is poor for a w of few rows. With a larger value the bias of the optimum is reached later
-EARLY = 8192
+#: rows of the first batch; each later one has twice as many, up to the working set. More: a later first model
+FIRST = 256
+#: share of a batch that may be free rows of the last one, whose coefficients depend on those of new rows; more: fewer new
+KEPT = 1 / 3
+#: relative duality gap at which a run ends: the objective is then within this share of the optimum. Smaller: a later end,
+#: with few more rows classified correctly
+GAP = 0.1
+#: rows from which on a run holds out validation rows by default: the gap closes after draws in proportion to the rows, and
+#: the error is stable long before
+MANY = 100_000
 
 
-@dataclass(frozen=True)
-class Iterate:
-    """A w of any length: signed coefficients, the responses of all rows, and the water over the heights y f / |w|."""
-
-    coef: Array
-    values: Array
-    heights: list[Array]  # of each basin
-    surface: WaterSurface
-    cut: float | None = None  # where the class changes, if not at the threshold of the water
-
-    @property
-    def threshold(self) -> float:
-        """The output, for a w of length 1, at which the class changes: both basins then have the same level."""
-        return float(self.surface.levels[0] - self.surface.levels[-1]) / 2 if np.isfinite(self.surface.level) else 0.0
-
-    @property
-    def predictor(self) -> tuple[float, float]:
-        """The factor of w in w / (|w| level), and the bias; a level that is no margin leaves w / |w|."""
-        length, level = np.sqrt(max(self.coef @ self.values, 0.0)), self.surface.level
-        if not length:
-            return 0.0, 0.0
-        scale = 1 / level if 0 < level < np.inf else 1.0
-        return float(scale / length), -scale * (self.threshold if self.cut is None else self.cut)
+def fewest_errors(outputs: Array, y: Array, weights: Array) -> float:
+    """Return the bias with which outputs have the fewest errors, by weight."""
+    order = np.argsort(outputs)
+    sorted_outputs, signed = outputs[order], (y * weights)[order]
+    middles = (sorted_outputs[1:] + sorted_outputs[:-1]) / 2
+    # errors of a change of class between two rows: positives below it, less negatives below it
+    errors = np.where(sorted_outputs[1:] > sorted_outputs[:-1], np.cumsum(signed)[:-1], np.inf)
+    return -float(middles[errors.argmin()]) if np.isfinite(errors).any() else 0.0
 
 
 @dataclass
-class SavedOrder:
-    """The rows of a basin in the order in which they are drawn, and the place of the next."""
-
-    order: Annotated[Array, row_numbers("n")]
-    at: int
-
-
-@dataclass(kw_only=True)
-class SavedRun:
+class SavedDraws:
     """The state that the next round depends on."""
 
-    t: int
-    drawn: int
-    before: int
-    spent: int
+    smo: SavedSmo
     rng: np.random.Generator
-    orders: list[SavedOrder]
-    coef: Annotated[Array, floats("n")]
-    responses: Annotated[Array, floats("n", 1)]
-    heights: Annotated[Array, floats("rows")]
-    levels: Annotated[Array, floats("basins", finite=False)]
-    covered: Annotated[Array, floats(2)]
-    sums: Annotated[Array, floats(2, "n")]
+    turns: Annotated[Array, floats("n")]
+    batch: Annotated[int, whole(1)]
+    made: int
+    errors: Annotated[Array, floats("")]
 
 
-@dataclass
-class SavedChecks:
-    """The state of a run, and of the checks so far."""
+class Draws(SmoState):
+    """A run whose working sets are drawn from the rows under water; rows with a cap of 0 are for validation."""
 
-    run: SavedRun
-    next_check: int
-    objectives: Annotated[Array, floats("", finite=False)]
-    errors: Annotated[Array, floats("", finite=False)]
+    shrinks = False
+    by_rows = False
 
+    def __init__(self, problem: Binary, cap: Array, settings: SBP, run: Run, validation: Array) -> None:
+        super().__init__(problem.rows, problem.y, cap, settings, newton=None, run=run)
+        self.sbp, self.rng, self.validation, self.weights = settings, problem.rng, validation, problem.weights
+        self.limit = Limits(settings.max_iter).iterations
+        self.turns = np.zeros(self.rows.n)  # how often each row was drawn
+        self.batch, self.made, self.relative = FIRST, 0, np.inf
+        self.errors: list[float] = []
 
-class DrawOrder:
-    """The rows of one basin, and the random order in which they are drawn."""
+    def next_working(self, grow: Array, shrink: Array) -> Array:
+        """Return the next batch, half of it from each class, those rows first that were drawn least often."""
+        level = self.bias() if self.made else 0.0
+        wet = (grow > level) | (shrink < level)  # also rows above the water whose coefficients are too large
+        size = min(self.batch, self.size)
+        alpha, cap = self.alpha[self.working], self.cap[self.working]
+        free = self.rng.permutation(self.working[(alpha > 0) & (alpha < cap)])[: int(KEPT * size)]
+        wet[free] = False
+        sides = [self.drawn(np.flatnonzero(wet & (self.y == sign)), max((size - free.size) // 2, 1)) for sign in (1, -1)]
+        rows = np.concatenate([free, *sides])
+        self.turns[rows] += 1
+        self.batch = min(2 * self.batch, self.size)
+        return rows
 
-    def __init__(self, rows: Array, y: Array, weights: Array, rng: np.random.Generator) -> None:
-        self.rows, self.rng = rows, rng
-        self.signs, self.weights = y[rows], weights[rows]
-        self.order, self.at = self.rng.permutation(rows.size), 0
+    def drawn(self, rows: Array, count: int) -> Array:
+        """Return that many of the rows at random, those first that were drawn least often."""
+        if rows.size <= count:
+            return rows
+        return rows[np.argpartition(self.turns[rows] + self.rng.random(rows.size), count)[:count]]
 
-    def independent(self, heights: Array, level: float, count: int) -> Array:
-        """Return the places of `count` rows under water, drawn independently."""
-        return self.rng.choice(np.flatnonzero(heights <= level), count)
+    def tell(self, rounds: RoundCount, v: Array) -> None:
+        """Record the relative duality gap, and the error on the validation rows if there are any."""
+        self.relative = self.relative_gap(v)
+        measures = {"gap": self.relative}
+        if self.validation.size and self.made:
+            self.errors.append(self.validation_error())
+            measures["error"] = self.errors[-1]
+        self.run.record(**measures)
+        self.run.report(max(rounds.progress.update(self.relative), min(self.made / max(self.limit, 1), 1.0)))
 
-    def in_turn(self, heights: Array, level: float, count: int) -> Array:
-        """Return the places of the next `count` rows under water in this order, or of all if there are fewer."""
-        found: list[Array] = []
-        missing, left = count, heights.size
-        while missing and left:
-            ahead = self.order[self.at : self.at + min(16 * count, left)]
-            wet = np.flatnonzero(heights[ahead] <= level)[:missing]
-            step = int(wet[-1]) + 1 if wet.size == missing else ahead.size
-            found.append(ahead[wet])
-            missing, left, self.at = missing - wet.size, left - step, self.at + step
-            if self.at == self.order.size:
-                self.order, self.at = self.rng.permutation(self.order), 0
-        return np.concatenate(found)
+    def relative_gap(self, v: Array) -> float:
+        """Return (primal - dual) / primal."""
+        bias, total = self.bias(), float(self.alpha.sum())
+        squared = float((self.signed * (self.y - v)).sum())
+        losses = np.maximum(self.y * (v - bias), 0.0)
+        primal = 0.5 * squared + float((self.cap * losses)[losses > 0].sum())
+        return (primal + 0.5 * squared - total) / primal if 0 < primal < np.inf else np.inf
 
-    def restore(self, saved: SavedOrder) -> None:
-        """Continue from a saved state."""
-        size = self.rows.size
-        if not np.array_equal(np.sort(saved.order), np.arange(size)):
-            raise StateError("an order that does not have each row once")
-        if not saved.at <= max(size - 1, 0):
-            raise StateError(f"a place beyond an order of {size} rows")
-        self.order, self.at = saved.order, saved.at
+    def begun(self, limit: float) -> RoundCount:
+        """Return the count of a run, whose progress is that of the relative gap."""
+        rounds = super().begun(limit)
+        if not rounds.progress.rounds:
+            rounds.progress = GapProgress(self.sbp.gap)
+        return rounds
 
-    def shares(self, places: Array, wet: Array) -> Array:
-        """Return the signed weights of drawn rows, relative to the mean weight of rows under water."""
-        return self.signs[places] * self.weights[places] / self.weights[wet].mean()
+    def ending(self, rounds: RoundCount, objective: float) -> Status | None:
+        """Return how the run ends here, or None."""
+        if self.relative <= self.sbp.gap:
+            return Status.CONVERGED
+        if self.is_stable():
+            return Status.STABLE
+        if self.made >= self.limit:
+            return Status.MAX_ITER
+        return super().ending(rounds, objective)
 
+    def is_stable(self) -> bool:
+        """Return whether the last rounds have no lower validation error than those before."""
+        recent = self.sbp.n_iter_no_change
+        return len(self.errors) > recent and min(self.errors[-recent:]) >= min(self.errors[:-recent])
 
-def fewest_errors(basins: list[DrawOrder], heights: list[Array]) -> float:
-    """Return the output at which the class has to change for the fewest errors, by weight."""
-    signs, weights = (np.concatenate([getattr(basin, name) for basin in basins]) for name in ("signs", "weights"))
-    outputs = np.concatenate(heights) * signs
-    order = np.argsort(outputs)
-    outputs, weights = outputs[order], (signs * weights)[order]
-    middles = (outputs[1:] + outputs[:-1]) / 2
-    errors = np.where(outputs[1:] > outputs[:-1], np.cumsum(weights)[:-1], np.inf)  # positive below, less negative below
-    return float(middles[errors.argmin()]) if np.isfinite(errors).any() else float(outputs[0])
+    def step(self, limit: float, v: Array) -> None:
+        """Make a round."""
+        super().step(limit, v)
+        self.made += 1
 
+    def final_bias(self) -> float:
+        """Return the bias of the optimum if it is near, else the one with the fewest errors on the rows learned from."""
+        if self.relative <= self.sbp.gap or not self.sbp.bias:
+            return self.bias()
+        learned = self.cap > 0
+        return fewest_errors(self.responses.values[learned, 0], self.y[learned], self.weights[learned])
 
-class BatchPerceptron:
-    """The state of a run: the last iterate, the sums over all iterates, and the basins to draw rows from.
+    def validation_error(self) -> float:
+        """Return the weighted share of validation rows on the wrong side."""
+        rows = self.validation
+        wrong = self.y[rows] * (self.responses.values[rows, 0] + self.final_bias()) <= 0
+        return float(np.average(wrong, weights=self.weights[rows]))
 
-    `validation` are rows that are not learned from. With `bias` each class is a basin. With `root` the steps are those of
-    the paper; otherwise w is the mean of all draws. Either way the result is an average of iterates, with more weight
-    on later ones.
-    """
+    def state(self, rounds: RoundCount) -> dict[str, Any]:
+        """Return the state that the next round depends on, for a checkpoint."""
+        smo = SavedSmo(self.alpha, self.responses.values, self.working, self.steps, self.rows.spent, rounds)
+        return pack(SavedDraws(smo, self.rng, self.turns, self.batch, self.made, np.array(self.errors)))
 
-    def __init__(
-        self,
-        rows: Rows,
-        y: Array,
-        weights: Array,
-        rng: np.random.Generator,
-        *,
-        validation: Array,
-        bias: bool,
-        batch: int,
-        root: bool,
-        C: float,
-        nu: float | None,
-    ) -> None:
-        self.y, self.rng, self.root = y, rng, root
-        learned = np.ones(y.size, dtype=bool)
-        learned[validation] = False
-        sides = [np.flatnonzero(learned & (y == sign)) for sign in (1, -1)]
-        self.basins = [DrawOrder(side, y, weights, rng) for side in (sides if bias else [np.concatenate(sides)])]
-        self.learned = sum(float(basin.weights.sum()) for basin in self.basins)
-        self.C, self.slack = C, None if nu is None else SlackWater(nu * self.learned)
-        self.batch = batch if root else max(min(batch, int(LARGEST_BATCH * y.size)), 1)
-        self.responses = Responses(rows, 1)
-        flood = WaterSurface((np.inf,) * len(self.basins), Covered(self.learned, 0.0))
-        heights = [np.zeros(basin.rows.size) for basin in self.basins]
-        self.last = Iterate(np.zeros(y.size), self.values, heights, flood)
-        self.sums = np.zeros((2, y.size))  # sums of coefficients and responses over the iterates
-        self.t = self.drawn = 0  # rounds, and rows drawn in them
-        self.before = 0  # rounds before this run
-
-    def begin_from(self, coef: Array, drawn: int) -> None:
-        """Start from the coefficients of a predictor, as after a run that has drawn this many rows."""
-        support = np.flatnonzero(coef)
-        self.responses.add_rows(support, coef[support, None], keep=False)
-        if not coef @ self.values > 0:
-            self.responses.values[:] = 0.0
-            return
-        length, self.drawn = np.sqrt(coef @ self.values), drawn
-        if self.root:
-            self.before = max(drawn // self.batch, 1)
-            scale, weight = 1 / length, self.before * (self.before + 1) / 2
-        else:  # w is the sum of the draws, and their weights are 1 on average
-            scale, weight = drawn / np.abs(coef).sum(), 1.0
-        self.sums = weight / length * np.stack([coef, self.values])
-        self.responses.values *= scale
-        self.last = self.iterate(coef * scale, self.values, self.drawn_water(float(scale * length)))
-
-    def run(self, ending: Callable[[], Status | None], report: Callable[[], None]) -> Status:
-        """Run rounds until `ending` returns how the run ends."""
-        with one_blas_thread():  # inner products are faster in one thread
-            while (status := ending()) is None:
-                self.round()
-                report()
-        return status
-
-    @property
-    def values(self) -> Array:
-        """The responses of all rows to the last iterate."""
-        return self.responses.values[:, 0]
-
-    @property
-    def amount(self) -> Amount:
-        """The water of a result: that of nu or that of C."""
-        return CostWater(self.C) if self.slack is None else self.slack
-
-    @property
-    def progress(self) -> float:
-        """The rows drawn as a share of the first ones, from those of one draw up to 1; always 1 in the paper's form."""
-        return 1.0 if self.root else min(max(self.drawn, 1) / min(EARLY, self.y.size), 1.0)
-
-    def round(self) -> None:
-        """Draw rows under water, move w towards them, and compute the new water level."""
-        self.t += 1
-        count = self.batch if self.root else self.even_batch()
-        rows, step = self.draw(count)
-        self.drawn += count
-        step = step / np.sqrt(self.before + self.t) if self.root else step * count
-        coef = self.last.coef
-        coef[rows] += step
-        self.responses.add_rows(rows, step[:, None], keep=False)  # a row is drawn again too late for a cache
-        length = np.sqrt(max(coef @ self.values, np.finfo(float).tiny))
-        if self.root:
-            coef /= max(length, 1.0)
-            self.responses.values /= max(length, 1.0)
-            self.sums += (self.before + self.t) * np.stack([coef, self.values])
-        else:
-            self.average(coef, length, min(RECENT * count / self.drawn, 1.0))
-        self.last = self.iterate(coef, self.values, self.drawn_water(float(length)))
-
-    def drawn_water(self, length: float) -> Amount:
-        """Return the water for the next draws, by the length of the sum of all; that of a result in the paper's form."""
-        return self.amount if self.root or self.slack is not None else DrawnWater(self.C, length / self.drawn)
-
-    def even_batch(self) -> int:
-        """Return the size of the next batch, a multiple of the number of basins.
-
-        The first batches are small: the first rows matter most, and each row improves the choice of the next.
-        """
-        k = len(self.basins)
-        return -(-min(int(LARGEST_MOVE * self.drawn) or 1, self.batch) // k) * k
-
-    def average(self, coef: Array, length: float, share: float) -> None:
-        """Move the average towards an iterate, scaled to length 1, by a share of the way."""
-        self.sums *= 1 - share
-        self.sums[0] += share / length * coef
-        self.sums[1] += share / length * self.values
-
-    def draw(self, count: int) -> tuple[Array, Array]:
-        """Return rows under water, half of them from each of two basins, and the step towards their mean."""
-        rows, steps = [], []
-        k = len(self.basins)
-        counts = self.rng.multinomial(count, [1 / k] * k) if self.root else [count // k] * k
-        for basin, heights, level, count in zip(
-            self.basins, self.last.heights, self.last.surface.levels, counts, strict=True
-        ):
-            places = (basin.independent if self.root else basin.in_turn)(heights, level, count)
-            rows.append(basin.rows[places])
-            share = count / sum(counts) / max(places.size, 1)
-            steps.append(share * basin.shares(places, heights <= level))
-        unique, place = np.unique(np.concatenate(rows), return_inverse=True)
-        return unique, np.bincount(place, np.concatenate(steps))
-
-    def iterate(self, coef: Array, values: Array, amount: Amount) -> Iterate:
-        """Return a w with its water surface, searched near that of the last one."""
-        length = np.sqrt(max(coef @ values, np.finfo(float).tiny))
-        heights = [values[basin.rows] * (basin.signs / length) for basin in self.basins]
-        guess = self.last.surface.levels if np.isfinite(self.last.surface.level) else None
-        filled = [(h, basin.weights) for h, basin in zip(heights, self.basins, strict=True)]
-        return Iterate(coef, values, heights, fill(filled, amount, guess))
-
-    @property
-    def state(self) -> SavedRun:
-        """The state that the next round depends on, for a checkpoint."""
-        last = self.last
-        return SavedRun(
-            t=self.t,
-            drawn=self.drawn,
-            before=self.before,
-            spent=self.responses.rows.spent,
-            rng=self.rng,
-            orders=[SavedOrder(basin.order, basin.at) for basin in self.basins],
-            coef=last.coef,
-            responses=self.responses.values,
-            heights=np.concatenate(last.heights),
-            levels=np.array(last.surface.levels),
-            covered=np.array(last.surface.covered, dtype=np.float64),
-            sums=self.sums,
-        )
-
-    def restore(self, saved: SavedRun) -> None:
-        """Continue from a saved state, with the same draws as the run that saved it."""
-        if len(saved.orders) != len(self.basins):
-            raise StateError(f"{len(saved.orders)} orders for {len(self.basins)} groups of rows")
-        for basin, order in zip(self.basins, saved.orders, strict=True):
-            basin.restore(order)
-        self.t, self.drawn, self.before, self.responses.rows.spent = saved.t, saved.drawn, saved.before, saved.spent
-        go_on(self.rng, saved.rng)
-        self.responses.values, self.sums = saved.responses, saved.sums
-        heights = np.split(saved.heights, np.cumsum([basin.rows.size for basin in self.basins])[:-1])
-        levels = tuple(saved.levels.tolist())
-        if self.root and not all((h <= level).any() for h, level in zip(heights, levels, strict=True)):
-            raise StateError("a group of rows none of which is under water")
-        surface = WaterSurface(levels, Covered(*saved.covered.tolist()))
-        self.last = Iterate(saved.coef, self.values, heights, surface)
-
-    @property
-    def under_water(self) -> int:
-        """The number of rows under water."""
-        levels = self.last.surface.levels
-        return sum(int(np.count_nonzero(h <= level)) for h, level in zip(self.last.heights, levels, strict=True))
-
-    def objective(self, surface: WaterSurface) -> float:
-        """Return 1/2 |w|^2 + C sum of losses of the predictor w / level; with nu the length of the predictor, 1 / level."""
-        if not 0 < surface.level < np.inf:
-            return np.inf
-        scale = 1.0 / surface.level
-        return scale if self.slack is not None else 0.5 * scale**2 + self.C * scale * surface.volume
-
-    def result(self) -> Iterate:
-        """Return the iterate to predict with, an average."""
-        found, share = self.iterate(self.sums[0], self.sums[1], self.amount), self.progress
-        if share == 1.0 or len(self.basins) == 1 or self.slack is not None:
-            return found
-        cut = (1 - share) * fewest_errors(self.basins, found.heights) + share * found.threshold
-        return replace(found, cut=cut)
-
-    def check_slack(self, iterate: Iterate) -> None:
-        """Raise ValueError for a nu without a solution, or with the same solution as any larger nu."""
-        if self.slack is None:
-            return
-        nu, levels = self.slack.volume / self.learned, iterate.surface.levels
-        basins = list(zip(iterate.heights, self.basins, levels, strict=True))
-        if iterate.surface.level <= 0:
-            short = sum(basin.weights @ np.maximum(-heights, 0.0) for heights, basin, _ in basins) / self.learned
-            raise ValueError(f"nu={nu:.6g} is too little slack to separate these rows; it must be above {short:.3g}")
-        if any((heights <= level).all() for heights, _, level in basins):
-            tops = [heights[heights <= level].max() for heights, _, level in basins]
-            most = sum(b.weights @ np.maximum(top - h, 0.0) for (h, b, _), top in zip(basins, tops, strict=True))
-            raise ValueError(
-                f"nu={nu:.6g} is so much slack that it covers a whole class; for these "
-                f"rows nu must be between 0 and {most / self.learned:.3g}"
-            )
+    def restore(self, saved: State | None) -> None:
+        """Continue from a saved state; `solve` then draws the same rows as the run that saved it."""
+        found = unpack(SavedDraws, saved, n=self.rows.n)
+        super().restore(pack(found.smo))
+        self.rng, self.turns, self.batch, self.made = found.rng, found.turns, found.batch, found.made
+        self.errors = found.errors.tolist()
 
 
-STEPS = ("mean", "root")
-#: rows drawn between two checks of the objective: this share of the rows under water, and at least this many full batches;
-#: more: fewer checks and a later end
-CHECK_EVERY, FEWEST_BATCHES = 1 / 4, 32
-#: checks before a run may end; more: a later and safer end
-FEWEST_CHECKS = 16
-#: the gain of the second half of the rounds may be `tol` times this; a larger factor ends earlier
-GAIN = 5.0
-#: the most rounds of a run without a limit, or the rounds that draw each row this many times, whichever is more. With a
-#: large C and overlapping classes the objective falls slowly for very long; more: such a run ends later
-MOST_ROUNDS, MOST_DRAWS_A_ROW = 5_000, 100
+class NoBiasDraws(Draws, NoBiasState):
+    """The same without a bias."""
 
 
 @dataclass(frozen=True)
 class SBP(BinaryTrainer):
-    """Stochastic batch perceptron, with an unregularised bias unless `bias` is False.
+    """Stochastic batch perceptron with the best step for each batch; with an unregularised bias unless `bias` is False.
 
-    `nu` is the slack per row, for a w of length 1. With None, the default, nu is found on the way: each round takes the
-    slack that corresponds to C by the length of the mean of the rows drawn so far (`water.DrawnWater`). In the end that is
-    the slack of the optimum of 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i)), and no search over nu is needed. Results after
-    fewer draws than rows, or than 8,192, have a bias between that of the slack and the one with the fewest errors: few rows
-    have been drawn by then, so that errors on all rows are about those on new ones. Steps as in the paper take the slack of
-    C at the best scale of w (`water.CostWater`).
+    Each round draws `working_set` rows under water (None: as many as suit the home of the rows; the first rounds draw
+    fewer), those first that were drawn least often, and solves the C-SVM's dual problem for them with all other
+    coefficients fixed. Any round leaves a model, whose bias is the one with the fewest errors until the optimum is near.
 
-    A round draws `batch` rows, or a 256th of the rows drawn so far if that is less. `batch=1` is the paper's algorithm:
-    independent draws, steps of 1 / sqrt(t) in the unit ball, and the average of all iterates (weighted by t, which is
-    better than equal weights). Otherwise w is the mean of all draws, every row under water is drawn once before any row is
-    drawn again, which needs fewer kernel evaluations, and the average gives an iterate after i draws a weight of about i^3.
-    `steps` chooses between these two, "root" and "mean", for any batch.
+    A run ends when its relative duality gap is at most `gap`, so that the objective is within this share of the optimum. It
+    also ends after `max_iter` rounds; after `time_limit` seconds; or with `early_stopping` when the error on validation
+    rows has not fallen in `n_iter_no_change` rounds, as the paper advises. The validation rows are a `validation_fraction`
+    of the rows and are not learned from. With None, the default, rows are held out if there are 100,000 or more. Limits are
+    for each output.
 
-    A run ends when the second half of its rounds has improved the objective by less than a share of 5 `tol`. About twice as
-    much then remains to gain, and more if C is large and classes overlap (`smo` is the better choice then). It also ends
-    after `max_iter` rounds, or if that is -1 after 5,000 rounds or 100 draws of each row, whichever is more; after
-    `time_limit` seconds; or, with `early_stopping`, when the error on the validation rows has not fallen in
-    `n_iter_no_change` checks. The validation rows are a `validation_fraction` of the rows and are not learned from. Limits
-    are for each output.
+    `SBP.paper` is the algorithm as printed.
 
-    A warm start goes on from the last model, with steps that belong to the rows drawn for it; a model of another method
-    counts as drawn from as many rows as there are. The second half of the rounds is then that of both runs.
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC
+    >>> from slimsvm.trainers import SBP
+    >>> X, y = make_moons(4000, noise=0.2, random_state=0)
+    >>> SlimSVC(trainer=SBP(), random_state=0).fit(X, y).score(X, y) > 0.95
+    True
+    >>> printed = SBP.paper(nu=0.05, T=1000)
+    >>> SlimSVC(trainer=printed, gamma=1.0, random_state=0).fit(X, y).score(X, y) > 0.9
+    True
     """
 
     C: float = 1.0
-    nu: float | None = None
-    bias: bool = True
-    batch: int = 64
-    steps: str | None = None
     tol: float = 1e-3
     max_iter: int = -1
+    gap: float = GAP
+    bias: bool = True
+    working_set: int | None = None
     time_limit: float | None = None
-    early_stopping: bool = False
+    early_stopping: bool | None = None
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     starts_warm: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise ValueError(f"batch must be 1 row at least, not {self.batch!r}")
-        if self.steps not in (None, *STEPS):
-            raise ValueError(f"unknown steps {self.steps!r}; there are {list(STEPS)}, or None for what suits the batch")
-        if self.nu is not None and not 0 <= self.nu < np.inf:
-            raise ValueError(f"nu must be a number from 0 up, or None for the one that belongs to C, not {self.nu!r}")
         check_time_limit(self.time_limit)
+        if not self.gap >= 0:
+            raise ValueError(f"gap must be 0 or a share of the primal objective above it, such as 0.1, not {self.gap!r}")
+        if self.working_set is not None and self.working_set < 2:
+            raise ValueError(f"working_set must be 2 rows at least, one of each class, not {self.working_set!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, not {self.validation_fraction!r}")
         if self.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be 1 at least, not {self.n_iter_no_change!r}")
 
-    @property
-    def root(self) -> bool:
-        """Whether steps are those of the paper."""
-        return (self.steps or ("root" if self.batch == 1 else "mean")) == "root"
+    @staticmethod
+    def paper(nu: float, T: int = 4096, *, bias: bool = False) -> PrintedSBP:
+        """Return the algorithm as printed: T draws of one row, with the slack nu for each row."""
+        return PrintedSBP(nu, T, bias)
 
     def solve(self, problem: Binary) -> Solution:
         """Run rounds on one output."""
         validation = self.validation_rows(problem)
-        run = BatchPerceptron(
-            problem.rows,
-            problem.y,
-            problem.weights,
-            problem.rng,
-            validation=validation,
-            bias=self.bias,
-            batch=self.batch,
-            root=self.root,
-            C=self.C,
-            nu=self.nu,
-        )
-        monitor = Monitor(self, problem, run, validation)
+        cap = self.C * problem.weights
+        cap[validation] = 0.0
+        state = (Draws if self.bias else NoBiasDraws)(problem, cap, self, problem.run.limited(self.time_limit), validation)
         if problem.saved is not None:
-            monitor.restore(problem.saved)
-        elif problem.start is not None and problem.start.any():
-            start = problem.start.copy()
-            start[validation] = 0.0
-            run.begin_from(start, problem.draws or problem.rows.n)
-            monitor.begin()
-        status = run.run(monitor.ending, monitor.report)
-        return monitor.solution(status)
+            state.restore(problem.saved)
+        elif problem.start is not None:
+            state.begin_from(problem.start)
+        state.solve(np.inf)
+        return Solution(state.signed, state.final_bias(), state.made, state.relative, state.status)
 
     def validation_rows(self, problem: Binary) -> Array:
-        """Return a random share of the rows of each class with `early_stopping`, else none."""
+        """Return a random share of the rows of each class if rows are to be held out, else none."""
+        held_out = problem.rows.n >= MANY if self.early_stopping is None else self.early_stopping
+        share = held_out * self.validation_fraction
         sides = [problem.rng.permutation(np.flatnonzero(problem.y == sign)) for sign in (1, -1)]
-        share = self.early_stopping * self.validation_fraction
         return np.concatenate([side[: int(share * side.size)] for side in sides])
 
 
-class Monitor:
-    """Checks the objective of a run at intervals, and decides when the run ends."""
+@dataclass(frozen=True)
+class PrintedSBP(BinaryTrainer):
+    """The stochastic batch perceptron as printed: `T` rounds with the slack `nu` for each row, for a w of length 1.
 
-    def __init__(self, settings: SBP, problem: Binary, run: BatchPerceptron, validation: Array) -> None:
-        self.settings, self.problem, self.run, self.validation = settings, problem, run, validation
-        self.next_check = FEWEST_BATCHES * run.batch  # in rows drawn
-        most = max(MOST_ROUNDS, MOST_DRAWS_A_ROW * problem.rows.n // run.batch)
-        limits = Limits(most if settings.max_iter < 0 else settings.max_iter, settings.time_limit)
-        self.effort = limits.start(problem.run.deadline)
-        self.progress = GapProgress(GAIN * settings.tol)
-        self.objectives: list[float] = []  # the lowest up to each check
-        self.errors: list[float] = []
+    A round draws one row, uniformly from those under water; with a bias, from either class with the same chance (3.6). It
+    moves w by y phi(x) / sqrt(t), projects it to the unit ball, and the result is the mean of all iterates over the level
+    of its water. The paper assumes k(x, x) <= 1; steps are divided by the root of the largest k(x, x), which has the same
+    effect. Where the level is no margin (0 or less), w itself is the result, since the paper predicts with its sign.
+    """
 
-    def ending(self) -> Status | None:
-        """Return how the run ends here, or None; the state is offered to the checkpoint before anything is decided."""
-        self.problem.run.checkpoint.offer(self.state)
-        self.effort.spent = self.run.t
-        if (reached := self.effort.reached()) is not None:
-            if reached is Status.TIME_LIMIT:
-                self.problem.run.checkpoint.keep(self.state(), now=True)
-            return reached
-        if self.run.drawn < self.next_check:
-            return None
-        self.check()
-        if self.settings.early_stopping and self.stable():
-            return Status.STABLE
-        return Status.CONVERGED if self.gain() <= GAIN * self.settings.tol else None
+    nu: float
+    T: int = 4096
+    bias: bool = False
+    weighted: ClassVar[bool] = False
 
-    def begin(self) -> None:
-        """Take the objective of a start as that of all checks that its draws would have had."""
-        before = self.run.drawn // self.interval
-        self.check()
-        self.objectives *= max(before, 1)
+    def __post_init__(self) -> None:
+        if not isinstance(self.nu, Real) or not 0 < float(self.nu) < 1:
+            raise ValueError(
+                f"nu, the slack for each row, must lie between 0 and 1, not {self.nu!r}; for rows that can be separated a "
+                "small one, such as 1e-9, does what 0 would"
+            )
+        check_count(self.T)
 
-    @property
-    def interval(self) -> int:
-        """The rows drawn between two checks."""
-        return max(int(CHECK_EVERY * self.run.under_water), FEWEST_BATCHES * self.run.batch)
+    def solve(self, problem: Binary) -> Solution:
+        """Run the rounds of one output."""
+        run = Perceptron(problem.rows, problem.y, problem.rng, self.nu, bias=self.bias)
+        with one_blas_thread():  # inner products are faster in one thread
+            while run.t < self.T and not (run.t and problem.run.over):
+                run.round()
+                problem.run.report(run.t / self.T)
+        coef, bias = run.predictor()
+        run.check_slack()
+        return Solution(coef, bias, run.t, 0.0, Status.TIME_LIMIT if run.t < self.T else Status.PASSED, run.t)
 
-    def check(self) -> None:
-        """Record the objective and the validation error."""
-        iterate = self.run.result()
-        self.next_check = self.run.drawn + self.interval
-        self.objectives.append(min([self.run.objective(iterate.surface), *self.objectives[-1:]]))
-        if self.validation.size:
-            self.errors.append(self.validation_error(iterate))
-        self.progress.update(self.gain())
-        self.problem.run.record(objective=self.objectives[-1], **({"error": self.errors[-1]} if self.errors else {}))
 
-    def state(self) -> State:
-        """Return the state of the run and of the checks so far, for a checkpoint."""
-        return pack(SavedChecks(self.run.state, self.next_check, np.array(self.objectives), np.array(self.errors)))
+class Perceptron:
+    """The state of a run: w with its responses, the sums of both over all rounds, and the levels of the water."""
 
-    def restore(self, saved: State) -> None:
-        """Continue from a saved state."""
-        basins = self.run.basins
-        sizes = {"n": self.run.y.size, "basins": len(basins), "rows": sum(basin.rows.size for basin in basins)}
-        found = unpack(SavedChecks, saved, **sizes)
-        self.run.restore(found.run)
-        self.next_check = found.next_check
-        self.objectives, self.errors = found.objectives.tolist(), found.errors.tolist()
+    def __init__(self, rows: Rows, y: Array, rng: np.random.Generator, nu: float, *, bias: bool) -> None:
+        self.y, self.rng, self.volume = y, rng, nu * y.size
+        self.basins = [np.flatnonzero(y == sign) for sign in (1, -1)] if bias else [np.arange(y.size)]
+        self.responses = Responses(rows, 1)
+        self.radius = float(np.sqrt(np.abs(rows.diagonal()).max())) or 1.0
+        self.w = np.zeros(y.size)
+        self.sums = np.zeros((2, y.size))  # of w and of its responses
+        self.levels = self.water(np.zeros(y.size))
+        self.t = 0
 
-    def validation_error(self, iterate: Iterate) -> float:
-        """Return the weighted share of misclassified validation rows."""
-        scale, bias = iterate.predictor
-        wrong = self.problem.y[self.validation] * (scale * iterate.values[self.validation] + bias) <= 0
-        return float(np.average(wrong, weights=self.problem.weights[self.validation]))
+    def round(self) -> None:
+        """Draw a row under water, step towards it, project to the unit ball and fill in the water."""
+        self.t += 1
+        side = int(self.rng.integers(len(self.basins)))
+        basin, f = self.basins[side], self.responses.values[:, 0]
+        row = int(self.rng.choice(basin[self.y[basin] * f[basin] <= self.levels[side]]))
+        step = self.y[row] / (np.sqrt(self.t) * self.radius)
+        self.w[row] += step
+        self.responses.add_rows(np.array([row]), np.array([[step]]), keep=False)
+        length = max(float(np.sqrt(max(self.w @ f, 0.0))), 1.0)
+        self.w /= length
+        f /= length
+        self.sums += self.w, f
+        self.levels = self.water(f)
 
-    def stable(self) -> bool:
-        """Return whether the last checks found no lower validation error than those before."""
-        recent = self.settings.n_iter_no_change
-        return len(self.errors) > recent and min(self.errors[-recent:]) >= min(self.errors[:-recent])
+    def water(self, f: Array) -> tuple[float, ...]:
+        """Return the level of each basin over y f."""
+        heights = [self.y[basin] * f[basin] for basin in self.basins]
+        if len(heights) == 1:
+            return (level_of(heights[0], self.volume),)
+        return levels_of((heights[0], heights[1]), self.volume)
 
-    def gain(self) -> float:
-        """Return the relative improvement of the objective in the second half of the checks."""
-        half = len(self.objectives) // 2
-        if len(self.objectives) < FEWEST_CHECKS:
-            return np.inf
-        if not np.isfinite(self.objectives[half - 1]):  # no w has had a margin in half of the checks, so none is expected
-            return 0.0 if np.isinf(self.objectives[-1]) and half > FEWEST_CHECKS else np.inf
-        return (self.objectives[half - 1] - self.objectives[-1]) / self.objectives[-1]
+    def predictor(self) -> tuple[Array, float]:
+        """Return the coefficients and the bias of the mean of all iterates, over its level."""
+        coef, f = self.sums / self.t
+        levels = self.water(f)
+        level = float(np.mean(levels))
+        scale = 1 / level if 0 < level < np.inf else 1.0
+        threshold = (levels[0] - levels[-1]) / 2 if np.isfinite(level) else 0.0
+        return scale * coef, -scale * threshold
 
-    def report(self) -> None:
-        """Report the share done, by the nearest ending."""
-        self.effort.spent = self.run.t
-        self.problem.run.report(min(max(self.effort.share, self.progress.share), 1.0))
-
-    def solution(self, status: Status) -> Solution:
-        """Return the predictor w / level, and the bias with which both basins have this level."""
-        iterate = self.run.result()
-        if status is not Status.MAX_ITER:
-            self.run.check_slack(iterate)
-        scale, bias = iterate.predictor
-        return Solution(scale * iterate.coef, bias, self.run.t, self.gain(), status, self.run.drawn)
+    def check_slack(self) -> None:
+        """Raise ValueError for a nu with the same solution as any larger one."""
+        f = self.sums[1] / self.t
+        if any((self.y[basin] * f[basin] <= level).all() for basin, level in zip(self.basins, self.water(f), strict=True)):
+            raise ValueError(
+                f"nu={self.volume / self.y.size:.6g} is so much slack that it covers a whole class of these rows; give less"
+            )

@@ -17,7 +17,7 @@ smallest slack among the support vectors; with the norm of budget-L1 it is the B
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -165,7 +165,7 @@ class AnyNorm(BinaryTrainer):
     `steps="exact"` finds the multiplier of an ellipsoid by a root search. `steps="paper"` clips each pair step at the
     surface of the ellipsoid, as the paper does. That can end before the optimum: on the surface a pair can only move
     inwards, and if every pair with a gain would move outwards, several rows would have to move at once. For norms without
-    an ellipsoid both are the same.
+    an ellipsoid both find the optimum. `AnyNorm.paper` selects the paper's steps.
 
     Rows have no weights: a weighted norm |w xi| would weight the rows in the limit of the sum too, which pair steps cannot
     keep.
@@ -182,6 +182,11 @@ class AnyNorm(BinaryTrainer):
     working_set: int = 2048
     time_limit: float | None = None
     starts_warm: ClassVar[bool] = True
+
+    @classmethod
+    def paper(cls, norm: Norm | None = None, C: float = 1.0, s: int | None = None) -> AnyNorm:
+        """Return the method as printed: pair steps (9) in the interval of all constraints, then the s largest weights."""
+        return cls(C, norm=norm or Two(), prune=s, steps="paper")
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
@@ -201,12 +206,12 @@ class AnyNorm(BinaryTrainer):
             state.begin_from(problem.start)
             state.scale_into_set()
         limit = Limits(self.max_iter).iterations
-        if np.isinf(state.feasible.ellipsoid.radius):
-            state.solve(limit)
-        elif self.steps == "exact":
-            solve_in_ellipsoid(state, limit)
-        else:
+        if self.steps == "paper":
             paper_steps(state, limit)
+        elif np.isinf(state.feasible.ellipsoid.radius):
+            state.solve(limit)
+        else:
+            solve_in_ellipsoid(state, limit)
         dual = state.signed if self.prune is None else pruned(state.signed, self.prune)
         return Solution(dual, state.bias(), state.steps, state.gap, state.status)
 
@@ -221,7 +226,10 @@ def pruned(dual: Array, count: int) -> Array:
 
 @dataclass(frozen=True)
 class NormBudget(BinaryTrainer):
-    """`AnyNorm` with a norm of about the `budget` largest slacks; `prune` keeps that many of the largest coefficients."""
+    """`AnyNorm` with a norm of about the `budget` largest slacks; `prune` keeps that many of the largest coefficients.
+
+    `steps` as in `AnyNorm`.
+    """
 
     weighted: ClassVar[bool] = False
     norm: ClassVar[Callable[[Any], Norm]]
@@ -233,7 +241,13 @@ class NormBudget(BinaryTrainer):
     prune: bool = False
     working_set: int = 2048
     time_limit: float | None = None
+    steps: str = "exact"
     starts_warm: ClassVar[bool] = True
+
+    @classmethod
+    def paper(cls, B: int | None = None, C: float = 1.0, iterations: int = -1) -> NormBudget:
+        """Return the method as printed: a number of pair steps, then the B largest weights (None: the model's budget)."""
+        return cls(C, max_iter=iterations, budget=B, prune=True, steps="paper")
 
     def __post_init__(self) -> None:
         self.any_norm(2 if self.budget is None else self.budget)  # checks the settings
@@ -241,7 +255,7 @@ class NormBudget(BinaryTrainer):
     def any_norm(self, budget: int | None) -> AnyNorm:
         """Return the same trainer in the general form."""
         norm, prune = type(self).norm(budget), budget if self.prune else None
-        more = {"working_set": self.working_set, "time_limit": self.time_limit}
+        more = {"working_set": self.working_set, "time_limit": self.time_limit, "steps": self.steps}
         return AnyNorm(self.C, self.tol, self.max_iter, norm, prune, **more)  # type: ignore[arg-type]
 
     def solve(self, problem: Binary) -> Solution:
@@ -262,14 +276,9 @@ class BudgetL1(NormBudget):
 
 @dataclass(frozen=True)
 class BudgetL2(NormBudget):
-    """Budget-L2-SVM: C times about the 2-norm of the B = `budget` largest slacks; `steps` as in `AnyNorm`.
+    """Budget-L2-SVM: C times about the 2-norm of the B = `budget` largest slacks.
 
     The number of support vectors grows with B but is not bounded by it. `prune` keeps the B largest coefficients.
     """
 
     norm = TwoInf
-    steps: str = "exact"
-
-    def any_norm(self, budget: int | None) -> AnyNorm:
-        """Return the same trainer in the general form."""
-        return replace(super().any_norm(budget), steps=self.steps)

@@ -324,6 +324,8 @@ class StepLengths:
         """Return the longest step for each j within the box (10), the sum (12) and c t^2 + 2 b t + a'Pa - r^2 <= 0 (13)."""
         t = np.minimum(self.rise[i], self.fall)
         t = np.where(self.y[i] > self.y, np.minimum(t, self.half_room), t)
+        if np.isinf(self.within):
+            return t
         b, c = self.gradient[i] - self.gradient, self.curvature(i)
         root = np.sqrt(b**2 - c * self.within)
         # the larger root of the parabola, in the form without cancellation

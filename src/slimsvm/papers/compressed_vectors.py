@@ -14,8 +14,8 @@ The compressed machine starts from that and moves points and coefficients togeth
 
     minimise  sum_i (f~(x_i) - f(x_i))^2,    f~(x) = sum_j k(x, z_j) alpha_j + b,        over all z_j and alpha_j    (10)
 
-For several outputs (10) is summed over them. A pair of classes is followed on the support vectors of these two
-classes alone: those of all other classes would outweigh them.
+For several outputs (10) is summed over them, and each output is followed on its own support vectors, as if its machine
+were alone: those of all others would outweigh them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Lars(Reducer):
 
     LARS moves the coefficients of the chosen points towards their least-squares solution until another support vector is as
     correlated with the residual. Its coefficients are therefore shrunken. With `refit` the coefficients and bias of each
-    model are fitted to the margins of the full model on all rows, as for `slant`. `refit=False` is the paper's method.
+    model are fitted to the margins of the full model on all rows, as for `slant`. `Lars.paper` is the method as printed.
 
     The paper has one output. For q outputs on shared points the q coefficients of a point are a group that enters at
     once, and the correlation of a group is its Euclidean length: group LARS (Yuan & Lin 2006), which is LARS for q = 1.
@@ -63,6 +63,11 @@ class Lars(Reducer):
 
     refit: bool = True
     real_valued: ClassVar[bool] = True
+
+    @classmethod
+    def paper(cls) -> Lars:
+        """Return LARS-SVM as printed, without the refit."""
+        return cls(refit=False)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:
         """Yield the models of the given sizes from one run of LARS."""
@@ -84,7 +89,6 @@ class Support:
     rows: Rows
     labels: Array  # (s, q) of -1 and +1, 0 for rows that are not support vectors of an output; or real values
     members: Array  # (s, q), 1 for the support vectors of each output and 0 for others
-    concerned: Array  # (s, q), 1 for those of the classes that an output separates and 0 for others
     bias: Array
     kept: Against | None  # the kernel among them, if it is small enough
 
@@ -95,8 +99,7 @@ class Support:
         kept = rows.against(rows.take(np.arange(rows.n)), exact=False) if rows.n**2 <= kept_values else None
         labels = model.on(rows) if task.goal.real else np.sign(model.coef[places])
         members = np.ones(labels.shape) if task.goal.real else np.abs(labels)
-        concerned = task.goal.concerned(model.coef[places]).astype(np.float64)
-        return cls(rows, labels, members, concerned, model.bias, kept)
+        return cls(rows, labels, members, model.bias, kept)
 
     def product(self, V: Array) -> Array:
         """Return K @ V as K' @ V, which skips zeros: a row is no support vector of most pairs of classes."""
@@ -226,7 +229,7 @@ class CVM(Reducer):
     The paper ends there, with the full model's bias. With `refit` each model is also tried with coefficients and bias that
     are fitted to the full model's margins on all rows, as for `slant` and `lars`, and the one with the lower validation
     error is kept. That helps if points are few: least squares spend them on outputs far from the decision boundary too.
-    `refit=False` is the paper's method.
+    `CVM.paper` is the method as printed.
     """
 
     optimizer: str = "lbfgs"
@@ -237,6 +240,11 @@ class CVM(Reducer):
     selects: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = True
     sizes_per_doubling: ClassVar[int] = 1
+
+    @classmethod
+    def paper(cls, iterations: int = 2560) -> CVM:
+        """Return CVM as printed: conjugate gradients on (10), as many iterations as in the paper's figure 2 at most."""
+        return cls(optimizer="cg", refit=False, max_steps=iterations)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -252,7 +260,7 @@ class CVM(Reducer):
         assert model is not None
         support = Support.of(task, model)
         on_all = self.rows == "all"
-        loss = OutputLoss(*(task.rows, model, task.output_weights) if on_all else (support.rows, model, support.concerned))
+        loss = OutputLoss(*(task.rows, model, task.output_weights) if on_all else (support.rows, model, support.members))
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         for stop in lars(support, sizes[-1]):
             if stop.index.size in sizes or stop.last or task.run.over:

@@ -9,6 +9,9 @@ shortfall (Problem 4.1):
 With eta = eps = 1/2 it ends within 4 |w|^2 steps at a value of 1/2 or less, and the slant loss of the small model is then
 no larger than the hinge loss of the full one (Lemmas 4.1 and 4.2). The aggressive variant optimises the present support
 vectors before another one is added (section 6.1).
+
+The slant loss is the expected error of a rule that adds Z ~ Uniform[-1/2, 1/2] to the output (section 4.1). The authors
+recommend the sign of the output in practice, as `predict` has it.
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ from ..solvers.refit import Refit, refit_rows
 from ..solvers.wanted import wanted
 
 #: the grids of the paper (section 7); each size takes the setting with the lowest validation error
-ETAS = (4.0**-2, 4.0**-1, 2.0**-1)
-EPSILONS = (2.0**-3, 2.0**-2, 2.0**-1)
-#: the only step size that is tried if coefficients are refitted, since it then hardly matters
-REFIT_ETAS = (4.0**-1,)
+ETAS = tuple(4.0**power for power in range(-4, 3))
+EPSILONS = tuple(2.0**power for power in range(-4, 1))
+#: the settings that are tried if coefficients are refitted: the step size then hardly matters
+REFIT_ETAS, REFIT_EPSILONS = (4.0**-1,), (2.0**-3, 2.0**-2, 2.0**-1)
 BIASES = ("kept", "learned")
 
 
@@ -81,7 +84,7 @@ class SlantRun:
             value, rows, column = self.worst(shortfall, self.sides)
             new = rows[self.place[rows] < 0]
             status = self.ending(value, new.size, limit)
-            if status or (new.size and self.index.size in wanted):
+            if self.index.size and (status or (new.size and self.index.size in wanted)):
                 self.found.append(self.model(shortfall))
                 yield self.found[-1], self.words
                 report(self.index.size / limit)
@@ -151,12 +154,13 @@ class Slant(Reducer):
     """The basic algorithm (section 4): a step of `eta` on the row with the largest shortfall until that is `eps` or less.
 
     `eta` and `eps` may be numbers, as in the paper's analysis (1/2 each), or None. With None a grid of values is tried, and
-    each size takes the one with the lowest validation error, as in the paper's experiments. `bias` is "kept" (section 4.6)
+    each size takes the one with the lowest validation error: with `refit` a few values, else those of the paper's
+    experiments (an eps of 1 ends at once where no margin target is above 1). `bias` is "kept" (section 4.6)
     or "learned" (section 6 and appendix D).
 
     With `refit`, coefficients and bias of each model are fitted to all margin targets by one-sided least squares. It makes
     better models of the same points, above all if they are few. The paper's coefficients are kept only if their validation
-    error is lower by more than a standard error. `refit=False` is the paper's method.
+    error is lower by more than a standard error. `Slant.paper` is the method as printed, without it.
     """
 
     eta: float | None = None
@@ -166,8 +170,13 @@ class Slant(Reducer):
     max_steps: int = 30_000
     reports: ClassVar[bool] = True  # the sizes of several runs grow one run after another
     run_type: ClassVar[type[SlantRun]] = SlantRun
-    #: the values of eps to try; in the basic algorithm eps only ends a run, so the smallest is enough
-    epsilons: ClassVar[tuple[float, ...]] = EPSILONS[:1]
+    #: how many of the values of eps to try; in the basic algorithm eps only ends a run, so the smallest is enough
+    n_epsilons: ClassVar[int | None] = 1
+
+    @classmethod
+    def paper(cls, eta: float | None = 0.5, eps: float | None = 0.5, *, bias: str = "kept") -> Slant:
+        """Return the algorithm as printed: with the settings of the analysis, or with None for the grids of section 7."""
+        return cls(eta=eta, eps=eps, bias=bias, refit=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,7 +213,8 @@ class Slant(Reducer):
     def _grid(self, scale: float) -> Iterator[Slant]:
         """Yield the settings to try; the grids are for margin targets of up to 1, and `scale` is the largest one."""
         etas = [scale * eta for eta in (REFIT_ETAS if self.refit else ETAS)] if self.eta is None else [self.eta]
-        epsilons = [scale * eps for eps in self.epsilons] if self.eps is None else [self.eps]
+        tried = (REFIT_EPSILONS if self.refit else EPSILONS)[: self.n_epsilons]
+        epsilons = [scale * eps for eps in tried] if self.eps is None else [self.eps]
         for eta, eps in product(etas, epsilons):
             yield replace(self, eta=eta, eps=eps)
 
@@ -275,4 +285,4 @@ class AggressiveSlant(Slant):
     """
 
     run_type: ClassVar[type[SlantRun]] = AggressiveRun
-    epsilons: ClassVar[tuple[float, ...]] = EPSILONS
+    n_epsilons: ClassVar[int | None] = None

@@ -153,7 +153,7 @@ def ascended(r: FeatureVector, start: Array, gain: float, max_steps: int) -> Arr
         gains, slopes = r.gains_and_slopes(Z)
         return -gains[0] / gain, -slopes / gain
 
-    return descend(loss, start, DescentSettings(max_steps), Deadline()).x
+    return r.rows.kernel.inside(descend(loss, start, DescentSettings(max_steps), Deadline()).x)
 
 
 def polished(r: FeatureVector, Z: Array, max_steps: int, deadline: Deadline, scale: float) -> Array:
@@ -163,7 +163,7 @@ def polished(r: FeatureVector, Z: Array, max_steps: int, deadline: Deadline, sca
         value, slopes = r.distance(Z)
         return value / scale, slopes / scale
 
-    return descend(loss, Z, DescentSettings(max_steps, ftol=POLISH_GAIN), deadline).x
+    return r.rows.kernel.inside(descend(loss, Z, DescentSettings(max_steps, ftol=POLISH_GAIN), deadline).x)
 
 
 def _ratio(values: Array, lengths: Array) -> Array:

@@ -183,7 +183,7 @@ class GivenRows:
 
     def outward(self, placed: Array) -> Array:
         """Return points relative to the centre as points of an expansion."""
-        return placed.copy() if self.centre is None else placed + self.centre
+        return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
@@ -199,12 +199,13 @@ class GivenRows:
             return self.kernel(self.given.take(self._places(A)).rows(), B)
         if issparse(A) or issparse(B):
             return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
-        return self.kernel(A, B) if placed else self.kernel(self.inward(A), self.inward(B))
+        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
+        return self.kernel(self.kernel.inside(A), B)
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
         self.meter.add(A.shape[0] * Z.shape[0])
-        return self.kernel.pullback(A, Z, K, W)
+        return self.kernel.pullback(self.kernel.inside(A), Z, K, W)
 
 
 def means(

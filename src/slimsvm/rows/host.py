@@ -295,6 +295,7 @@ class NarrowRows(HostRows):
 
     def outward(self, placed: Array) -> Matrix:
         """Return points with all features, as CSR."""
+        placed = self.kernel.inside(placed)
         rows, places = np.nonzero(placed)
         return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
 

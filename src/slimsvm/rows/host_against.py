@@ -99,12 +99,13 @@ class HostAgainst:
                 self.kernel, self.prepared, rows.given, points, rows.error, rows.crew, precision=rows.precision
             )
         if not isinstance(self.kernel, InnerKernel):
+            points = self.kernel.inside(points)
             return make_tiles(self.kernel, self.prepared, plain_points(points, metric), self.rows.crew)
         if self.prepared.values.dtype == np.float32:
-            rows, placed = self._in(metric, points)
-            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, rows, metric))
+            held, placed = self._in(metric, points)
+            allowed = max(self.rows.precision.float32_error, float32_error(self.kernel, held, metric))
             if float32_error(self.kernel, placed, metric) <= allowed:
-                return make_tiles(self.kernel, rows, placed, self.rows.crew)
+                return make_tiles(self.kernel, held, placed, self.rows.crew)
             self.prepared = self.prepared.doubled()
         return make_tiles(self.kernel, *self._in(metric, points), self.rows.crew)
 

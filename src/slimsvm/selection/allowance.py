@@ -18,8 +18,6 @@ from ..model import Judgement
 
 #: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
-#: chance may take at most this share of a tolerance. More: a small tolerance on few rows allows no small model at all
-MOST_FOR_CHANCE = 0.5
 #: rounding of sums of errors
 ROUNDING = 1e-12
 
@@ -41,7 +39,9 @@ class Allowance:
     """The validation error that a small model may have.
 
     A validation error is an estimate. So a model is allowed if its error is higher than the full model's by at most the
-    tolerance less one standard error of the difference; that is at most half of the tolerance.
+    tolerance less one standard error of the difference. Where that is above half of the tolerance, the margin is only what
+    it leaves of the tolerance, and none where it is above it: on so few rows nothing can be shown, and models that are
+    equal to the full one would be refused.
 
     Parameters
     ----------
@@ -80,8 +80,9 @@ class Allowance:
 
     def allows(self, found: Judgement) -> bool:
         """Return whether a model with this judgement is good enough."""
-        chance = min(found.noise_against(self.full), MOST_FOR_CHANCE * self.tolerance)
-        return found.error + chance <= self.limit + ROUNDING and self._keeps_classes(found)
+        noise = found.noise_against(self.full)
+        margin = max(min(noise, self.tolerance - noise), 0.0)
+        return found.error + margin <= self.limit + ROUNDING and self._keeps_classes(found)
 
     def _keeps_classes(self, found: Judgement) -> bool:
         """Return whether recall of each class falls by at most `MOST_RECALL_LOST` or one row."""

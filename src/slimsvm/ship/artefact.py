@@ -11,11 +11,12 @@ from functools import reduce
 
 import numpy as np
 
-from ..calibration import Calibration
+from ..calibration import Calibration, Conformal
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
+from ..tables.program import Preparation
 from ..words import Words
 from .sparse import SparsePoints
 
@@ -46,8 +47,11 @@ class Artefact:
     scaling: Scaling | None = None
     calibration: Calibration | None = None  # from scores to probabilities; the class of the largest is predicted
     widths: Array | None = None  # (m,); None means ones
-    names: tuple[str, ...] = ()  # of the features, if the model knows them
+    names: tuple[str, ...] = ()  # of the features, or of the columns of a table, if the model knows them
     words: Words | None = None  # rows are texts, of which these make features
+    preparation: Preparation | None = None  # rows are those of a table, of which this makes features
+    spread: Conformal | None = None  # the errors of a regressor, of which intervals are made
+    interval: float | None = None  # how far the exported intervals reach
 
     @property
     def size(self) -> int:
@@ -108,7 +112,7 @@ class Artefact:
         if self.goal.n_classes != self.classes.size or self.goal.outputs != self.outputs:
             raise ValueError(f"{self.outputs} outputs of {self.classes.size} classes do not fit together")
         check_parameters(self.kernel, self.parameters)
-        _check_names(self.names, self.words, self.features)
+        _check_columns(self)
         for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
@@ -116,19 +120,22 @@ class Artefact:
             Metric(None, self.widths).check(self.kernel, self.size, self.features)
         if self.scaling is not None:
             self.scaling.check(self.features)
-        if self.calibration is not None:
-            if not self.classes.size:
-                raise ValueError(f"it has probabilities, and {self.goal.name} has no classes")
-            self.calibration.check(self.classes.size)
+        _check_calibration(self)
 
-    def check_rows(self, target: str) -> None:
-        """Raise ValueError if rows are texts, for a target that has no vocabulary."""
+    def check_rows(self, target: str, *, tables: bool = False) -> None:
+        """Raise ValueError if rows are texts, or those of a table, for a target that takes numbers only."""
         if self.words is not None:
             raise ValueError(
                 f"{target} takes numbers, and this Pipeline begins with a vectorizer of texts. Write JavaScript (.mjs), "
                 "save it as .slim for slimsvm.runtime, or keep the vectorizer in your program and export the steps after "
                 "it, pipeline[1:], which take its rows; skl2onnx converts whole Pipelines "
                 "(slimsvm.ship.converter.register)"
+            )
+        if self.preparation is not None and not tables:
+            raise ValueError(
+                f"{target} takes prepared rows of numbers, and this Pipeline prepares the rows of a table. Write C, "
+                "JavaScript or JSON, or export its last step, pipeline[-1], which takes prepared rows; skl2onnx converts "
+                "whole Pipelines (slimsvm.ship.converter.register)"
             )
 
     def with_metric(self, metric: Metric | None) -> Artefact:
@@ -145,7 +152,19 @@ class Artefact:
 
     def with_values(self, target: Scaling) -> Artefact:
         """Return the function of values whose scaled form this one computes: (y - centre) * scale = f(x)."""
-        return replace(self, coef=self.coef / target.scale, bias=self.bias / target.scale + target.centre)
+        spread = None if self.spread is None else self.spread.times(float(1 / target.scale[0]))
+        return replace(self, coef=self.coef / target.scale, bias=self.bias / target.scale + target.centre, spread=spread)
+
+    def covering(self, coverage: float | None) -> Artefact:
+        """Return the function with intervals of this coverage; the same for None."""
+        if coverage is None:
+            return self
+        if self.spread is None:
+            raise ValueError(
+                "coverage= is for a regressor with intervals, and this model has none; fit a "
+                "SlimSVR(calibration='conformal')"
+            )
+        return replace(self, interval=self.spread.half_width(coverage))
 
     def settled(self) -> Artefact:
         """Return the artefact with dense points if its points are sparse and its scaling changes zeros."""
@@ -162,11 +181,25 @@ class Artefact:
         return reduce(lambda artefact, step: step(artefact), steps, self)
 
 
-def _check_names(names: tuple[str, ...], words: Words | None, features: int) -> None:
-    if words is not None and len(words.vocabulary) != features:
-        raise ValueError(f"it has {len(words.vocabulary)} words for {features} features")
-    if len(names) not in (0, features) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"it has {len(names)} names for {features} features, or some that are no text")
+def _check_calibration(a: Artefact) -> None:
+    """Raise ValueError unless the map to probabilities or to intervals fits the goal."""
+    if a.spread is not None:
+        a.spread.check()
+    if a.calibration is not None:
+        if not a.classes.size:
+            raise ValueError(f"it has probabilities, and {a.goal.name} has no classes")
+        a.calibration.check(a.classes.size)
+
+
+def _check_columns(a: Artefact) -> None:
+    """Raise ValueError unless the words of texts, the columns of a table and names fit the features."""
+    columns = a.features if a.preparation is None else len(a.preparation.columns)
+    if a.preparation is not None:
+        a.preparation.check(a.features)
+    if a.words is not None and len(a.words.vocabulary) != columns:
+        raise ValueError(f"it has {len(a.words.vocabulary)} words for {columns} features")
+    if len(a.names) not in (0, columns) or not all(isinstance(name, str) for name in a.names):
+        raise ValueError(f"it has {len(a.names)} names for {columns} features, or some that are no text")
 
 
 def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:

@@ -40,6 +40,7 @@ class CExporter:
     precision: str = "float32"
     limit: float | None = None
     rows: Matrix | None = None
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in BITS:
@@ -47,7 +48,7 @@ class CExporter:
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the source and the header, by ending."""
-        source = self._source(artefact, identifier(stem))
+        source = self._source(artefact.covering(self.coverage), identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
         return {".c": source.text().encode(), ".h": source.header().encode()}
@@ -61,13 +62,14 @@ class CExporter:
         source = self._source(artefact, "model")
         if isinstance(source, SparseCSource):
             return int(np.count_nonzero(Runtime(source.held)(rows) == Runtime(artefact)(rows)))
-        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, dense(rows))
+        rows = dense(rows) if artefact.preparation is None else artefact.preparation(rows)
+        return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, rows)
 
     def _rows_like(self, artefact: Artefact) -> Array:
         """Return raw rows like those to predict."""
         if self.rows is None:
             return typical_rows(artefact)
-        rows = dense(self.rows)
+        rows = dense(self.rows) if artefact.preparation is None else artefact.preparation(self.rows)
         if rows.ndim != 2 or rows.shape[1] != artefact.features:
             raise ValueError(
                 f"rows= is of shape {rows.shape}, and the model has {artefact.features} features; give raw rows like those "
@@ -78,7 +80,7 @@ class CExporter:
     def _source(self, artefact: Artefact, prefix: str, *, fit: bool = True) -> CSource:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
-        artefact.check_rows("the C export")
+        artefact.check_rows("the C export", tables=True)
         if not isinstance(artefact.points, SparsePoints):
             return self._dense_source(artefact, prefix, fit=fit)
         written = DENSE * artefact.points.nonzeros > artefact.size * artefact.features and artefact.kernel != "linear"

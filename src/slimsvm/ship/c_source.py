@@ -17,6 +17,7 @@ from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
+from .preparation_c import CTable
 from .quantise import Quantised
 from .sparse import SparsePoints, needs_double, own_sums
 from .template import LICENCE, filled, source
@@ -74,7 +75,33 @@ class CSource:
         """Return the C source."""
         pieces = [self.summary(), self.constants(), "\n".join(self.prototypes()), self.tables()]
         code = filled(source("model.c"), self.branches, self.words)
+        if self.a.interval is not None:
+            code += "\n" + self.interval_function(self.a.interval)
+        if self.prepared is not None:
+            pieces.insert(2, self.prepared.declarations())
+            code += "\n" + self.prepared.source(self.raw_functions())
         return "\n\n".join([*pieces, code])
+
+    @cached_property
+    def prepared(self) -> CTable | None:
+        """The rows of a table and their preparation, where the model has one."""
+        return None if self.a.preparation is None else CTable(self.a.preparation, self.prefix, self.a.features)
+
+    def interval_function(self, reach: float) -> str:
+        """Return the function that writes both ends of an interval."""
+        suffix = "" if self.prepared is None else "_prepared"
+        return f"""void {self.prefix}_interval{suffix}(const float *x, float *interval)
+{{
+    const float value = {self.prefix}_predict{suffix}(x);
+    interval[0] = value - {float_literal(reach)};
+    interval[1] = value + {float_literal(reach)};
+}}
+"""
+
+    def raw_functions(self) -> list[tuple[str, str, str]]:
+        """Return the type, the name and the output of each function of a row."""
+        names = ["scores"] * self.scored + ["proba"] * bool(self.map) + ["interval"] * (self.a.interval is not None)
+        return [(self.returns, "predict", ""), *(("void", name, name) for name in names)]
 
     # What the branches of the source depend on, and what its words stand for.
 
@@ -114,8 +141,8 @@ class CSource:
             "Number": number,
             "PUBLIC": "",
             "OUTER": "" if a.decision in PLAIN else "static",
-            "outputs": f"{self.inner}_scores" if a.decision in PLAIN else "outputs",
-            **{f"row_{name}": f"{self.inner}_{name}" for name in ("predict", "scores", "proba")},
+            "outputs": self.inner_name("scores") if a.decision in PLAIN else "outputs",
+            **{f"row_{name}": self.inner_name(name) for name in ("predict", "scores", "proba")},
             "TERM": a.spec.total.term,
             "VALUE": self.value,
             "SUM_OF_FOUR": total if small is None else f"(float)({total})",
@@ -131,10 +158,9 @@ class CSource:
             "PROBABILITY": PROBABILITIES.get(self.map, ""),
         }
 
-    @property
-    def inner(self) -> str:
-        """The beginning of the names of the functions of a row."""
-        return self.prefix
+    def inner_name(self, name: str) -> str:
+        """Return the name of a function of a row of numbers: of prepared ones if rows are those of a table."""
+        return f"{self.prefix}_{name}{'' if self.a.preparation is None else '_prepared'}"
 
     @property
     def value(self) -> str:
@@ -239,7 +265,10 @@ class CSource:
         entry = 4 if self.small is None else self.small.row_bits // 8
         stack = (entry * a.features if self.scaling_parts else 0) + self.decision_stack
         work = a.size * (a.features + self.needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
-        return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
+        flash = sum(values.nbytes for values in self.arrays.values())
+        if self.prepared is not None:
+            flash, stack = flash + self.prepared.nbytes, stack + self.prepared.stack
+        return Cost(flash, stack, work)
 
     @property
     def needed(self) -> int:
@@ -290,7 +319,9 @@ class CSource:
     def headers(self) -> list[str]:
         """Return the headers of the C library that the source includes."""
         integers = any(values.dtype.kind in "iu" for values in self.arrays.values())
-        return ["math"] * bool(self.library) + ["stdint"] * integers
+        tables = self.prepared is not None
+        texts = ["stddef", "stdint", "string"] if tables else ["stdint"] * integers
+        return ["math"] * (bool(self.library) or tables) + texts
 
     def constants(self) -> str:
         """Return includes and constants."""
@@ -335,16 +366,18 @@ class CSource:
         return "int" if self.scored else "float"
 
     def dense_prototypes(self) -> list[str]:
-        """Return the declarations of the functions of dense rows."""
-        names = ["scores"] * self.scored + ["proba"] * bool(self.map)
-        return [
-            f"{self.returns} {self.prefix}_predict(const float *x);",
-            *(f"void {self.prefix}_{name}(const float *x, float *{name});" for name in names),
-        ]
+        """Return the declarations of the functions of a row: of a table's row, and of a prepared one."""
+        found = []
+        rows = ["const float *x"] if self.prepared is None else [self.prepared.row, "const float *x"]
+        for row, suffix in zip(rows, ["", "_prepared"] if len(rows) > 1 else [""], strict=True):
+            for returns, name, output in self.raw_functions():
+                argument = f", float *{output}" if output else ""
+                found.append(f"{returns} {self.prefix}_{name}{suffix}({row}{argument});")
+        return found
 
     def prototypes(self) -> list[str]:
         """Return the declarations of the header."""
-        return self.dense_prototypes()
+        return self.dense_prototypes() + ([] if self.prepared is None else self.prepared.prototypes())
 
     def header(self) -> str:
         """Return the declarations, and the classes by number."""
@@ -356,7 +389,7 @@ class CSource:
 #define {upper}_H
 
 {self.header_includes()}#define {upper}_FEATURES {self.a.features}{scores}
-{self.feature_list() if self.a.names else ""}{self.class_list() if self.a.classes.size else ""}
+{self.feature_list()}{self.table_list()}{self.class_list() if self.a.classes.size else ""}
 #ifdef __cplusplus
 extern "C" {{
 #endif
@@ -375,12 +408,18 @@ extern "C" {{
         return ""
 
     def feature_list(self) -> str:
-        """Return the names of the features."""
+        """Return the names of the features, if the model knows them; those of a table are in its struct."""
+        if not self.a.names or self.prepared is not None:
+            return ""
         names = ", ".join(map(c_string, self.a.names))
         return f"""
 /* The names of the features of a row, in order, for an array of your own. */
 #define {self.prefix.upper()}_FEATURE_NAMES {{ {names} }}
 """
+
+    def table_list(self) -> str:
+        """Return the struct of a table's row, if rows are such."""
+        return "" if self.prepared is None else "\n" + self.prepared.declarations()
 
     def class_list(self) -> str:
         """Return the classes by number, and by label."""
@@ -426,10 +465,9 @@ class SparseCSource(CSource):
         values = self.points.values if self.steps is None else self.points.values * self.steps[self.points.rows]
         return replace(self.a, points=replace(self.points, values=as_float32(values, "points").astype(np.float64)))
 
-    @property
-    def inner(self) -> str:
-        """The beginning of the names of the functions of a row, which public functions wrap."""
-        return f"{self.prefix}_row"
+    def inner_name(self, name: str) -> str:
+        """Return the name of a function of a row, which public functions wrap."""
+        return f"{self.prefix}_row_{name}"
 
     @property
     def branches(self) -> dict[str, int | str]:

@@ -12,7 +12,7 @@ import numpy as np
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER, spec_of
-from . import javascript_words
+from . import javascript_words, preparation_javascript
 from .artefact import Array, Artefact
 from .javascript_types import declarations
 from .literals import as_float32, encoded, label_literals, listing, table
@@ -51,6 +51,14 @@ ABOUT_ROWS = [
 DECODE = "const decode = (text, kind) => new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);\n"
 
 
+INTERVAL = """/** Both ends of the interval of a row. */
+export function interval(row) {{
+  const value = predict(row);
+  return [value - {reach!r}, value + {reach!r}];
+}}
+"""
+
+
 @dataclass(frozen=True)
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
@@ -62,13 +70,21 @@ class JavaScriptExporter:
     """
 
     ending: ClassVar[str] = ".mjs"
+    coverage: float | None = None
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the module and the types of what it exports."""
         spec_of(artefact.kernel, "the JavaScript export")
-        a = artefact.compact()
+        a = artefact.covering(self.coverage).compact()
         pieces = [_head(a, stem), *_tables(a), filled(source("model.mjs"), _branches(a), _words(a))]
+        pieces += [] if a.interval is None else [INTERVAL.format(reach=a.interval)]
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
+
+
+def _about_rows(a: Artefact) -> list[str]:
+    if a.preparation is not None:
+        return preparation_javascript.HEAD
+    return ABOUT_ROWS if a.words is None else javascript_words.HEAD
 
 
 def _head(a: Artefact, stem: str) -> str:
@@ -83,7 +99,7 @@ def _head(a: Artefact, stem: str) -> str:
     ]
     lines += [f"//   scores(row)   {SCORES.get(a.decision, A_SCORE_EACH)}"] * scored
     lines += [] if a.calibration is None else ["//   proba(row)    the probability of each class; the largest is predicted"]
-    lines += [*(ABOUT_ROWS if a.words is None else javascript_words.HEAD), "", f"export const features = {a.features};"]
+    lines += [*_about_rows(a), "", f"export const features = {a.features};"]
     if a.names:
         lines += ["export const featureNames = [", f"    {listing(map(json.dumps, a.names))}", "];"]
     if a.classes.size:
@@ -105,6 +121,7 @@ def _tables(a: Artefact) -> list[str]:
     lines += [f"const {name} = [\n    {listing(map(_number, values))}\n];" for name, values in _doubles(a).items()]
     lines += [f"const {name} = {value!r};" for name, value in _constants(a).items()]
     words = [] if a.words is None else [javascript_words.tables(a.words)]
+    words += [] if a.preparation is None else [preparation_javascript.table_code(a.preparation)]
     return [DECODE] * bool(coded or a.words) + words + ["\n".join([*lines, ""])]
 
 
@@ -155,6 +172,7 @@ def _map(a: Artefact) -> str:
 def _branches(a: Artefact) -> dict[str, int | str]:
     return {
         "TEXT": a.words is not None,
+        "TABLE": a.preparation is not None,
         "NORM": a.words is not None and a.words.norm is not None,
         "POWER": a.spec.value is POWER,
         "SPARSE": isinstance(a.points, SparsePoints),
@@ -173,6 +191,7 @@ def _words(a: Artefact) -> dict[str, str]:
     scaled = "(x - centre[i]) * scale[i]"
     return {
         "entriesOfText": "entries",
+        "entriesOfTable": "entries",
         "evaluateSparse": "evaluate",
         "SPARSE_VALUE": "values[n]" if a.scaling is None else "values[n] * scale[i]",
         "OWN_TERM": a.spec.total.own or "0",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ..goals import Decision
 from .artefact import Artefact
 from .literals import label_literals, listing
+from .preparation_javascript import declaration
 
 ROW = """\
 /** All features, or nonzeros only: from feature numbers, counted from 0, to values. */
@@ -25,7 +26,7 @@ export type Row = string;
 def declarations(a: Artefact, stem: str) -> str:
     """Return the declarations of a module."""
     predicted = "Label" if a.classes.size else "number" if a.decision is Decision.VALUE else "1 | -1"
-    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", ROW if a.words is None else TEXT]
+    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", _row(a)]
     lines += [f"export declare const features: {a.features};"]
     if a.names:
         lines += [f"export declare const featureNames: {_tuple(map(json.dumps, a.names))};"]
@@ -35,7 +36,14 @@ def declarations(a: Artefact, stem: str) -> str:
     lines += [f"export declare function predict(row: Row): {predicted};"]
     lines += [] if a.decision is Decision.VALUE else ["export declare function scores(row: Row): number[];"]
     lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
+    lines += [] if a.interval is None else ["export declare function interval(row: Row): [number, number];"]
     return "\n".join([*lines, ""])
+
+
+def _row(a: Artefact) -> str:
+    if a.preparation is not None:
+        return declaration(a.preparation)
+    return ROW if a.words is None else TEXT
 
 
 def _tuple(words: Iterable[str]) -> str:

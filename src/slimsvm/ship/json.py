@@ -7,6 +7,10 @@
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
 
+The errors of a regressor with intervals are {"sorted", "rows"}. The preparation of a table (version 5) has "columns", the
+list of "steps" on a tape that begins with them, the places of the prepared row, "outputs", and the number of all columns,
+"given" (`preparation_json`).
+
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
 without them is of version 2 and has no such entry. Names are those of the features; a model that knows none has no such
 entry. With the goal "ovr" the class with the largest output is predicted. With "ovo" each output belongs to a pair of
@@ -26,18 +30,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..calibration import CALIBRATIONS, restored
+from ..calibration import CALIBRATIONS, Conformal, restored
 from ..goals import GOALS, Goal, OneVsOne
 from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..text import short
 from .artefact import Artefact
+from .preparation_json import preparation_entry, read_preparation
 from .sparse import MOST_PLACES, SparsePoints, check_csr
 
 #: the lists of sparse points
 SPARSE = ("starts", "columns", "values")
-#: version 3 has widths, and version 4 has sparse points
-VERSION = 4
+#: version 3 has widths, version 4 has sparse points, and version 5 the preparation of a table
+VERSION = 5
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class JSONExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the file."""
         spec_of(artefact.kernel, "the JSON export")
-        artefact.check_rows("the JSON export")
+        artefact.check_rows("the JSON export", tables=True)
         a = artefact if artefact.size else artefact.compact()  # an empty list does not have the number of features
         ties = {"break_ties": a.goal.break_ties} if type(a.goal) is OneVsOne else {}
         document = {
@@ -66,12 +71,16 @@ class JSONExporter:
         }
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
         document |= {"names": a.names} if a.names else {}
+        document |= {} if a.spread is None else {"errors": {"sorted": a.spread.errors.tolist(), "rows": a.spread.rows}}
+        document |= {} if a.preparation is None else {"preparation": preparation_entry(a.preparation)}
         return {self.ending: (json.dumps(document, allow_nan=False) + "\n").encode()}
 
 
 def _version(a: Artefact) -> int:
     """Return the lowest version that holds the artefact: readers of version 2 would ignore widths."""
-    return VERSION if isinstance(a.points, SparsePoints) else 2 if a.widths is None else 3
+    if a.preparation is not None:
+        return VERSION
+    return 4 if isinstance(a.points, SparsePoints) else 2 if a.widths is None else 3
 
 
 def _points_entry(points: Array | SparsePoints) -> Any:
@@ -127,7 +136,23 @@ def _artefact(document: Any) -> Artefact:
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
     names = tuple(_entry(document, "names", list)) if document.get("names") is not None else ()
-    artefact = Artefact(name, kernel, points, coef, bias, goal, classes, scaling, calibration, widths, names)
+    preparation = None if document.get("preparation") is None else read_preparation(document["preparation"])
+    artefact = Artefact(
+        name,
+        kernel,
+        points,
+        coef,
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        widths,
+        names,
+        None,
+        preparation,
+        _spread(document),
+    )
     artefact.check()
     return artefact.settled()
 
@@ -204,6 +229,13 @@ def _calibration(entry: Any) -> Any:
     listed = {name: value if isinstance(value, list) else [value] for name, value in entry.items()}
     names = [field.name for field in fields(CALIBRATIONS[entry["name"]])]
     return restored(entry["name"], {name: _numbers(listed, name, 1) for name in names})
+
+
+def _spread(document: dict[str, Any]) -> Conformal | None:
+    if document.get("errors") is None:
+        return None
+    entry = _entry(document, "errors", dict)
+    return Conformal(_numbers(entry, "sorted", 1), _entry(entry, "rows", int))
 
 
 def _scaling(entry: Any) -> Scaling | None:

@@ -21,6 +21,9 @@ function entriesOfText(text) {
   return [indices, values];
 //#endif
 }
+//#elif TABLE
+/** The prepared numbers of a row of the table. */
+const entriesOfTable = (row) => [null, prepare(row)];
 //#else
 const isList = (x) => typeof x === "object" && x !== null && Number.isInteger(x.length);
 

@@ -23,7 +23,8 @@ class Runtime:
     values. `run.proba` is predict_proba, if the model has a calibration.
 
     Rows are arrays, or scipy's CSR arrays (any object with indptr, indices, data and shape). A model behind a vectorizer
-    takes a text, or a list of texts.
+    takes a text, or a list of texts; one behind the preparation of a table takes a dict by the names of its columns, a list
+    of them, a data frame, or arrays of all columns.
 
     Of rows only the length is tested: give finite numbers. Several threads may call one Runtime;
     the interpreter lock is released while kernels are evaluated.
@@ -32,8 +33,9 @@ class Runtime:
     def __init__(self, artefact: Artefact) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
-        self.words, self.features = a.words, a.features
+        self.words, self.preparation, self.features = a.words, a.preparation, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
+        self._spread = a.spread
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
         self._kernel: SparseKernel | None = None
@@ -71,12 +73,21 @@ class Runtime:
         p = self.calibration(self.goal.scores(self._outputs(rows)))
         return p[0] if rows.ndim == 1 else p
 
+    def interval(self, rows: Any, coverage: float = 0.8) -> Any:
+        """Return the ends of an interval for a row or for rows, as `SlimSVR.predict_interval` does."""
+        if self._spread is None:
+            raise ValueError("this model has no intervals; fit it with calibration='conformal'")
+        reach, values = self._spread.half_width(coverage), np.asarray(self(rows))
+        return np.stack([values - reach, values + reach], axis=-1)
+
     def _rows(self, rows: Any) -> Array | SparseRows:
         """Return rows as an array, or by their nonzeros if they are sparse or texts."""
         if self.words is not None:
             one = isinstance(rows, str)
             parts = self.words([rows] if one else rows)
             return SparseRows(*parts, (self.features,) if one else (parts[0].size - 1, self.features))
+        if self.preparation is not None:
+            return self.preparation(rows)
         rows = SparseRows.of_csr(rows) if hasattr(rows, "indptr") else np.asarray(rows, dtype=np.float64)
         if not rows.ndim or rows.shape[-1] != self.features:
             given = rows.shape[-1] if rows.ndim else "no"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration import CALIBRATIONS
+from ..calibration import CALIBRATIONS, Conformal
 from ..files.container import MAGIC, Entry, container_bytes, entry_of, unpack_file
 from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
@@ -21,6 +21,8 @@ from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
 from ..kernels.spec import SPECS
 from ..metric import Metric
 from ..scaling import Scaling
+from ..tables.folding import folded
+from ..tables.reading import flattened
 from ..words import Words
 from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 from .sparse import SparsePoints, check_csr
@@ -50,7 +52,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "kernel": {name: _kernel_named(name) for name in SPECS},
     "goal": GOALS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
-    "calibration": CALIBRATIONS,
+    "calibration": CALIBRATIONS | {"conformal": Conformal},
 }
 
 
@@ -91,12 +93,22 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
         function.metric.check(kernel, *function.points.shape)
     points = function.points if isinstance(function.points, SparsePoints) else _numbers(function.points)
     coef, bias = _numbers(function.coef), _numbers(function.bias)
-    classes, scaling = parts.get("classes_", NO_CLASSES), _scaling(scalers, reader, features)
-    calibration, names = parts.get("calibration_"), _names(steps, reader)
+    classes, calibration = parts.get("classes_", NO_CLASSES), parts.get("calibration_")
+    metric, preparation = function.metric, None
+    spread = calibration if isinstance(calibration, Conformal) else None
+    calibration = None if spread is not None else calibration
+    if any(entry not in NOTHING and "step" in entry for entry in scalers):
+        transformers = flattened([_transformer(entry, reader) for entry in scalers])
+        names = tuple(getattr(transformers[0], "feature_names_in_", ()))
+        dense = points.dense() if isinstance(points, SparsePoints) else points
+        points, scaling, metric, preparation = folded(transformers, kernel, dense, metric, names)
+        names = names if preparation is None else preparation.names
+    else:
+        scaling, names = _scaling(scalers, reader, features), _names(steps, reader)
     artefact = Artefact(
-        kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, names=names, words=words
+        kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation, spread
     )
-    artefact = artefact.with_metric(function.metric).settled()
+    artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         scaling = _scaling([target], reader, 1)
         artefact = artefact if scaling is None else artefact.with_values(scaling)
@@ -105,11 +117,11 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
 
 def _words_before(steps: list[Any], reader: Reader) -> tuple[Words | None, list[Any]]:
     """Return what the vectorizer at the head of some steps does, with its weights, and the other steps."""
-    if steps[0] in NOTHING or steps[0]["type"] not in ("CountVectorizer", "TfidfVectorizer"):
+    if steps[0] in NOTHING or steps[0].get("type") not in ("CountVectorizer", "TfidfVectorizer"):
         return None, steps
     counter, *rest = steps
     weights = counter if counter["type"] == "TfidfVectorizer" else None
-    if weights is None and rest[0] not in NOTHING and rest[0]["type"] == "TfidfTransformer":
+    if weights is None and rest[0] not in NOTHING and rest[0].get("type") == "TfidfTransformer":
         weights, *rest = rest
     settings = _attributes(counter, reader)
     if weights is not None:
@@ -120,6 +132,13 @@ def _words_before(steps: list[Any], reader: Reader) -> tuple[Words | None, list[
 def _attributes(step: Entry, reader: Reader) -> SimpleNamespace:
     """Return an object with the parameters and the fitted attributes of a step."""
     return SimpleNamespace(**{name: reader.unpack(part) for name, part in (step["params"] | step["fitted"]).items()})
+
+
+def _transformer(entry: Any, reader: Reader) -> Any:
+    """Return a transformer of a table, or a scaler, as an object with its attributes."""
+    if entry in NOTHING or "step" in entry:
+        return entry if entry in NOTHING else reader.unpack(entry)
+    return SimpleNamespace(type_name=entry["type"], **vars(_attributes(entry, reader)))
 
 
 def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:

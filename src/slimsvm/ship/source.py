@@ -9,17 +9,19 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..calibration import Conformal
 from ..estimators import MACHINES, imported
 from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.around import is_identity, target_scaling, unwrapped
 from ..importers.models import is_known
-from ..importers.preprocessing import are_scalers, fold_transformers, scaling_of
 from ..importers.vectorizers import words_before
 from ..kernels import Custom, Kernel
 from ..metric import Metric
 from ..model import Expansion
 from ..scaling import Scaling
+from ..tables.folding import are_scalers, folded, scaling_of
+from ..tables.program import Preparation
 from ..text import short
 from .artefact import NO_CLASSES, Array, Artefact, whole_degree
 from .sparse import SparsePoints, check_dense
@@ -31,14 +33,33 @@ def artefact_of(model: Any) -> Artefact:
         return model
     steps, targets, svm = unwrapped(model)
     words, steps = words_before(steps)
+    for step in steps:
+        if not isinstance(step, str | None):
+            check_is_fitted(step)
     function, goal, classes = _function(svm)
-    written, scaling, metric = _points(function, steps)
+    names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    written, scaling, metric, preparation = _points(function, steps, names)
     coef, bias = (np.asarray(part, dtype=np.float64) for part in (function.coef, function.bias))
     kernel, parameters = function.kernel.name, _parameters(function.kernel)
     calibration = getattr(svm, "calibration_", None)
-    names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    spread = calibration if isinstance(calibration, Conformal) else None
+    calibration = None if spread is not None else calibration
+    names = names if preparation is None else preparation.names
     artefact = Artefact(
-        kernel, parameters, written, coef, bias, goal, classes, scaling, calibration, names=names, words=words
+        kernel,
+        parameters,
+        written,
+        coef,
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        None,
+        names,
+        words,
+        preparation,
+        spread,
     )
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
@@ -50,19 +71,18 @@ def artefact_of(model: Any) -> Artefact:
     return artefact
 
 
-def _points(function: Expansion, steps: list[Any]) -> tuple[Array | SparsePoints, Scaling | None, Metric | None]:
-    """Return points, scaling and metric for raw rows; sparse points stay sparse behind scalers."""
+def _points(
+    function: Expansion, steps: list[Any], names: tuple[str, ...]
+) -> tuple[Array | SparsePoints, Scaling | None, Metric | None, Preparation | None]:
+    """Return points, scaling and metric for raw rows, or for prepared ones; sparse points stay sparse behind scalers."""
     points = function.points
     if issparse(points) and are_scalers(steps):
         csr = points.tocsr()
-        return (
-            SparsePoints.of(csr.indptr, csr.indices, csr.data, csr.shape[1]),
-            scaling_of(steps, csr.shape[1]),
-            function.metric,
-        )
+        sparse = SparsePoints.of(csr.indptr, csr.indices, csr.data, csr.shape[1])
+        return sparse, scaling_of(steps, csr.shape[1]), function.metric, None
     check_dense(*points.shape)
     written = np.asarray(points.toarray() if issparse(points) else points, dtype=np.float64)
-    return fold_transformers(steps, function.kernel.name, written, function.metric)
+    return folded(steps, function.kernel.name, written, function.metric, names)
 
 
 def _function(svm: Any) -> tuple[Expansion, Goal, Array]:

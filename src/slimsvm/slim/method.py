@@ -18,12 +18,24 @@ from ..kernels import Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
-from ..selection.path import Step
+from ..selection.path import Step, sizes_up_to
 from ..solvers.basis import check_C
+from .compact import (
+    MOST_NUMBERS,
+    SEED_POINTS,
+    SEED_SECONDS,
+    best_within,
+    can_be_compact,
+    layouts_within,
+    of_rank,
+    refined,
+    renewed,
+    with_default,
+)
 from .competing import DECIDED_AT, FINAL_STEPS, LEAST_ROWS, ROWS_PER_NUMBER, WAY_STEPS, CompetingPath, Learner
 from .learned_metric import KINDS
 from .metric_search import Learning, MetricSearch
-from .paths import FixedPath, GrowingPath
+from .paths import FixedPath, GrowingPath, ended
 from .point_search import Objective, PointSearch, Schedule, briefer, known_objectives, objective_of
 
 #: the share of a time limit in which metric "auto" decides for large problems, and the rows on which. More: a safer
@@ -39,7 +51,7 @@ MOST_PROJECTED = 1e10
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
-METRICS = (*KINDS, "auto")
+METRICS = (*KINDS, "projection", "auto")
 #: the default settings, which all instances share
 SCHEDULE, LEARNING = Schedule(), Learning()
 
@@ -108,6 +120,7 @@ class Slim(Reducer):
     C: float = 1.0
     steps: int = 50
     metric: str = "auto"
+    rank: int | None = None
     loss: str = "auto"
     schedule: Schedule = SCHEDULE
     learning: Learning = LEARNING
@@ -172,9 +185,38 @@ class Slim(Reducer):
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
+        room = getattr(task, "room", None)
+        if room is not None and self.metric in ("auto", "both", "projection") and can_be_compact(task):
+            rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
+            layouts = layouts_within(room, task, rank, task.rows.n)
+            if layouts:
+                seed = self._seed(renewed(task), model, max(layout.size for layout in layouts))
+                return best_within(renewed(task), model, layouts, seed)
+        if self.metric == "projection":
+            return self._projected(task, sizes, model)
         if self.metric == "auto" and not (decided._may_learn(task) and decided._projects(task, sizes[-1])):
             return decided._models_of_either(task, sizes, model)
         return decided._models_of(task, sizes, model, self.metric)
+
+    def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
+        """Return a model of few points with factors and widths, found with the best coefficients at every step."""
+        few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
+        if not (self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)):
+            return None
+        sizes = sizes_up_to(min(points, most), 1)
+        path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
+        return list(path.models())[-1][0]
+
+    def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
+        """Yield models in a projection; raise ValueError where there is none."""
+        if not can_be_compact(task):
+            raise ValueError(
+                f"metric='projection' needs the rbf kernel and up to {MOST_NUMBERS:,} numbers in rows on one machine, not "
+                f"{task.rows.n:,} rows of {task.rows.d:,} features with the {task.rows.kernel.name} kernel; give "
+                "metric='auto'"
+            )
+        yield from of_rank(renewed(task), model, sizes, with_default(self.rank, task))
+        return ended(sizes[-1], sizes, task.run)
 
     def _with_loss(self, task: Task, size: int) -> Slim:
         """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
@@ -234,8 +276,9 @@ class Slim(Reducer):
 
     def _may_learn(self, task: Task) -> bool:
         """Return whether a metric can be learned for the kernel in the home of the rows."""
-        rows = task.rows
-        return takes_factors(rows.kernel.name) and rows.backpropagates and rows.d <= self.schedule.wide
+        rows, schedule = task.rows, self.schedule
+        in_all_features = rows.d <= schedule.wide and rows.main_features(schedule.most_features) is None
+        return takes_factors(rows.kernel.name) and rows.backpropagates and in_all_features
 
     def _projects(self, task: Task, size: int) -> bool:
         """Return whether learned models have the best coefficients at every step: where these take little of the time."""
@@ -259,6 +302,8 @@ class Slim(Reducer):
             return step.model
         run = task.run.limited(self.time_limit).within(f"finish {step.size}")
         task, saved = replace(task, run=run), run.checkpoint.saved()
+        if step.made.precision:
+            return refined(renewed(task), step.model, step.made, model)
         if self._is_projected(task, step, step.size):
             learner = self._learner_from(task, step, model)
             learner.descend(FINAL_STEPS, last=True)
@@ -283,6 +328,9 @@ class Slim(Reducer):
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
         task = replace(task, run=task.run.limited(self.time_limit))
+        if step.made.precision:
+            [(found, _)] = of_rank(renewed(task), model, [size], with_default(self.rank, task))
+            return found
         if self._is_projected(task, step, size):
             learner = self._learner_from(task, step, model)
             learner.grow(self._searching_from(task, step, size, model), size)

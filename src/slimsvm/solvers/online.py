@@ -112,6 +112,10 @@ class Learner:
             **more,
         )
 
+    def labels(self, targets: Array) -> Array:
+        """Return the class numbers of rows with targets (n, q) of -1 and +1."""
+        return self.contest.classes(targets)
+
     def required_margins(self, before: Array) -> Array:
         """Return the margins up to which a row causes an update, with `before` rows seen before each row."""
         return np.zeros(before.size)

@@ -196,9 +196,8 @@ class SmoState:
             self.run.checkpoint.offer(lambda: self.state(rounds))
             v = self.v
             grow, shrink = self.bounds(v)
-            self.gap = _violation(grow, shrink)
-            self.run.record(gap=self.gap)
-            self.run.report(rounds.progress.update(self.gap))
+            self.gap = self.widest(grow, shrink)
+            self.tell(rounds, v)
             if self.gap <= self.tol:
                 return
             if (ending := self.ending(rounds, self.objective(v))) is not None:
@@ -218,6 +217,11 @@ class SmoState:
                 self.step(rounds.limit, v)
             else:
                 self.step_whole(self.on_demand, rounds.limit, v)
+
+    def tell(self, rounds: RoundCount, v: Array) -> None:  # noqa: ARG002
+        """Record how good the coefficients are, and report the share done."""
+        self.run.record(gap=self.gap)
+        self.run.report(rounds.progress.update(self.gap))
 
     def begun(self, limit: float) -> RoundCount:
         """Return the count of a run of at most `limit` pair steps: a restored one, or a new one."""
@@ -388,7 +392,11 @@ class SmoState:
 
     def violation(self) -> float:
         """Return the largest violation of the optimality conditions."""
-        return _violation(*self.bounds(self.v))
+        return self.widest(*self.bounds(self.v))
+
+    def widest(self, grow: Array, shrink: Array) -> float:
+        """Return the largest violation, from the bounds of all rows."""
+        return float(max(grow.max() - shrink.min(), 0.0))
 
     def objective(self, v: Array | None = None) -> float:
         """Return the dual objective, with v where the caller has it."""
@@ -463,7 +471,3 @@ class SmoState:
     ) -> tuple[int, float]:
         """Run compiled pair steps on the block; return their number and the violation that is left."""
         return core.smo(block, y, cap, alpha, v, goal, limit)
-
-
-def _violation(grow: Array, shrink: Array) -> float:
-    return float(max(grow.max() - shrink.min(), 0.0))

@@ -8,6 +8,8 @@ With 2n variables (a, a*) of signs (+1, -1), this is the problem of `SmoState` w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..kernels import Array
@@ -54,6 +56,10 @@ class PairedRows:
     def buffer(self, size: int) -> Array:
         """Return host memory for blocks."""
         return self.once.buffer(size)
+
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+        """Call work(k) for each k in range(count), several at once if the home has threads."""
+        self.once.share_out(work, count)
 
     def on_demand(self) -> None:
         """Return None: the two variables of a row share its kernel values in blocks."""

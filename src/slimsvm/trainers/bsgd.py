@@ -10,6 +10,7 @@ from ..kernels import RBF, Array, Kernel
 from ..model import Expansion, Task
 from ..solvers.maintenance import MAINTENANCE
 from ..solvers.online import Learner, State
+from .bsgd_values import ValueDescent, ValueState, begin_values
 from .frames.online import OnlineTrainer
 
 
@@ -51,6 +52,7 @@ class BSGD(OnlineTrainer):
 
         min  lam / 2 |f|^2 + 1/n sum_i w_i max(0, 1 - y_i f(x_i))
 
+    for targets that are values, and for novelty detection, the loss of these SVMs (`bsgd_values`),
     and for many classes the loss of Crammer & Singer, 1 - f_class(x) + max f_other(x). `lam` is 1 / (C n) by default,
     which makes this the objective of the C-SVM, with n the rows of `fit` or of a stream's first batch. It learns row by row
     on the host. The result is the last iterate, without Pegasos' optional projection onto a ball.
@@ -62,6 +64,7 @@ class BSGD(OnlineTrainer):
     """
 
     weighted: ClassVar[bool] = True
+    real_valued: ClassVar[bool] = True
     learner: ClassVar[type[Learner]] = BudgetedDescent
 
     C: float = 1.0
@@ -75,8 +78,14 @@ class BSGD(OnlineTrainer):
         if self.maintenance is not None and self.maintenance not in MAINTENANCE:
             raise ValueError(f"unknown maintenance {self.maintenance!r}; there are {sorted(MAINTENANCE)}, or None")
 
-    def begin(self, task: Task) -> DescentState:
+    def learner_of(self, state: State) -> type[Learner]:
+        """Return the learner of classes, or that of real targets."""
+        return ValueDescent if isinstance(state, ValueState) else self.learner
+
+    def begin(self, task: Task) -> State:
         """Return the state before the first row, with lam and the maintenance of the whole run."""
+        if task.goal.real:
+            return begin_values(super().begin(task), task, self.lam, self.C, self.maintenance_for(task.rows.kernel))
         lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam
         return DescentState(**vars(super().begin(task)), lam=lam, maintenance=self.maintenance_for(task.rows.kernel))
 

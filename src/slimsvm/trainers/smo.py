@@ -17,6 +17,7 @@ from ..model import Status
 from ..run import Run
 from ..solvers.class_pairs import ClassPairs
 from ..solvers.free_rows import USUAL_RULE, NewtonRule
+from ..solvers.no_bias import NoBiasState
 from ..solvers.one_class import OneClassState
 from ..solvers.smo import SmoState
 from ..solvers.tube import Tube
@@ -25,14 +26,15 @@ from .frames.per_output import Binary, BinaryTrainer, Pairs, Solution, TrainingI
 
 @dataclass(frozen=True)
 class SMO(BinaryTrainer):
-    """The SVM with an unregularised bias, solved to `tol`.
+    """The SVM, solved to `tol`, with an unregularised bias; for classes `bias=False` leaves it out.
 
     For classes it is the C-SVM, for regression the SVM with the epsilon-insensitive loss, for novelty the one-class SVM,
     which has no C. The optima and the meaning of `tol` are LIBSVM's. `max_iter` limits the pair steps of each output. With
     -1 the limit is 10 million, or a thousand for each row if that is more: few problems need as many, and those that do
     might never end. `working_set` is the number of rows that a round solves for, None for 2,048 on the host and 4,096 on a
     GPU, and for down to half of that where rows are few. `time_limit` is in seconds for each output. Where pair steps take
-    long, Newton's method solves for the free rows; `newton` says when, None never (`solvers.free_rows`).
+    long, Newton's method solves for the free rows; `newton` says when, None never (`solvers.free_rows`). Without a bias it
+    is not used, and a working set may be a single row.
     """
 
     C: float = 1.0
@@ -41,14 +43,17 @@ class SMO(BinaryTrainer):
     working_set: int | None = None
     time_limit: float | None = None
     newton: NewtonRule | None = USUAL_RULE
+    bias: bool = True
     real_valued: ClassVar[bool] = True
     starts_warm: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
-        if self.working_set is not None and self.working_set < 2:
-            raise ValueError(f"working_set must be 2 rows at least, since a step moves a pair, not {self.working_set!r}")
+        least = 2 if self.bias else 1
+        if self.working_set is not None and self.working_set < least:
+            why = "2 rows at least, since a step moves a pair" if self.bias else "1 row at least"
+            raise ValueError(f"working_set must be {why}, not {self.working_set!r}")
         if not isinstance(self.newton, NewtonRule | None):
             raise ValueError(f"newton must be a NewtonRule or None, not {self.newton!r}")
 
@@ -56,7 +61,7 @@ class SMO(BinaryTrainer):
         """Solve the pairs of small classes, one class against all later ones in each thread."""
         targets, rows = pairs.targets, pairs.task.rows
         classes = ClassPairs.of(rows, targets.groups, self.C * pairs.task.weights, self.tol, self.working_set)
-        if classes is None:
+        if classes is None or not self.bias:
             return
 
         def solve(number: int) -> None:
@@ -72,12 +77,15 @@ class SMO(BinaryTrainer):
     def solve(self, problem: Binary) -> Solution:
         """Solve one output."""
         limit = Limits(self.max_iter).iterations
+        if not self.bias and problem.goal.real:
+            raise ValueError("bias=False is for classes: regression and novelty detection always have a bias")
         match problem.goal:
             case Novelty():
                 return self._solve_one_class(problem, problem.goal.nu, limit)
             case Regression():
                 return self._solve_regression(problem, problem.goal.epsilon, limit)
-        run = SmoState(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
+        kind = SmoState if self.bias else NoBiasState
+        run = kind(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
         if not _restored(run, problem) and problem.start is not None:
             run.begin_from(problem.start)
         with _handed_over(run, lambda: run.signed):

@@ -32,7 +32,7 @@ def options(command):
 
 
 #: permissions, and how the same thing is computed: other tests show what they do
-NO_DIFFERENCE = {"force", "trust", "keep", "device", "cache_mb", "checkpoint", "checkpoint_seconds"}
+NO_DIFFERENCE = {"categorical", "force", "trust", "keep", "device", "cache_mb", "checkpoint", "checkpoint_seconds"}
 #: the shortest command line of each command, without its output
 BASE = {
     "demo": "demo",
@@ -56,6 +56,7 @@ SHOWN = {
     "coef0": ["--coef0 9", "--kernel poly --gamma 1"],
     "data": ["--data wide.csv"],
     "degree": ["--degree 1", "--kernel poly"],
+    "drop": ["--drop a"],
     "epsilon": ["--epsilon 0.4", "--task regress"],
     "flavor": ["--flavor svm", "-f onnx"],
     "gamma": ["--gamma 9"],
@@ -69,6 +70,7 @@ SHOWN = {
     "methods": ["-m spsvm"],
     "metric": ["--metric both"],
     "multiclass": ["--multiclass ovo"],
+    "numeric": ["--numeric a"],
     "nu": ["--nu 0.05", "--task novelty"],
     "output": ["-o other.slim"],
     "precision": ["--precision int8", "-f c"],
@@ -80,8 +82,6 @@ SHOWN = {
     "seed": ["--seed 5"],
     "seeds": ["--seeds 2"],
     "split": ["--split test"],
-    "storage": ["--study mine --storage sqlite:///{folder}/study.db"],
-    "study": ["--study mine --storage sqlite:///{folder}/study.db"],
     "table": ["--table table.csv"],
     "task": ["--task regress"],
     "test": ["--test wide.csv"],
@@ -198,7 +198,6 @@ USELESS = {
     "checkpoint_seconds": "train rows.csv --checkpoint-seconds 5",
     "split": "tradeoff rows.csv --split test",
     "label": "export small.slim -f c --label 0",
-    "storage": "tune rows.csv -b 3 --storage sqlite:///study.db",
 }
 
 

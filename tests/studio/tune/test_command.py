@@ -48,7 +48,6 @@ WRONG = {
     "novelty": (["-b", "2", "--task", "novelty"], 2, "novelty detection has no labels"),
     "weights": (["-b", "2", "--task", "regress", "--balanced"], 2, "--balanced is for --task classify"),
     "kernel": (["-b", "2", "--kernel", "chi2"], 1, "'chi2' has none"),
-    "study": (["-b", "2", "--study", "s"], 1, "there is no storage to find it in"),
 }
 
 

@@ -294,7 +294,6 @@ WRONG = {
     "one class": ({"y": np.zeros(60)}, ValueError, "all rows have the label"),
     "few rows": ({"X": np.eye(4), "y": [0, 1, 0, 1]}, ValueError, "minimum of 10 is required"),
     "negative weights": ({"sample_weight": -np.ones(60)}, ValueError, "sample weights must be 0 or more"),
-    "a name without storage": ({"study": "s"}, ValueError, "there is no storage to find it in"),
 }
 
 

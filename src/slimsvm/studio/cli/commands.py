@@ -20,11 +20,13 @@ from .parse import (
     Balanced,
     Budget,
     Calibration,
+    Categorical,
     Checkpoint,
     CheckpointSeconds,
     Count,
     DataFile,
     Device,
+    Drop,
     Force,
     Gamma,
     Keep,
@@ -33,6 +35,7 @@ from .parse import (
     MetricName,
     ModelFile,
     Multiclass,
+    Numeric,
     Output,
     Reducer,
     Scale,
@@ -44,16 +47,19 @@ from .parse import (
     Tolerance,
     Trust,
     at_least_zero,
+    cells_of,
+    check_named,
     check_output,
     check_predictions,
     export_target,
     finite,
     given,
+    kinds_of_columns,
     make_reducer,
-    make_scaler_for,
     names_of,
     one_of,
     positive,
+    preparation_for,
     read_model,
     read_model_and_rows,
     read_test_rows,
@@ -208,6 +214,9 @@ def train(
     device: Device = "cpu",
     seed: Seed = 0,
     label: Label = None,
+    numeric: Numeric = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
@@ -248,13 +257,18 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.svr import in_units_of
+    from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
 
-    X, y, columns = read_training_rows(data, task, label, split)
+    kinds = kinds_of_columns(numeric, categorical, drop)
+    X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
     check_multiclass(multiclass, y)
-    tests = read_test_rows(test, task, label, X.shape[1], columns)
-    scaler = make_scaler_for(X, scale)
+    check_named(kinds, columns)
+    scaler = preparation_for(X, columns, scale, kinds)
+    if task == "regress" and X.dtype == object:
+        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in own})
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file
@@ -263,6 +277,7 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
+        tests = read_test_rows(test, task, label, X.shape[1], columns, cells_of(with_names(model, columns)))
         full: list[Any] = []
         _, interrupted = finished_or_best(
             lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
@@ -311,7 +326,8 @@ def compress(
     check_steps(big)
     check_multiclass(multiclass, y)
     columns = names_of(big)
-    tests, held_out = (read_test_rows(path, task_of(big), label, X.shape[1], columns) for path in (test, validation))
+    more = (label, X.shape[1], columns, cells_of(big))
+    tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
     own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
     if held_out is not None:
         own |= {"X_val": held_out[0], "y_val": held_out[1]}

@@ -195,6 +195,11 @@ Scale = Annotated[
         "maxabs or robust.",
     ),
 ]
+Numeric = Annotated[str | None, Option("--numeric", metavar="COLUMNS", help="Tables: columns of numbers, with commas.")]
+Categorical = Annotated[
+    str | None, Option("--categorical", metavar="COLUMNS", help="Tables: columns of categories, with commas.")
+]
+Drop = Annotated[str | None, Option("--drop", metavar="COLUMNS", help="Tables: columns to leave out, with commas.")]
 Split = Annotated[str, Option("--split", parser=one_of(names.SPLITS), help="npz with X_train and X_test: train or test.")]
 TestFile = Annotated[Path | None, Option("--test", help="Rows to measure the model on.")]
 
@@ -240,6 +245,60 @@ def make_scaler_for(X: Any, scale: str) -> Any:
         return make_scaler(name, issparse(X))
     except ValueError as error:
         raise ParameterError(str(error), param_hint="--scale") from error
+
+
+def preparation_for(X: Any, columns: Any, scale: str, kinds: dict[str, str]) -> Any:
+    """Return the preparation of a table, or the scaler of rows of numbers, or None. What it does is said on stderr."""
+    if X.dtype != object:
+        return make_scaler_for(X, scale)
+    if scale != "auto":
+        raise ParameterError(
+            "the columns of a table with words or holes are imputed, encoded and standardised; leave --scale out",
+            param_hint="--scale",
+        )
+    from ...tables.preparation import table_preparation
+    from ...tables.recognition import ColumnsOf
+
+    names = columns or tuple(map(str, range(X.shape[1])))
+    places = {kind: [names.index(name) for name in kinds if kinds[name] == kind] for kind in ("number", "word", "nothing")}
+    preparation = table_preparation(numeric=places["number"], categorical=places["word"], drop=places["nothing"])
+    found = ColumnsOf("number", *(tuple(places[kind]) for kind in ("number", "word", "nothing"))).kinds(X)
+    listed = {
+        kind: [names[place] for place, each in found.items() if each.name == kind] for kind in ("number", "word", "date")
+    }
+    left_out = [f"{names[place]} {each.reason}".rstrip() for place, each in found.items() if each.name == "nothing"]
+    parts = [f"{len(some)} of {kind}s ({shown(some)})" for kind, some in listed.items() if some]
+    dropped = f"; left out: {shown(left_out)}" if left_out else ""
+    print(f"Columns: {', '.join(parts)}{dropped}", file=sys.stderr)
+    print(
+        "Holes in numbers are filled by the median and marked, words become a feature each, and numbers are standardised",
+        file=sys.stderr,
+    )
+    return preparation
+
+
+def shown(words: list[str], most: int = 8) -> str:
+    """Return the first few words of a list."""
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
+def kinds_of_columns(numeric: str | None, categorical: str | None, drop: str | None) -> dict[str, str]:
+    """Return what columns hold by the options that say so."""
+    options = {"number": numeric, "word": categorical, "nothing": drop}
+    kinds: dict[str, str] = {}
+    for kind, text in options.items():
+        for name in filter(None, (text or "").split(",")):
+            if kinds.setdefault(name.strip(), kind) != kind:
+                raise ParameterError(f"the column {name.strip()!r} is named for two uses", param_hint="--drop")
+    return kinds
+
+
+def check_named(kinds: dict[str, str], columns: tuple[str, ...] | None) -> None:
+    """Refuse names of columns that the table does not have."""
+    strange = [name for name in kinds if name not in (columns or ())]
+    if strange:
+        known = f"it has {shown(list(columns))}" if columns else "it has no header line"
+        raise ParameterError(f"the table has no column {', '.join(strange)}; {known}", param_hint="DATA")
 
 
 def export_target(path: Path, target: str | None, settings: dict[str, Any]) -> str:
@@ -330,13 +389,32 @@ def read_model_and_rows(
         what = "is not a fitted model" if takes is None else "takes texts; predict them in Python, by slimsvm.runtime"
         raise ValueError(f"{path} holds a {type(model).__name__}, which {what}")
     task = task_of(model)
-    wanted = Wanted(labels and task != "novelty", target, width, names_of(model))
+    wanted = Wanted(labels and task != "novelty", target, width, names_of(model), cells_of(model))
     if is_libsvm(path):
         X, y, _ = read_table(data, replace(wanted, n_features=None), split)
         if X.shape[1] > width:
             return read_libsvm(path, X.shape[1]), X, labels_of(task, y)
     X, y, _ = read_table(data, wanted, split)
     return model, as_scalers_take(model, X), labels_of(task, y)
+
+
+def cells_of(model: Any) -> Any:
+    """Return what the columns of a table hold, for a model behind the preparation of one; None for rows of numbers."""
+    from sklearn.pipeline import Pipeline
+
+    from ...files.columns import Cells
+    from ...tables.folding import are_scalers
+    from ...tables.reading import preparation_of
+
+    steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    if are_scalers(steps):
+        return None
+    names = names_of(model)
+    preparation = preparation_of(steps, model.n_features_in_, names or ())
+    kinds: dict[Any, str] = dict.fromkeys(names or range(preparation.given), "nothing")
+    for column in preparation.columns:
+        kinds[column.name if names else column.position] = column.kind
+    return Cells(kinds, always=not preparation.is_array)
 
 
 def names_of(model: Any) -> tuple[str, ...] | None:
@@ -351,17 +429,19 @@ def as_scalers_take(model: Any, X: Any) -> Any:
 
     from ...kernels import dense
 
+    if X.dtype == object:
+        return X
     steps = [step for _, step in getattr(model, "steps", [])[:-1]]
     moved = [getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps]
     return dense(X) if any(moved) or any(isinstance(step, MinMaxScaler) for step in steps) else X
 
 
-def read_training_rows(path: Path, task: str, label: str | None, split: str) -> Table:
-    """Return rows, labels as the task takes them, and the names of the features."""
+def read_training_rows(path: Path, task: str, label: str | None, split: str, cells: Any = None) -> Table:
+    """Return rows, labels as the task takes them, and the names of the features; `cells` allows words and holes."""
     from ...files.columns import Wanted
     from ...files.datasets import read_table
 
-    table = read_table(path, Wanted(task != "novelty", label), split)
+    table = read_table(path, Wanted(task != "novelty", label, cells=cells), split)
     y = labels_of(task, table.y)
     if task == "classify":
         check_classes(y)
@@ -369,7 +449,7 @@ def read_training_rows(path: Path, task: str, label: str | None, split: str) -> 
 
 
 def read_test_rows(
-    path: Path | None, task: str, label: str | None, width: int, names: tuple[str, ...] | None
+    path: Path | None, task: str, label: str | None, width: int, names: tuple[str, ...] | None, cells: Any = None
 ) -> tuple[Any, Any] | None:
     """Return the rows and labels that a model is measured on, if a file is given."""
     from ...files.columns import Wanted
@@ -377,7 +457,7 @@ def read_test_rows(
 
     if path is None:
         return None
-    X, y, _ = read_table(path, Wanted(task != "novelty", label, width, names), "test")
+    X, y, _ = read_table(path, Wanted(task != "novelty", label, width, names, cells), "test")
     return X, labels_of(task, y)
 
 

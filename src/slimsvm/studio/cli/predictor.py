@@ -31,7 +31,8 @@ def open_predictor(path: Path, data: Path, trust: bool, label: str | None, split
     from ...ship.slim import read_slim
 
     artefact = None if path.suffix.lower() in PICKLES else read_slim(path)
-    if artefact is None or artefact.spec.partial:  # estimators check the rows of such kernels
+    # estimators check the rows of partial kernels, and know the columns of tables that the function does not read
+    if artefact is None or artefact.spec.partial or artefact.preparation is not None:
         model, X, y = read_model_and_rows(path, data, trust, labels=False, target=label, split=split)
         return _of_estimator(model), X, y
     import numpy as np

@@ -67,10 +67,6 @@ def tune(
     kernel: Kernel = "rbf",
     balanced: Balanced = False,
     table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
-    study: Annotated[
-        str | None, Option("--study", help="Name of an Optuna study that keeps the trials; a later run continues it.")
-    ] = None,
-    storage: Annotated[str | None, Option("--storage", help="Where the study is, such as sqlite:///tune.db.")] = None,
     device: Device = "cpu",
     seed: Seed = 0,
     label: Label = None,
@@ -109,8 +105,6 @@ def tune(
             time_limit=time_limit,
             n_trials=trials,
             estimator=template,
-            study=study,
-            storage=storage,
             callback=_line,
             random_state=seed,
         ),

@@ -82,7 +82,6 @@ RULES = (
     Rule("checkpoint_seconds", lambda given: "checkpoint" in given, "give --checkpoint FILE too"),
     Rule("split", reads_npz, "only an .npz file with X_train and X_test has parts"),
     Rule("label", lambda given: "data" in given or "rows" in given, "it names a column of --rows"),
-    Rule("storage", lambda given: "study" in given, "give --study NAME too"),
 )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
 
 from .folds import FoldedRows
 from .progress import TuningProgress
@@ -111,7 +110,6 @@ class Halving:
     size: int  # the most support vectors
     last_fit: float  # work of the last fit
     callback: Callable[[TuningProgress], None]
-    store: Any
     table: list[Trial] = field(default_factory=list)
     planned: float = 0.0  # work of the stages that follow
 
@@ -156,16 +154,13 @@ class Halving:
         """Return the trials of a stage for which there was time, the best first."""
         found: list[Trial] = []
         for settings in entrants:
-            trial = self.store.recall(settings, effort)
-            if trial is None:
-                if self.table and not self.clock.allows(effort.work, self.last_fit, share):
-                    break
-                start = starts.get(settings)
-                points = start.points if start is not None and start.effort.size == effort.size else ()
-                trial = self.trials.run(settings, effort, stage, self.clock.spare(self.last_fit), points)
-                self.clock.add(trial)
-                self.store.keep(trial)
-                self._check_time(trial)
+            if self.table and not self.clock.allows(effort.work, self.last_fit, share):
+                break
+            start = starts.get(settings)
+            points = start.points if start is not None and start.effort.size == effort.size else ()
+            trial = self.trials.run(settings, effort, stage, self.clock.spare(self.last_fit), points)
+            self.clock.add(trial)
+            self._check_time(trial)
             found.append(trial)
             self.table.append(trial)
             self._tell(stage, len(found), len(entrants), effort, found)

@@ -18,7 +18,6 @@ from sklearn.preprocessing import MinMaxScaler
 from ...importers.scalers import make_scaler
 from ...kernels import Array, Matrix, resolve_gamma, squared_norms
 from ...kernels.spec import SPECS
-from ...states import Finite
 
 #: the scalings to try for dense rows, and for sparse rows, whose zeros stay zero
 DENSE_SCALERS = ("none", "standard", "minmax", "robust")
@@ -44,10 +43,10 @@ PAIRS = 4096
 class Settings:
     """The settings of a trial. `epsilon` is None for classes."""
 
-    gamma: Finite
-    C: Finite
+    gamma: float
+    C: float
     scaling: str
-    epsilon: Finite | None = None
+    epsilon: float | None = None
     metric: str = "fixed"
 
     @property

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +19,6 @@ from ...reducers import Slim
 from ...selection.path import Step
 from ...slim.metric_search import Learning
 from ...slim.point_search import Schedule
-from ...states import UNSAVED
 from .folds import FoldedRows
 from .space import Settings
 
@@ -67,8 +66,8 @@ class Trial:
     seconds: float
     status: Status
     stage: str
-    points: Annotated[tuple[Array, ...], UNSAVED] = ()
-    fitted: Annotated[Any, UNSAVED] = field(default=None, repr=False, compare=False)
+    points: tuple[Array, ...] = ()
+    fitted: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from .progress import LAST_FIT, TuningProgress, print_tuning
 from .result import TuningResult
 from .smallest import find_smallest
 from .space import different_scalers, make_space
-from .study import open_store, open_study, seed_in
 from .trials import Trial, TrialEffort, Trials
 
 #: settings of the first stage
@@ -39,8 +38,6 @@ def tune(
     n_trials: int = N_TRIALS,
     estimator: Any = None,
     sample_weight: Any = None,
-    study: Any = None,
-    storage: Any = None,
     verbose: bool = False,
     callback: Callable[[TuningProgress], None] | None = None,
     random_state: Any = None,
@@ -76,10 +73,6 @@ def tune(
         values that are not whole numbers; give SlimSVR() for a regression of whole numbers.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, in training and in the error. A row of weight 0 counts as absent.
-    study : str or optuna.Study, default=None
-        Keeps the trials, which a later call with the same data continues. Needs slimsvm[tune].
-    storage : str or optuna storage, default=None
-        Where the study of that name is, such as "sqlite:///tune.db".
     verbose : bool, default=False
         Print a line for each trial, with the time left.
     callback : callable, default=None
@@ -118,14 +111,10 @@ def tune(
     if issparse(X):  # scalers would count repeated entries one by one
         X = without_repeats(csr_array(X))
     problem = make_problem(estimator, X, y, sample_weight, constraint)
-    kept = open_study(study, storage)
-    seed = seed_in(kept) if random_state is None else None
-    seed = seed_of(random_state) if seed is None else seed
-    store = open_store(kept, problem, seed)
     tell = callback or (print_tuning if verbose else silent)
-    search = _search(problem, seed, clock, tell, store)
+    search = _search(problem, seed_of(random_state), clock, tell)
     try:
-        best = _best_trial(search, store, n_trials, max_error)
+        best = _best_trial(search, n_trials, max_error)
     except KeyboardInterrupt:
         raise_interrupted(problem, search, constraint)
     if not constraint.met(best):
@@ -137,7 +126,7 @@ def tune(
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
 
 
-def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None], store: Any) -> Halving:
+def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> Halving:
     """Return the search through all settings for these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     kernel = problem.template.kernel
@@ -146,18 +135,12 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
     space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed), problem.metrics)
     last_fit = LAST_FIT_TRIALS * TrialEffort(rows.n, STEPS[-1], 1, problem.size).work
     trials = Trials(problem.template, rows, scalers, seed)
-    return Halving(trials, space, clock, problem.size, last_fit, tell, store)
+    return Halving(trials, space, clock, problem.size, last_fit, tell)
 
 
-def _best_trial(search: Halving, store: Any, n_trials: int, max_error: float | None) -> Trial:
-    """Return the trial with the chosen settings; the store gets the finalists, also after Ctrl-C."""
-    finalists: list[Trial] = []
+def _best_trial(search: Halving, n_trials: int, max_error: float | None) -> Trial:
+    """Return the trial with the chosen settings."""
     settings = search.space.settings(n_trials, search.trials.seed)
-    try:
-        if max_error is None:
-            finalists = search.search(settings, efforts(search.trials.rows, search.size))
-        else:
-            finalists = [find_smallest(search, settings, max_error)]
-        return finalists[0]
-    finally:
-        store.close(trial.settings for trial in finalists)
+    if max_error is not None:
+        return find_smallest(search, settings, max_error)
+    return search.search(settings, efforts(search.trials.rows, search.size))[0]

@@ -62,6 +62,10 @@ class OnlineTrainer(Trainer):
         status = Status.PASSED if state.seen == last else Status.TIME_LIMIT
         return Fit(state.expansion(task.rows.kernel), status, state.seen - seen, None, np.nan, state)
 
+    def learner_of(self, state: State) -> type[Learner]:  # noqa: ARG002
+        """Return the learner that continues from a state."""
+        return self.learner
+
     def begin(self, task: Task) -> State:
         """Return the state before the first row, for the kernel, the form of rows and the outputs of the task."""
         return State(
@@ -80,6 +84,6 @@ class OnlineTrainer(Trainer):
         if self.budget is None:
             raise ValueError(f"{type(self).__name__} needs a budget: a number of support vectors, such as 100")
         room = min(self.budget + 1, state.coef.shape[0] + order.size)
-        learner = self.learner(self, state, room)
-        learner.learn(task.rows, order, learner.contest.classes(task.targets), task.weights, task.run)
+        learner = self.learner_of(state)(self, state, room)
+        learner.learn(task.rows, order, learner.labels(task.targets), task.weights, task.run)
         return learner.state()

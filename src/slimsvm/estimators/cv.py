@@ -1,0 +1,581 @@
+"""SlimSVCCV and SlimSVRCV: C, gamma and the kernel by cross-validation, for the price of a few fits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from ..clock import Deadline, check_time_limit
+from ..kernels import Array, Matrix
+from ..run import NO_CHECKPOINT, Checkpoint
+from ..selection.cells import groups_of, results_table
+from ..selection.scoring import check_scorer_name
+from ..warning import warn_user
+from .choosing import Samples, Search, Split
+from .resume import CheckpointFile, Interrupted, fingerprint, identity_of
+from .svc import SlimSVC
+from .svr import SlimSVR
+from .validation import _check_no_negative, check_settings, seed_of, training_rows
+
+#: the share of a time limit for the search, if the best setting is fitted to all rows afterwards
+SEARCH_SHARE = 0.8
+#: seconds between two saves of a checkpoint
+CHECKPOINT_SECONDS = 10.0
+#: the values of `kernels` and `gammas` that leave those of an estimator as they are
+DEFAULT_KERNELS, DEFAULT_GAMMAS = ("rbf",), ("scale",)
+
+
+def _best_has(name: str) -> Callable[[Any], bool]:
+    """Return a check that the best estimator, or before `fit` the given one, has a method."""
+
+    def check(choice: Any) -> bool:
+        getattr(getattr(choice, "best_estimator_", None) or choice._given(), name)
+        return True
+
+    return check
+
+
+class _Choice(MetaEstimatorMixin, BaseEstimator):
+    """What both have in common: the search over a grid, and predictions of the best estimator."""
+
+    #: the estimator if none is given
+    _default: type
+    #: the parameters with one list of values each
+    epsilons: Any = None
+
+    def _given(self) -> Any:
+        """Return the estimator whose settings are used."""
+        return self._default() if self.estimator is None else self.estimator
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """Score the grid, choose the best cell, and fit it to all rows."""
+        check_time_limit(self.time_limit)
+        deadline = Deadline(self.time_limit)
+        template = self._template()
+        groups = groups_of(self.Cs, *self._widths(template), self.epsilons)
+        splits_with, score_with = self._routed(sample_weight, params)
+        given_X = X
+        X, y = training_rows(template, X, y, least=2)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        _check_no_negative(weights)
+        cv = check_cv(self.cv, y, classifier=template._labels_are == "classes")
+        splits: list[Split] = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, y, **splits_with)]
+        splits = [tuple(np.flatnonzero(side) if side.dtype == bool else side for side in each) for each in splits]  # type: ignore[misc]
+        if not splits:
+            raise ValueError(f"cv={self.cv!r} gives no folds; give 5, say")
+        scorer = self._scorer()
+        samples = Samples(template, X, y, weights, sample_weight is not None, splits, scorer, score_with)
+        share = SEARCH_SHARE if self.refit is not False else 1.0
+        interrupted = False
+        with self._saved(samples) as checkpoint:
+            search = Search(
+                samples,
+                groups,
+                deadline=deadline.share(share),
+                checkpoint=checkpoint,
+                tell=self._tell if self.verbose else _quiet,
+            )
+            try:
+                search.run()
+            except KeyboardInterrupt:
+                if all(cell is None for cell in search.found):
+                    raise
+                interrupted = True
+            self._keep(search, splits, template)
+        if interrupted:
+            raise Interrupted(self)
+        if self.refit is not False:
+            self._fit_best(given_X, y, sample_weight, deadline)
+        if self.checkpoint is not None and all(cell is not None for cell in search.found):
+            self._place().unlink(missing_ok=True)
+        return self
+
+    def _template(self) -> Any:
+        """Return a copy of the estimator without states of its own."""
+        given = self._given()
+        if not isinstance(given, self._default):
+            raise ValueError(
+                f"estimator must be a {self._default.__name__}, which {type(self).__name__} fits, not {given!r}; put "
+                f"{type(self).__name__} at the end of a Pipeline to scale rows first"
+            )
+        template = clone(given)
+        check_settings(template)
+        quiet: dict[str, Any] = {"verbose": False, "checkpoint": None, "warm_start": False}
+        return template.set_params(**{name: value for name, value in quiet.items() if hasattr(template, name)})
+
+    def _widths(self, template: Any) -> tuple[Any, Any]:
+        """Return kernels and gammas; by default an estimator keeps its own."""
+        kernels = [template.kernel] if _same(self.kernels, DEFAULT_KERNELS) else self.kernels
+        gammas = [template.gamma] if _same(self.gammas, DEFAULT_GAMMAS) else self.gammas
+        return kernels, gammas
+
+    def _scorer(self) -> Any:
+        """Return the scorer; None for the estimator's own score."""
+        if self.scoring is None or callable(self.scoring):
+            return self.scoring
+        if not isinstance(self.scoring, str):
+            raise ValueError(
+                f"scoring must be the name of a scorer, a callable(estimator, X, y) or None, not {self.scoring!r}; one "
+                "score chooses the setting"
+            )
+        check_scorer_name(self.scoring)
+        return get_scorer(self.scoring)
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arguments of the splitter and of the scorer."""
+        if _routes():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed.splitter.split), dict(routed.scorer.score)
+        unknown = sorted(params.keys() - {"groups"})
+        if unknown:
+            raise TypeError(
+                f"fit takes sample_weight and groups, not {unknown}; with "
+                "sklearn.set_config(enable_metadata_routing=True) others are passed to cv and scoring"
+            )
+        accepted = sample_weight is not None and _takes_weights(self._scorer())
+        return {"groups": params.get("groups")}, {"sample_weight": sample_weight} if accepted else {}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which metadata `fit` and `score` pass to the splitter and to the scorer.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing, as of `LogisticRegressionCV`.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        cv = check_cv(self.cv, classifier=self._default is SlimSVC)
+        router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        scorer = self._scorer() or get_scorer("accuracy" if self._default is SlimSVC else "r2")
+        mapping = MethodMapping().add(caller="fit", callee="score").add(caller="score", callee="score")
+        return router.add(scorer=scorer, method_mapping=mapping)
+
+    @contextmanager
+    def _saved(self, samples: Samples) -> Iterator[Checkpoint]:
+        """Save the cells that are found during a `with` block, if there is a checkpoint."""
+        if self.checkpoint is None:
+            yield NO_CHECKPOINT
+            return
+        identity = identity_of(samples.template, samples.X, samples.y, samples.weights)
+        # these differ from cell to cell
+        identity["settings"] = {
+            name: value for name, value in identity["settings"].items() if name not in ("C", "gamma", "kernel", "epsilon")
+        }
+        folds = [np.asarray(side, dtype=np.int64) for split in samples.splits for side in split]
+        identity["settings"] |= {"folds": fingerprint(np.empty((0, 1)), *folds), "scoring": repr(self.scoring)}
+        file = CheckpointFile.opened(self.checkpoint, CHECKPOINT_SECONDS, identity, seed_of(0))
+        with file.kept():
+            yield file.checkpoint
+
+    def _place(self) -> Any:
+        """Return the file of the checkpoint."""
+        import pathlib
+
+        return pathlib.Path(self.checkpoint)
+
+    def _tell(self, words: str) -> None:
+        print(f"[{type(self).__name__}] {words}", flush=True)
+
+    def _keep(self, search: Search, splits: Sequence[Split], template: Any) -> None:
+        """Set the results of a search; raise TimeoutError if not one cell is complete."""
+        complete = sum(cell is not None for cell in search.found)
+        if not complete:
+            raise TimeoutError(
+                f"time_limit={self.time_limit:g} ended the search before all {len(splits)} folds of one value of C were "
+                "complete; give more time, fewer folds or fewer rows"
+            )
+        table = results_table(search.cells, search.found, len(splits))
+        if complete < len(search.found) and search.deadline.over:
+            warn_user(
+                f"time_limit={self.time_limit:g} ended the search after {complete} of {len(search.found)} settings; the "
+                "best of these is chosen. Give more time or fewer values",
+                ConvergenceWarning,
+            )
+        self.cv_results_, self.n_splits_ = table, len(splits)
+        self.shared_ = search.separately is None
+        self.n_kernel_evals_ = search.meter.evaluations
+        self.n_features_in_ = template.n_features_in_
+        if hasattr(template, "feature_names_in_"):
+            self.feature_names_in_ = template.feature_names_in_
+        self._choose(table)
+
+    def _choose(self, table: dict[str, Any]) -> None:
+        """Set the best cell: the one with the best mean score, or the one that `refit` names."""
+        scores = table["mean_test_score"]
+        if callable(self.refit):
+            index = self.refit(table)
+            if not isinstance(index, int | np.integer) or not 0 <= index < scores.size:
+                raise ValueError(f"refit must return the number of a cell, from 0 to {scores.size - 1}, not {index!r}")
+            self.best_index_ = int(index)
+        elif np.isnan(scores).all():
+            raise ValueError(f"scoring={self.scoring!r} gave no number for any setting; use another scorer")
+        else:
+            self.best_index_ = int(np.nanargmax(scores))
+        self.best_params_ = table["params"][self.best_index_]
+        self.best_score_ = float(scores[self.best_index_])
+        self.C_, self.kernel_ = self.best_params_["C"], self.best_params_["kernel"]
+
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, deadline: Deadline) -> None:
+        """Fit the best cell to all rows."""
+        best = clone(self._given()).set_params(**self.best_params_)
+        own = best.time_limit
+        if deadline.left is not None:
+            best.set_params(time_limit=deadline.left if own is None else min(own, deadline.left))
+        best.fit(X, y, sample_weight)
+        self.best_estimator_ = best.set_params(time_limit=own)
+        self.gamma_ = getattr(best.model_.kernel, "gamma", None)
+
+    def _best(self) -> Any:
+        if self.refit is False and hasattr(self, "cv_results_"):
+            raise AttributeError("there is no best_estimator_ with refit=False; give refit=True, or fit best_params_")
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def predict(self, X: Matrix) -> Array:
+        """Return the predictions of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels or values.
+        """
+        return self._best().predict(X)
+
+    def score(self, X: Matrix, y: Any, **params: Any) -> float:
+        """Return the score of the best estimator, by `scoring`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their labels or values.
+        **params : dict
+            Metadata for the scorer, with metadata routing; without, only sample_weight.
+
+        Returns
+        -------
+        float
+            The score; by default the share of correct labels, or R^2.
+        """
+        scorer = self._scorer()
+        if _routes() and params:
+            params = dict(process_routing(self, "score", **params).scorer.score)
+        return float(self._best().score(X, y, **params) if scorer is None else scorer(self._best(), X, y, **params))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: those of the estimator for its input."""
+        tags, given = super().__sklearn_tags__(), self._given().__sklearn_tags__()
+        tags.input_tags = given.input_tags
+        return tags
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Return whether a scorer takes sample weights, which `GridSearchCV` passes to it too; warn if it does not."""
+    if scorer is None:
+        return True
+    own = getattr(scorer, "_accept_sample_weight", None)
+    accepts = own() if own is not None else "sample_weight" in signature(scorer).parameters
+    if not accepts:
+        warn_user(f"scoring={scorer!r} takes no sample_weight, so training is weighted and scores are not")
+    return bool(accepts)
+
+
+def _routes() -> bool:
+    """Return whether scikit-learn's metadata routing is on."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _same(given: Any, default: tuple[str, ...]) -> bool:
+    return isinstance(given, tuple) and given == default
+
+
+def _quiet(_: str) -> None:
+    """Say nothing."""
+
+
+class SlimSVCCV(ClassifierMixin, _Choice):
+    """SlimSVC with C, gamma and the kernel chosen by cross-validation.
+
+    It does what `GridSearchCV(SlimSVC(), {"C": ..., "gamma": ..., "kernel": ...})` does, for the price of a few fits: all
+    folds and all values of C share the kernel values of a gamma, and each solution starts from that of the next smaller C.
+    The models are those of separate fits, to within `tol`.
+
+    Parameters
+    ----------
+    estimator : SlimSVC, default=None
+        Its other settings are used in all fits. None: `SlimSVC()`. Full models trained by "smo" share their work; with a
+        budget, a tolerance, a calibration, another trainer or a limit of time or steps, each setting is fitted by itself,
+        as slowly as in `GridSearchCV`; `shared_` says which.
+    Cs : int or sequence of float, default=10
+        The values of C, or so many of them from 0.01 to 1,000.
+    gammas : sequence of float or {"scale", "auto"}, default=("scale",)
+        The kernel widths. "scale" is computed once, from all rows. The default leaves that of the estimator.
+    kernels : sequence of str or callable, default=("rbf",)
+        The kernels. The default leaves that of the estimator. A callable works, but its values take longer.
+    cv : int, splitter or iterable, default=None
+        The folds, as in `GridSearchCV`. None: 5, stratified.
+    scoring : str or callable, default=None
+        What is largest for the best setting: the name of one of scikit-learn's scorers, or a callable(estimator, X, y).
+        None: the share of correct labels.
+    refit : bool or callable, default=True
+        Whether the best setting is fitted to all rows. A callable gets `cv_results_` and returns the number of the cell to
+        choose, as in `GridSearchCV`.
+    time_limit : float, default=None
+        The most seconds for the search and the last fit. The best of the settings scored by then is chosen, with a warning.
+    checkpoint : str or path-like, default=None
+        A file in which scores are saved. After a crash, the same call of `fit` continues from it. It is deleted at the end.
+    verbose : bool, default=False
+        Print each score, and how long the rest will take.
+
+    Attributes
+    ----------
+    C_, gamma_, kernel_ : float, float or None, str or callable
+        The values chosen; gamma as a number, and None for kernels without one.
+    best_estimator_ : SlimSVC
+        The estimator with these, fitted to all rows.
+    best_score_, best_index_, best_params_ : float, int, dict
+        Its mean score, its number in `cv_results_`, and its settings.
+    cv_results_ : dict of ndarray
+        One entry for each cell of the grid, with the keys of `GridSearchCV`, and `mean_n_support`. Cells for which there
+        was no time have NaN.
+    n_splits_ : int
+        The number of folds.
+    shared_ : bool
+        Whether all folds and all values of C shared kernel values.
+    n_kernel_evals_ : int
+        Kernel values computed by the search, where they are shared.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in `SlimSVC`.
+
+    See Also
+    --------
+    tune : Searches settings of small models too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from slimsvm import SlimSVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> choice = SlimSVCCV(Cs=[0.1, 1, 10], gammas=[0.1, 1]).fit(X, y)
+    >>> choice.cv_results_["mean_test_score"].shape
+    (6,)
+    >>> choice.best_estimator_.C == choice.C_
+    True
+    """
+
+    _default = SlimSVC
+
+    def __init__(
+        self,
+        estimator: SlimSVC | None = None,
+        *,
+        Cs: int | Sequence[float] = 10,
+        gammas: Sequence[float | str] = DEFAULT_GAMMAS,
+        kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        refit: bool | Callable[[dict[str, Any]], int] = True,
+        time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.gammas = gammas
+        self.kernels = kernels
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, **params: Any) -> SlimSVCCV:
+        """Score all settings by cross-validation, and fit the best one to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows; the kernel matrix of all of them for kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies C by row in training, and weights the scores, as in `GridSearchCV`.
+        **params : dict
+            `groups` for the splitter; with metadata routing, what splitter and scorer ask for.
+
+        Returns
+        -------
+        self : SlimSVCCV
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight, params)
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self._best().classes_
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Matrix) -> Array:
+        """Return the scores of the best estimator, as `SlimSVC.decision_function` does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
+            The scores.
+        """
+        return self._best().decision_function(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Matrix) -> Array:
+        """Return the probabilities of the best estimator; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The probabilities.
+        """
+        return self._best().predict_proba(X)
+
+    @available_if(_best_has("predict_log_proba"))
+    def predict_log_proba(self, X: Matrix) -> Array:
+        """Return the logarithms of the probabilities of the best estimator; only with `calibration`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms.
+        """
+        return self._best().predict_log_proba(X)
+
+
+class SlimSVRCV(RegressorMixin, _Choice):
+    """SlimSVR with C, gamma, epsilon and the kernel chosen by cross-validation, as in `SlimSVCCV`.
+
+    Parameters
+    ----------
+    estimator : SlimSVR, default=None
+        Its other settings are used in all fits. None: `SlimSVR()`.
+    Cs : int or sequence of float, default=10
+        The values of C, or so many of them from 0.01 to 1,000.
+    gammas, kernels : sequence
+        As in `SlimSVCCV`.
+    epsilons : sequence of float, default=None
+        The radii of the tube. None: that of the estimator.
+    cv : int, splitter or iterable, default=None
+        The folds. None: 5, without shuffling.
+    scoring : str or callable, default=None
+        As in `SlimSVCCV`. None: R^2.
+    refit, time_limit, checkpoint, verbose
+        As in `SlimSVCCV`.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        The radius chosen.
+    C_, gamma_, kernel_, best_estimator_, best_score_, best_index_, best_params_, cv_results_, n_splits_, shared_
+        As in `SlimSVCCV`.
+    n_kernel_evals_, n_features_in_, feature_names_in_
+        As in `SlimSVCCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from slimsvm import SlimSVRCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> choice = SlimSVRCV(Cs=[10, 100], epsilons=[1, 10]).fit(X, y)
+    >>> choice.epsilon_ in (1, 10)
+    True
+    """
+
+    _default = SlimSVR
+
+    def __init__(
+        self,
+        estimator: SlimSVR | None = None,
+        *,
+        Cs: int | Sequence[float] = 10,
+        gammas: Sequence[float | str] = DEFAULT_GAMMAS,
+        kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
+        epsilons: Sequence[float] | None = None,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        refit: bool | Callable[[dict[str, Any]], int] = True,
+        time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.gammas = gammas
+        self.kernels = kernels
+        self.epsilons = epsilons
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, **params: Any) -> SlimSVRCV:
+        """Score all settings by cross-validation, and fit the best one to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows; the kernel matrix of all of them for kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Their target values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies C by row in training, and weights the scores.
+        **params : dict
+            `groups` for the splitter; with metadata routing, what splitter and scorer ask for.
+
+        Returns
+        -------
+        self : SlimSVRCV
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight, params)
+
+    def _choose(self, table: dict[str, Any]) -> None:
+        """Set the best cell."""
+        super()._choose(table)
+        self.epsilon_ = self.best_params_.get("epsilon", self._given().epsilon)

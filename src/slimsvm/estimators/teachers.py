@@ -1,0 +1,197 @@
+"""Teachers of `distill`: any fitted classifier, regressor or function, read as probabilities of classes or as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import has_fit_parameter
+
+from ..kernels import Array
+from ..text import short
+from .calibrating import calibrate
+
+#: functions of a teacher, the best first
+FUNCTIONS = ("predict_proba", "decision_function", "predict")
+#: by how much probabilities of a row may miss the sum 1
+SUM_ERROR = 1e-3
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A teacher as a function of rows: (n, k) probabilities or scores of classes, or (n,) values; NaN where it fails."""
+
+    model: Any
+    classes: Array | None  # those of the labels, sorted; None for a regressor
+
+    @classmethod
+    def of(cls, model: Any, y: Any, width: int | None) -> Teacher:
+        """Return the teacher in a fitted model; its classes are those of y, or its own without y."""
+        model = getattr(model, "best_estimator_", model) if isinstance(model, BaseSearchCV) else model
+        if not callable(model) and not any(hasattr(model, name) for name in FUNCTIONS):
+            raise ValueError(
+                f"a teacher has {', '.join(FUNCTIONS[:-1])} or {FUNCTIONS[-1]}, or is a function of rows, and "
+                f"{short(model)} is neither; give a fitted classifier or regressor"
+            )
+        takes = getattr(model, "n_features_in_", width)
+        if width is not None and takes != width:
+            raise ValueError(
+                f"X has {width} features and the teacher was trained on {takes}; give rows as the teacher takes them, "
+                "before the transformers of its Pipeline"
+            )
+        return cls(model, _classes_of(model, y))
+
+    @property
+    def can_be_cloned(self) -> bool:
+        """Whether the teacher can be trained again on some rows."""
+        if not hasattr(self.model, "fit") or not hasattr(self.model, "get_params"):
+            return False
+        try:
+            return clone(self.model) is not self.model  # a frozen estimator is its own clone
+        except (RuntimeError, TypeError):
+            return False
+
+    def trained_on(self, X: Any, y: Any, sample_weight: Array | None) -> Teacher:
+        """Return a clone that is trained on these rows."""
+        weighted = sample_weight is not None and has_fit_parameter(self.model, "sample_weight")
+        settings = {"sample_weight": sample_weight} if weighted else {}
+        return replace(self, model=clone(self.model).fit(X, y, **settings))
+
+    def __call__(self, X: Any) -> Array:
+        """Return the outputs of rows, a column for each class or none for values."""
+        name = next((name for name in FUNCTIONS if hasattr(self.model, name)), None)
+        if self.classes is None and name is not None:
+            name = "predict"
+        outputs = np.asarray((self.model if name is None else getattr(self.model, name))(X))
+        if outputs.shape[:1] != (_rows(X),):
+            raise ValueError(f"the teacher gave an array of shape {outputs.shape} for {_rows(X)} rows")
+        if self.classes is None:
+            return _values(outputs)
+        own = np.asarray(getattr(self.model, "classes_", self.classes))
+        if name == "predict" or outputs.dtype.kind not in "fiub" or (name is None and outputs.ndim == 1):
+            return _certain(outputs, self.classes)
+        if name == "decision_function":
+            return self._placed(np.c_[-outputs, outputs] if outputs.ndim == 1 else outputs, own, -np.inf)
+        return self._placed(outputs, own, 0.0)
+
+    def _placed(self, outputs: Array, own: Array, other: float) -> Array:
+        """Return the outputs of the teacher's classes in the columns of the labels' classes."""
+        assert self.classes is not None
+        if outputs.ndim != 2 or outputs.shape[1] != own.size:
+            raise ValueError(
+                f"the teacher gave an array of shape {outputs.shape} for {own.size} classes, {short(own.tolist())}; it "
+                "should have a column for each class"
+            )
+        strange = np.setdiff1d(own, self.classes)
+        if strange.size:
+            raise ValueError(
+                f"the teacher has classes {short(strange.tolist())} that y does not have, {short(self.classes.tolist())}; "
+                "give the labels that it was trained on"
+            )
+        placed = np.full((outputs.shape[0], self.classes.size), other)
+        placed[:, np.searchsorted(self.classes, own)] = outputs
+        return placed
+
+
+def out_of_fold(
+    teacher: Teacher, X: Any, y: Array, folds: list[tuple[Array, Array]], weights: Array | None, over: Callable[[], bool]
+) -> Array:
+    """Return the outputs of clones, each on the rows of a fold that it was not trained on; NaN where time was over."""
+    width = () if teacher.classes is None else (teacher.classes.size,)
+    outputs = np.full((y.shape[0], *width), np.nan)
+    for train, held in folds:
+        if over():
+            break
+        part = teacher.trained_on(_safe_indexing(X, train), y[train], None if weights is None else weights[train])
+        outputs[held] = part(_safe_indexing(X, held))
+    return outputs
+
+
+def folds_of(cv: Any, y: Array, classes: bool, groups: Array | None, seed: int) -> list[tuple[Array, Array]]:
+    """Return the rows of each fold; `cv` is their number, a splitter of scikit-learn, or the folds themselves."""
+    rows = np.arange(y.shape[0])
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if not 2 <= cv <= y.shape[0]:
+            raise ValueError(f"cv must be a number of folds from 2 to {y.shape[0]}, the number of rows, not {cv}")
+        kind: Any = KFold(int(cv), shuffle=True, random_state=seed)
+        if groups is not None:
+            kind = GroupKFold(int(cv))
+        elif classes and np.unique(y, return_counts=True)[1].min() >= cv:
+            kind = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
+        return list(kind.split(rows, y, groups))
+    if hasattr(cv, "split"):
+        return list(cv.split(rows, y, groups))
+    raise ValueError(f"cv must be a number of folds or a splitter of scikit-learn, not {short(cv)}")
+
+
+@dataclass(frozen=True)
+class Softener:
+    """From the outputs of a teacher to probabilities: scores by a sigmoid that is fitted to labels, others as they are."""
+
+    map: Any = None
+
+    @classmethod
+    def fitted(cls, outputs: Array, labels: Array) -> Softener:
+        """Return the map for outputs of rows whose class numbers are known."""
+        known = ~np.isnan(outputs).any(axis=1)
+        if not known.any() or _are_probabilities(outputs[known]):
+            return cls()
+        finite = np.where(np.isfinite(outputs), outputs, np.nanmin(outputs[np.isfinite(outputs)]))[known]
+        scores = finite[:, 1] if finite.shape[1] == 2 else finite
+        return cls(calibrate("sigmoid", scores, labels[known], np.ones(int(known.sum())), outputs.shape[1]))
+
+    def __call__(self, outputs: Array) -> Array:
+        """Return the probabilities."""
+        if self.map is None:
+            return outputs / np.maximum(outputs.sum(axis=1, keepdims=True), 1e-300)
+        return np.asarray(self.map(outputs[:, 1] if outputs.shape[1] == 2 else outputs))
+
+
+def _classes_of(model: Any, y: Any) -> Array | None:
+    """Return the classes of a classifier's labels; None for a regressor."""
+    regresses = _is(is_regressor, model)
+    if y is None:
+        return None if regresses or not hasattr(model, "classes_") else np.unique(model.classes_)
+    classifies = _is(is_classifier, model) or hasattr(model, "predict_proba") or hasattr(model, "classes_")
+    if not classifies and not regresses:  # a function, or an object that does not say
+        classifies = type_of_target(y) in ("binary", "multiclass")
+    return np.unique(y) if classifies else None
+
+
+def _is(test: Callable[[Any], bool], model: Any) -> bool:
+    """Return what one of scikit-learn's tests says; False for objects that have no tags."""
+    try:
+        return test(model)
+    except AttributeError:
+        return False
+
+
+def _certain(predictions: Array, classes: Array) -> Array:
+    strange = np.setdiff1d(predictions.astype(classes.dtype), classes)
+    if strange.size:
+        raise ValueError(f"the teacher predicts {short(strange.tolist())}, and y has the classes {short(classes.tolist())}")
+    return (predictions.astype(classes.dtype)[:, None] == classes).astype(np.float64)
+
+
+def _values(outputs: Array) -> Array:
+    if outputs.size != outputs.shape[0] or outputs.dtype.kind not in "fiub":
+        raise ValueError(
+            f"the teacher of a regression gave an array of {outputs.dtype} of shape {outputs.shape}; it should be a number "
+            "for each row"
+        )
+    return np.where(np.isfinite(outputs), outputs, np.nan).astype(np.float64).ravel()
+
+
+def _are_probabilities(outputs: Array) -> bool:
+    return bool((outputs >= 0).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM_ERROR).all())
+
+
+def _rows(X: Any) -> int:
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))

@@ -1,0 +1,193 @@
+"""Paths of models whose points are in a learned projection, or whose tables have few bits.
+
+Under a limit in bytes, layouts compete: ranks of the projection, or none, and bits. Each fills the bytes with points. They
+take a few steps each; the best of them on validation rows take more, and the best of these takes all. So a limit finds
+points, rank and bits by itself, in a number of steps that is known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..goals.cross_entropy import CrossEntropy
+from ..goals.decision import Decision
+from ..goals.row_loss import RowLoss
+from ..kernels import RBF, Array, dense
+from ..made import Made
+from ..model import Expansion, Task
+from ..reducers.base import EndedModels
+from ..solvers.wanted import wanted
+from .joint import BITS, RATE, Joint, Layout, Numbers
+from .paths import ended
+
+#: ranks that compete, as far as rows have more features
+RANKS = (2, 4, 6, 8, 12, 16, 24, 32)
+#: rounds of the competition: the steps of each layout, and how many layouts are left for the next round; then the steps of
+#: the last one. With a time limit they are shares of it. More: better models, in proportion more time
+COMPETITION, STEPS = ((200, 4), (600, 2), (1200, 1)), 6000
+ROUND_SECONDS, LAST_SECONDS = 0.1, 0.85
+#: points of the model, with one output or several, that is found with the best coefficients at every step, and from which
+#: another start grows; its share of the time; and the rate from there: fast steps would lose what it has
+SEED_POINTS, SEED_SECONDS, SEED_RATE = (128, 64), 0.2, 0.005
+#: the most steps within a time limit
+MOST_STEPS = 10**6
+#: the share of the steps and of the rate for the refinement of the chosen model on all rows
+FINISH = 0.25
+#: the most numbers in rows that are dense in memory
+MOST_NUMBERS = 1 << 28
+#: groups of real targets, for the directions of a projection and initial points
+GROUPS = 5
+
+
+@dataclass(frozen=True)
+class Compact:
+    """The rows of a task as arrays, and the loss of models on them."""
+
+    task: Task
+    loss: RowLoss
+    X: Array
+    groups: Array
+
+    @classmethod
+    def of(cls, task: Task, model: Expansion | None) -> Compact:
+        """Return the problem of a task; targets are the labels', or the full model's where rows have none."""
+        goal, demands = task.goal, wanted(task, None if task.goal.labelled else model)
+        by_entropy = goal.decision is Decision.LARGEST and goal.outputs > 1
+        loss: RowLoss = CrossEntropy(task.targets) if by_entropy else demands
+        groups = goal.groups(task.targets)
+        if goal.real:
+            middle = np.clip(np.zeros(task.rows.n), demands.low[:, 0], demands.high[:, 0])
+            groups = np.searchsorted(np.quantile(middle, np.arange(1, GROUPS) / GROUPS), middle)
+        return cls(task, loss, dense(task.rows.take(np.arange(task.rows.n))), groups)
+
+    def joint(self, precision: str) -> Joint:
+        """Return the descent for tables of a precision."""
+        rng = np.random.default_rng(self.task.rng.integers(2**32))
+        gamma: float = self.task.rows.kernel.gamma  # type: ignore[attr-defined]
+        return Joint(self.X, self.loss, self.task.weights, gamma, BITS[precision], rng)
+
+    def made(self, layout: Layout) -> Made:
+        """Return the settings of a model."""
+        metric = "projection" if layout.rank else "both"
+        return Made(target="label", metric=metric, loss=self.loss.name, precision=layout.precision)
+
+
+@dataclass
+class Entrant:
+    """A layout in the competition, with its descent and its numbers."""
+
+    layout: Layout
+    joint: Joint
+    numbers: Numbers
+    rate: float = RATE
+
+    @classmethod
+    def of(cls, problem: Compact, layout: Layout) -> Entrant:
+        """Return a layout at its start."""
+        joint = problem.joint(layout.precision)
+        return cls(layout, joint, joint.start(layout, problem.groups))
+
+    @classmethod
+    def grown(cls, problem: Compact, layout: Layout, seed: Expansion) -> Entrant:
+        """Return a layout that starts from a model with factors and widths, and new points without coefficients."""
+        entrant = cls.of(problem, layout)
+        fresh, known = entrant.numbers, entrant.joint.numbers(seed)
+        count = min(known.widths.size, layout.size)
+        points = np.vstack([known.points[:count], fresh.points[count:]])
+        coef = np.vstack([known.coef[:count], 0 * fresh.coef[count:]])
+        widths = np.concatenate([known.widths[:count], np.full(layout.size - count, known.widths.mean(), np.float32)])
+        entrant.numbers, entrant.rate = Numbers(points, coef, known.bias, widths, known.map), SEED_RATE
+        return entrant
+
+    def descend(self, task: Task, steps: int, share: float) -> None:
+        """Take some steps, or with a time limit as many as a share of the time allows."""
+        deadline = task.run.deadline.share(share)
+        most = steps if deadline.left is None else MOST_STEPS
+        self.numbers = self.joint.descended(self.numbers, most, deadline, rate=self.rate)
+
+    def model(self, task: Task) -> Expansion:
+        """Return the present model."""
+        return self.joint.model(task.rows.kernel, self.numbers, self.layout.precision)  # type: ignore[arg-type]
+
+    def error(self, task: Task) -> float:
+        """Return the validation error."""
+        return task.judge(self.model(task)).error
+
+
+def can_be_compact(task: Task) -> bool:
+    """Return whether such models exist for a task: with the rbf kernel, and rows that are dense in memory."""
+    rows = task.rows
+    return isinstance(rows.kernel, RBF) and rows.backpropagates and rows.n * rows.d <= MOST_NUMBERS
+
+
+def layouts_within(room: Any, task: Task, rank: int | None, most: int) -> list[Layout]:
+    """Return the layouts that fill a limit in bytes, without those of fewer points than outputs need."""
+    d, least = task.rows.d, 2
+    ranks = (0, *(each for each in RANKS if each <= 0.6 * d)) if rank is None else (rank,)
+    found = []
+    for precision in room.precisions:
+        for each in ranks:
+            parts = {"rank": each, "factors": False} if each else {"rank": 0, "factors": True}
+            size = room.points(precision, most, widths=True, **parts)
+            if size >= least:
+                found.append(Layout(size, each, precision))
+    return found
+
+
+def best_within(
+    task: Task, model: Expansion | None, layouts: Sequence[Layout], seed: Expansion | None = None
+) -> EndedModels:
+    """Yield the model of the layout that wins; layouts in all features also start from the `seed`."""
+    problem = Compact.of(task, model)
+    entrants = [Entrant.of(problem, layout) for layout in layouts]
+    if seed is not None and seed.metric is not None and seed.metric.factors is not None:
+        entrants += [Entrant.grown(problem, layout, seed) for layout in layouts if not layout.rank]
+    for steps, left in COMPETITION:
+        if len(entrants) > left:
+            share = ROUND_SECONDS / len(entrants)
+            for number, entrant in enumerate(entrants):
+                entrant.descend(task, steps, share / (1 - share * number))
+            entrants = sorted(entrants, key=lambda entrant: np.nan_to_num(entrant.error(task), nan=1.0))[:left]
+    [best] = entrants[:1]
+    best.descend(task, STEPS, LAST_SECONDS)
+    yield best.model(task), problem.made(best.layout)
+    return ended(best.layout.size, [best.layout.size], task.run)
+
+
+def of_rank(task: Task, model: Expansion | None, sizes: Sequence[int], rank: int) -> Iterator[tuple[Expansion, Made]]:
+    """Yield models of each size in a projection to so many coordinates."""
+    problem = Compact.of(task, model)
+    for number, size in enumerate(sizes):
+        entrant = Entrant.of(problem, Layout(min(size, task.rows.n), rank))
+        share = size / sum(sizes[number:])
+        entrant.descend(task, max(int(STEPS * size / sizes[-1]), COMPETITION[0][0]), share)
+        yield entrant.model(task), problem.made(entrant.layout)
+        if task.run.over:
+            return
+
+
+def refined(task: Task, found: Expansion, made: Made, model: Expansion | None) -> Expansion:
+    """Return a model after some more steps on all rows, through the same rounding."""
+    problem = Compact.of(task, model)
+    joint = problem.joint(made.precision)
+    steps = int(FINISH * STEPS) if task.run.deadline.left is None else MOST_STEPS
+    numbers = joint.descended(
+        joint.numbers(found), steps, task.run.deadline.share(LAST_SECONDS), rate=FINISH * RATE, rounds=0.0
+    )
+    return joint.model(task.rows.kernel, numbers, made.precision)  # type: ignore[arg-type]
+
+
+def with_default(rank: int | None, task: Task) -> int:
+    """Return the rank, by default one that separates the classes; raise ValueError if rows have fewer features."""
+    if rank is not None and rank > task.rows.d:
+        raise ValueError(f"rank={rank} is more than the {task.rows.d} features of the rows; give at most that many")
+    return rank or min(max(task.goal.n_classes - 1, 8), task.rows.d)
+
+
+def renewed(task: Task) -> Task:
+    """Return the task with random numbers of its own: other models do not depend on how many these take."""
+    return replace(task, rng=task.rng.spawn(1)[0])

@@ -1,0 +1,335 @@
+"""One kernel matrix for all folds of a cross-validation and for all values of C: the exact SVM of each, one from the other.
+
+    max  linear'c - 1/2 c'K c     c_i = y_i a_i,  0 <= a_i <= C w_i,  sum_i c_i = 0
+
+The folds of a cross-validation are this problem with other weights w, which are 0 for the rows of the fold. They are solved
+side by side, for rising C:
+
+1. For the first C, the problem of all rows is solved. A fold starts from its solution without the fold's own rows.
+2. From one C to the next, coefficients grow in proportion, and so do bounds and the responses K c of all rows.
+3. Each fold is solved on the rows that may change: the free ones, those that violate optimality, and those nearest to it,
+   each in a thread. Where folds need nearly the same rows, they share the block of their kernel values, which is kept.
+4. The changes of all folds are added to the responses of all rows in one product. It shows which of the other rows violate
+   optimality now, and gives the outputs of the rows that a fold has left out.
+
+A solution ends with a gap of at most `tol` over all its rows, as a separate fit does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core import core
+from ..kernels import Array
+from ..model import Status
+from ..rows.protocol import Rows
+from ..rows.spaces import Spaces
+from ..run import BY_ITSELF, Run
+from .smo import SmoState
+
+#: rows that are solved for together, however little memory there is
+LEAST_ROWS = 64
+#: the gap to which the rows in memory are solved, as a share of the gap of all rows; less: fewer products, and more steps
+CLOSE = 0.03
+#: rows of the block of all folds that none of them needs any more, as a share, with which it is made anew
+STALE = 0.5
+#: pair steps between two looks at the clock
+STEPS_AT_ONCE = 200_000
+#: coefficients within this share of their box from a bound are at the bound, but for rounding
+ROUNDED = 1e-10
+#: rounds after which a fold stops as it is
+MOST_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The solutions for one C: signed coefficients, responses and bias of each fold, and how far from the optimum it is."""
+
+    C: float
+    signed: Array  # (folds, n)
+    responses: Array  # (folds, n), without the bias
+    bias: Array  # (folds,)
+    gap: Array  # (folds,)
+    steps: int
+    status: Status
+
+
+@dataclass(frozen=True)
+class FoldedRule:
+    """Which rows are solved for together.
+
+    Problems of up to `whole` variables are solved with all of them; with more, steps take longer. Of the rows at a bound,
+    those nearest to the margin are solved for too: `near` as a share of the free and violating ones, and at least `least`.
+    More of them: fewer products with all rows. Folds share a block unless pair steps pass more rows in it that their own
+    fold does not need than `copied` times the kernel values in blocks of their own.
+    """
+
+    whole: int = 4096
+    near: float = 0.1
+    least: int = 128
+    copied: float = 4.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory for kernel values, in MiB: for a block of each thread, and for one that all folds share."""
+
+    own: float
+    shared: float
+    spaces: Spaces
+
+
+@dataclass(frozen=True)
+class FoldedProblem:
+    """The rows, one for each variable, the signs y, the linear term, and the weights of each fold, (folds, n)."""
+
+    rows: Rows
+    y: Array
+    linear: Array
+    weights: Array
+
+
+class FoldedPath:
+    """The solutions of all folds, from one C to the next larger one."""
+
+    def __init__(
+        self,
+        problem: FoldedProblem,
+        tol: float,
+        memory: Memory,
+        run: Run = BY_ITSELF,
+        rule: FoldedRule = FoldedRule(),
+    ) -> None:
+        self.problem, self.tol, self.run, self.rule = problem, tol, run, rule
+        self.memory, numbers = memory, 2**20 / problem.rows.dtype.itemsize
+        folds, n = problem.weights.shape
+        self.alpha, self.responses = np.zeros((folds, n)), np.zeros((folds, n))
+        self.cap = np.zeros((folds, n))
+        self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
+        self.steps, self.begun = 0, 0.0
+        self.latest = 0  # pair steps for the last C
+        self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
+        self.whole = n <= min(rule.whole, self.most)
+        self.K: Array | None = None  # the kernel matrix, where problems are solved whole
+
+    def solutions(self, Cs: Array) -> Iterator[Solved]:
+        """Yield the solutions for rising values of C, until the time is over."""
+        n = self.alpha.shape[1]
+        with self.memory.spaces.of(n**2 if self.whole else self.shared.most**2) as space:
+            self.K = self.problem.rows.block(np.arange(n), out=space) if self.whole else None
+            self.shared.space = (
+                space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
+            )
+            for C in Cs:
+                self.grow(float(C))
+                before = self.steps
+                gaps = self.settled()
+                self.latest = self.steps - before
+                if self.run.over:
+                    return
+                yield self.solved(float(C), gaps)
+
+    def grow(self, C: float) -> None:
+        """Scale coefficients and responses to a larger C; begin with those of all rows for the first one."""
+        cap = C * self.problem.weights
+        if not self.begun:
+            self.cap = cap
+            if self.K is None:
+                self.begin(C)
+        else:
+            share = C / self.begun
+            # a coefficient at its bound stays there whatever rounding does
+            self.alpha = np.where(self.alpha >= self.cap, cap, np.minimum(self.alpha * share, cap))
+            self.responses *= share
+            self.cap = cap
+        self.begun = C
+
+    def begin(self, C: float) -> None:
+        """Start all folds from the solution of all rows, without the rows of the fold."""
+        problem = self.problem
+        cap = C * problem.weights.max(axis=0)
+        state = SmoState(problem.rows, problem.y, cap, _Tolerance(self.tol), linear=problem.linear, run=self.run)
+        state.solve(np.inf)
+        self.steps += state.steps
+        v = problem.linear - state.responses.values[:, 0]
+        for alpha, own in zip(self.alpha, self.cap, strict=True):
+            alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
+        change = (self.alpha - state.alpha) * problem.y
+        moved = np.flatnonzero(change.any(axis=0))
+        self.responses[:] = state.responses.values[:, 0]
+        self.add(moved, change[:, moved])
+
+    def add(self, index: Array, change: Array) -> None:
+        """Add changes of coefficients, (folds, rows), to the responses of all rows."""
+        if index.size:
+            self.responses += self.problem.rows.product_of(index, np.ascontiguousarray(change.T), keep=False).T
+
+    def bounds(self, fold: int) -> tuple[Array, Array]:
+        """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
+        grow, shrink = np.empty((2, self.alpha.shape[1]))
+        v = self.problem.linear - self.responses[fold]
+        core.bounds(self.alpha[fold], self.cap[fold], self.problem.y, v, grow, shrink)
+        return grow, shrink
+
+    def settled(self) -> Array:
+        """Run rounds until the gap of each fold is within `tol`, or no round makes progress; return the gaps."""
+        folds, n = self.alpha.shape
+        gaps, everyone = np.full(folds, np.inf), np.arange(n)
+        if self.K is not None:
+            K, goals = self.K, np.full(folds, self.tol)
+            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, K, goals, gaps), folds)
+            return gaps
+        for _ in range(MOST_ROUNDS):
+            sides = [self.bounds(fold) for fold in range(folds)]
+            gaps[:] = [max(grow.max() - shrink.min(), 0.0) for grow, shrink in sides]
+            unsolved = np.flatnonzero(gaps > self.tol)
+            if not unsolved.size or self.run.over:
+                break
+            self.round(unsolved, sides, gaps)
+        return gaps
+
+    def round(self, folds: Array, sides: list[tuple[Array, Array]], gaps: Array) -> None:
+        """Solve each of some folds on the rows that it needs, and add the changes to the responses of all rows."""
+        before, goals = self.alpha.copy(), np.maximum(CLOSE * gaps, self.tol / 2)
+        wanted = [_wanted(grow, shrink, self.most, self.rule) for grow, shrink in (sides[fold] for fold in folds.tolist())]
+        union, rows = np.unique(np.concatenate(wanted)), self.problem.rows
+        if self.pays_to_share(union.size, [index.size for index in wanted]):
+            self.shared.include(union)
+            index, K = self.shared.index, self.shared.values
+            rows.share_out(lambda number: self.solve(int(folds[number]), index, K, goals, gaps), folds.size)
+        else:
+
+            def solve(number: int) -> None:
+                index = wanted[number]
+                with self.memory.spaces.of(index.size**2) as space:
+                    self.solve(int(folds[number]), index, rows.block(index, out=space), goals, gaps)
+
+            rows.share_out(solve, folds.size)
+        change = (self.alpha - before) * self.problem.y
+        moved = np.flatnonzero(change.any(axis=0))
+        self.add(moved, change[:, moved])
+
+    def pays_to_share(self, union: int, sizes: list[int]) -> bool:
+        """Return whether folds share a block: it is made once, but pair steps take longer in it than in their own."""
+        steps = self.latest / max(self.alpha.shape[0], 1)
+        longer = steps * (union * len(sizes) - sum(sizes))
+        return union <= self.shared.most and longer <= self.rule.copied * sum(size**2 for size in sizes)
+
+    def solve(self, fold: int, index: Array, K: Array, goals: Array, gaps: Array) -> None:
+        """Solve a fold on some of its rows, with their kernel values, and set the gap that is left there."""
+        problem, cap = self.problem, self.cap[fold, index]
+        linear, y = problem.linear[index], problem.y[index]
+        alpha, f = self.alpha[fold, index], self.responses[fold, index]
+        while not self.run.over:
+            steps, gaps[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
+            self.steps += steps
+            if steps < STEPS_AT_ONCE:
+                break
+        self.alpha[fold, index] = _snapped(alpha, cap)
+        if self.K is not None:
+            self.responses[fold] = f
+
+    def solved(self, C: float, gaps: Array) -> Solved:
+        """Return the solutions as they are."""
+        signed = self.alpha * self.problem.y
+        bias = np.array([self.bias(fold) for fold in range(gaps.size)])
+        status = Status.CONVERGED if (gaps <= self.tol).all() else Status.STALLED
+        return Solved(C, signed, self.responses.copy(), bias, gaps.copy(), self.steps, status)
+
+    def bias(self, fold: int) -> float:
+        """Return the mean v of the free rows of a fold, or the middle of the bounds if no row is free (LIBSVM's rule)."""
+        grow, shrink = self.bounds(fold)
+        free = np.isfinite(grow) & np.isfinite(shrink)
+        if free.any():
+            return float(grow[free].mean())
+        ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
+        return float(np.mean(ends)) if ends else 0.0
+
+
+@dataclass(frozen=True)
+class _Tolerance:
+    """The settings of the solver of all rows."""
+
+    tol: float
+    working_set: None = None
+
+
+def _snapped(alpha: Array, cap: Array) -> Array:
+    """Return coefficients within their box; those that rounding has left next to a bound are at it."""
+    return np.where(alpha >= (1 - ROUNDED) * cap, cap, np.where(alpha > ROUNDED * cap, alpha, 0.0))
+
+
+def _balanced(alpha: Array, y: Array, v: Array) -> Array:
+    """Return coefficients whose signed sum is 0: those of the heavier sign that gain least shrink first."""
+    excess = float((alpha * y).sum())
+    if abs(excess) <= ROUNDED * alpha.sum():  # a difference by rounding must not move rows off their bounds
+        return alpha
+    side = np.flatnonzero((alpha > 0) & (y * excess > 0))
+    order = side[np.argsort((v * y)[side])]
+    room = np.maximum(abs(excess) - np.concatenate([[0.0], np.cumsum(alpha[order])[:-1]]), 0.0)
+    left = alpha[order] - np.minimum(alpha[order], room)
+    balanced = alpha.copy()
+    balanced[order] = np.where(left > ROUNDED * alpha[order], left, 0.0)
+    return balanced
+
+
+class _Shared:
+    """The kernel values among the rows that any fold needs; rows are added, and those not needed are left out at times."""
+
+    def __init__(self, rows: Rows, most: int) -> None:
+        self.rows, self.most = rows, most
+        self.index = np.empty(0, dtype=np.intp)
+        self.space = np.empty((0, 0), rows.dtype)
+
+    @property
+    def values(self) -> Array:
+        """The kernel values, (m, m)."""
+        return self.space[: self.index.size, : self.index.size]
+
+    def include(self, wanted: Array) -> None:
+        """Include rows, at most `most`."""
+        held = np.zeros(self.rows.n, dtype=bool)
+        held[self.index] = True
+        new = wanted[~held[wanted]]
+        size = self.index.size + new.size
+        if size > self.most or size - wanted.size > STALE * size:
+            needed = np.zeros(held.size, dtype=bool)
+            needed[wanted] = True
+            stay = np.flatnonzero(needed[self.index])
+            self.space[: stay.size, : stay.size] = self.space[np.ix_(stay, stay)]
+            self.index = self.index[stay]
+            size = stay.size + new.size
+        old, self.index = self.index, np.concatenate([self.index, new])
+        if new.size:
+            block = self.rows.block(new, self.index)
+            self.space[old.size : size, :size] = block
+            self.space[: old.size, old.size : size] = block[:, : old.size].T
+
+
+def _wanted(grow: Array, shrink: Array, most: int, rule: FoldedRule) -> Array:
+    """Return the rows to solve for: the free ones, those that violate optimality, and some that are nearest to it.
+
+    If they are too many, those that violate it most.
+    """
+    can_grow, can_shrink = np.isfinite(grow), np.isfinite(shrink)
+    free = can_grow & can_shrink
+    level = grow[free].mean() if free.any() else (grow.max() + shrink.min()) / 2
+    wrong = int(((grow > level) & ~free).sum() + ((shrink < level) & ~free).sum())
+    near = max(int(rule.near * (free.sum() + wrong)), rule.least)
+    if free.sum() + wrong + 2 * near > most:
+        half = most // 2
+        return np.union1d(_largest(grow, half), _largest(-shrink, half))
+    risers, fallers = np.where(free, -np.inf, grow), np.where(free, -np.inf, -shrink)
+    counts = int((risers > level).sum()) + near, int((fallers > -level).sum()) + near
+    return np.concatenate([np.flatnonzero(free), _largest(risers, counts[0]), _largest(fallers, counts[1])])
+
+
+def _largest(score: Array, count: int) -> Array:
+    """Return the places of the largest finite scores, at most `count`, ascending."""
+    finite = np.flatnonzero(np.isfinite(score))
+    if finite.size <= count:
+        return finite
+    return np.sort(finite[np.argpartition(-score[finite], count)[:count]])

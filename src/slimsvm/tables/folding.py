@@ -1,0 +1,124 @@
+"""The transformers before a model in a Pipeline: a scaling of raw rows and points that fit it, or else a `Preparation`.
+
+Scalers and choices of columns become a scaling. A PCA is folded into the points if that is exact: as the last transformer,
+before a kernel of inner products, or if it keeps distances. Needs NumPy only: transformers may be read from a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..importers.scaler_kinds import SCALER_KINDS
+from ..kernels import Array
+from ..kernels.spec import INNER, SPECS, SQUARES
+from ..metric import Metric
+from ..scaling import Scaling
+from .program import Preparation
+from .reading import flattened, preparation_of
+from .steps.affine import Affine
+from .tape import name_of
+
+Folded = tuple[Array, Scaling | None, Metric | None, Preparation | None]
+
+
+@dataclass(frozen=True)
+class ColumnScaling:
+    """Features that are scaled columns of the raw rows, each of another column."""
+
+    columns: Array  # the column of each feature
+    scaling: Scaling
+    given: int  # the number of features of the raw rows
+
+    @classmethod
+    def of(cls, preparation: Preparation) -> ColumnScaling | None:
+        """Return the scaling that a preparation is; None if it is more than that."""
+        if not preparation.is_numeric or not all(isinstance(step, Affine) for step in preparation.steps):
+            return None
+        ends = (0.0, 1.0, -np.inf, np.inf)
+        places = [(column.position, Scaling(*(np.array([end]) for end in ends))) for column in preparation.columns]
+        for step in preparation.steps:
+            assert isinstance(step, Affine)
+            before = [places[place] for place in step.inputs.tolist()]
+            after = [step.scaling.part(np.array([number])) for number in range(len(before))]
+            places += [(column, own.then(then)) for (column, own), then in zip(before, after, strict=True)]
+        written = [places[place] for place in preparation.outputs.tolist()]
+        columns = np.array([column for column, _ in written], dtype=np.intp)
+        if not written or np.unique(columns).size < columns.size:
+            return None
+        parts = zip(*(scaling.parts for _, scaling in written), strict=True)
+        return cls(columns, Scaling(*(np.concatenate(each) for each in parts)), preparation.given)
+
+    def on_rows(self, points: Array) -> tuple[Array, Scaling]:
+        """Return points of the features as points of the rows, and the scaling of the rows.
+
+        A column that is not a feature is clipped to 0 in rows and is 0 in points, so it adds nothing to a kernel.
+        """
+        written = np.zeros((points.shape[0], self.given))
+        written[:, self.columns] = points
+        unused = np.setdiff1d(np.arange(self.given), self.columns)
+        parts = [np.zeros(self.given), np.ones(self.given), np.full(self.given, -np.inf), np.full(self.given, np.inf)]
+        for part, own in zip(parts, self.scaling.parts, strict=True):
+            part[self.columns] = own
+        parts[2][unused] = parts[3][unused] = 0.0
+        return written, Scaling(*parts)
+
+    def metric_on_rows(self, metric: Metric | None) -> Metric | None:
+        """Return a metric of the features as a metric of the rows."""
+        if metric is None or metric.factors is None:
+            return metric
+        factors = np.ones(self.given)
+        factors[self.columns] = metric.factors
+        return replace(metric, factors=factors)
+
+
+def folded(steps: list[Any], kernel: str, points: Array, metric: Metric | None, names: tuple[str, ...]) -> Folded:
+    """Return points, scaling and metric for raw rows; or those for prepared rows, and what prepares them."""
+    steps = flattened(steps)
+    if not steps:
+        return points, None, metric, None
+    given = getattr(steps[0], "n_features_in_", points.shape[1])
+    rotates = name_of(steps[-1]) == "PCA" and _folds(steps[-1], kernel, metric)
+    before = preparation_of(steps[:-1] if rotates else steps, given, names)
+    scaling = ColumnScaling.of(before)
+    if scaling is None:
+        return points, None, metric, preparation_of(steps, given, names) if rotates else before
+    if rotates:
+        points = points @ _rotation(steps[-1])
+        centred = Scaling.affine(np.asarray(steps[-1].mean_), np.ones(scaling.columns.size))
+        scaling = replace(scaling, scaling=scaling.scaling.then(centred))
+    return *scaling.on_rows(points), scaling.metric_on_rows(metric), None
+
+
+def are_scalers(transformers: list[Any]) -> bool:
+    """Return whether transformers are scalers, which need no points to become a scaling."""
+    return all(isinstance(step, str | None) or name_of(step) in SCALER_KINDS for step in transformers)
+
+
+def scaling_of(scalers: list[Any], n: int) -> Scaling | None:
+    """Return one scaling for scalers of n features that follow each other; None without any."""
+    scaling = None
+    for step in scalers:
+        if not isinstance(step, str | None):
+            own = SCALER_KINDS[name_of(step)].scaling(step, n)
+            scaling = own if scaling is None else scaling.then(own)
+    return scaling
+
+
+def _folds(pca: Any, kernel: str, metric: Metric | None) -> bool:
+    """Return whether a PCA can be a rotation of the points.
+
+    Inner products <W (x - mean), z> are <x - mean, W'z>. If W is orthogonal, distances are those to W'z.
+    """
+    if metric is not None and metric.factors is not None:
+        return False
+    size, n = pca.components_.shape
+    total = SPECS[kernel].total if kernel in SPECS else None
+    return total is INNER or (total is SQUARES and size == n and not pca.whiten)
+
+
+def _rotation(pca: Any) -> Array:
+    components = np.asarray(pca.components_)
+    return components / np.sqrt(pca.explained_variance_)[:, None] if pca.whiten else components
