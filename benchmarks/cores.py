@@ -40,7 +40,8 @@ ENOUGH, REPEATS = 2.0, 7
 
 def best(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the least seconds of a few runs, and what the last one returned."""
-    seconds, spent = [], 0.0
+    seconds: list[float] = []
+    spent = 0.0
     while len(seconds) < REPEATS and (not seconds or spent < ENOUGH):
         start = perf_counter()
         result = work()

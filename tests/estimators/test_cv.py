@@ -80,7 +80,7 @@ def test_regression_with_widths_of_the_tube() -> None:
     y = 3 * np.sin(X[:, 0]) + X[:, 1]
     choice = SlimSVRCV(Cs=COSTS, gammas=WIDTHS, epsilons=[0.05, 0.5], cv=4).fit(X, y)
     grid = GridSearchCV(SlimSVR(), {"C": COSTS, "gamma": WIDTHS, "epsilon": [0.05, 0.5]}, cv=4).fit(X, y)
-    check_same(choice, grid, 1e-4)
+    check_same(choice, grid, 1e-3)
     assert choice.epsilon_ == choice.best_estimator_.epsilon
     assert choice.score(X, y) == choice.best_estimator_.score(X, y)
 

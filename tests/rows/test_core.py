@@ -160,6 +160,9 @@ def test_sparse_rows_have_the_products_of_dense_ones(m, density, dtype, points):
     linear = (SPECS["linear"].form, 1.0, 0.0, 1)
     panels = np.empty((-(-points // core.PANEL), 19, core.PANEL), dtype)
     core.panels_of(B, panels, 0, panels.shape[0])
+    again = np.full_like(panels, np.nan)
+    core.panels_of_sparse(*rows_of(csr_array(B)), again, 0, panels.shape[0])
+    np.testing.assert_array_equal(again, panels)
     for form in (panels, [panel(B)]):
         compiled = core.KernelPass(linear, rows_of(csr_array(A)), form, points, 19)
         out = np.full((m + 10, points), np.nan, dtype)
@@ -496,12 +499,16 @@ PASS_WRONG = {
     "distances of sparse rows": lambda: sparse_pass([0, 1], SPECS["laplacian"].form),
     "strip": lambda: few().run(0, 3),
     "negative strip": lambda: few().run(-1, 1),
-    "panel": lambda: few().run(0, 1, first_panel=-1),
+    "symmetric": lambda: few().run_strips(core.Strips(2, 64), values=f32(2, 4), symmetric=True),
+    "strips of other rows": lambda: few().run_strips(core.Strips(3, 64), values=f32(2, 4)),
+    "no strips": lambda: core.Strips(3, 0),
     "outputs": lambda: few().run(0, 2, f32(core.PANEL), np.zeros((5, 1))[:1]),
     "coefficients": lambda: few().run(0, 2, f32(4), np.zeros((2, 1))),
     "values": lambda: few().run(0, 2, values=f32(2, 5)),
     "kind of values": lambda: few().run(0, 2, values=np.zeros((2, 4))),
-    "index": lambda: few().run(0, 2, values=f32(2, 4), index=np.array([0, 2])),
+    "outputs together": lambda: core.run_together(
+        [few()], [f32(core.PANEL)], [np.array([1])], core.Strips(2, 1), np.zeros((1, 2))
+    ),
     "sparse points of dense rows": lambda: core.KernelPass(LINEAR, f32(2, 4), [panel(f32(2, 4))], 2, 4),
     "places": lambda: core.KernelPass(LINEAR, rows_of(csr_array(f32(2, 4))), [panel(f32(2, 3))], 2, 4),
 }

@@ -140,7 +140,7 @@ reducer = Slim(steps=2, schedule=Schedule(most_values=2**18, least_rows=1024, km
 svc = SlimSVC(2, trainer=None, reducer=reducer, random_state=0)
 svc.fit(X[:500], y[:500])  # what is imported and set up once
 used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData")) * 1024
-limit = used + X.size * 4 * 9 // 10
+limit = used + X.size * 4 * 19 // 20
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 try:
     np.ones(X.shape, np.float32)

@@ -271,6 +271,7 @@ def test_class_names_become_identifiers(tmp_path):
         assert name in header
     written(model_of(layout="two"), tmp_path, "signs")
     assert "SIGNS_CLASS_minus_1 = 0, SIGNS_CLASS_1 = 1" in (tmp_path / "signs.h").read_text()
+    assert "/* made_predict returns the number of the class of a row. */" in header
 
 
 def test_literals_read_back_exactly():

@@ -10,7 +10,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from slimsvm import SlimSVC, SlimSVR
+import slimsvm
+from slimsvm import SlimSVC, SlimSVR, compress
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF, Laplacian, Linear
 from slimsvm.limits import Deadline
@@ -99,6 +100,16 @@ def test_regression_learns_by_default():
         SlimSVR(16, reducer=Slim(metric=kind), **settings).fit(X, y).score(X, y) for kind in ("auto", "fixed")
     )
     assert learned > fixed + 0.05
+
+
+def test_a_model_of_a_libsvm_file_keeps_to_what_such_a_file_holds(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = X[:, 0] * X[:, 1] > 0
+    slimsvm.export(SlimSVC().fit(X, y), tmp_path / "m.libsvm")
+    small = compress(slimsvm.load(tmp_path / "m.libsvm"), X, y.astype(int), budget=8, random_state=0)
+    assert small.model_.metric is None
+    slimsvm.export(small, tmp_path / "small.libsvm")
 
 
 def test_a_seed_repeats():

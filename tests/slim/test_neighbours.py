@@ -6,7 +6,7 @@ import pytest
 from slimsvm.goals.values import Regression
 from slimsvm.kernels import RBF
 from slimsvm.model import Task
-from slimsvm.slim.neighbours import LEFT_OUT, PIECES, block_numbers, without
+from slimsvm.slim.neighbours import LEFT_OUT, PIECES, block_numbers, validation_of
 
 
 def test_blocks_are_pieces_of_each_class_with_the_first_and_the_last_one():
@@ -28,12 +28,11 @@ def test_classes_with_few_rows_stay_in_training():
 
 def test_rows_left_out_are_the_validation_rows(make_task):
     task = make_task(RBF(1.0), np.arange(10.0)[:, None], np.where(np.arange(10) < 5, -1.0, 1.0))
-    found = without(task, np.array([3, 9]))
-    np.testing.assert_array_equal(found.holdout.labels, [0, 1])
-    np.testing.assert_array_equal(found.holdout.rows.take(np.arange(2)).ravel(), [3.0, 9.0])
-    assert found.rows.n == 8
+    found = validation_of(task, np.array([3, 9]))
+    np.testing.assert_array_equal(found.labels, [0, 1])
+    np.testing.assert_array_equal(found.rows.take(np.arange(2)).ravel(), [3.0, 9.0])
     real = Task(task.rows, np.arange(10.0)[:, None], task.weights, goal=Regression())
-    np.testing.assert_array_equal(without(real, np.array([3, 9])).holdout.labels, [3.0, 9.0])
+    np.testing.assert_array_equal(validation_of(real, np.array([3, 9])).labels, [3.0, 9.0])
 
 
 def slow_block_numbers(groups):

@@ -59,6 +59,19 @@ DECLARE(avx2)
 DECLARE(avx512)
 #endif
 
+#ifdef _MSC_VER
+#include <intrin.h>
+int64_t taken(int64_t *next, int64_t step)
+{
+    return _InterlockedExchangeAdd64(next, step);
+}
+#else
+int64_t taken(int64_t *next, int64_t step)
+{
+    return __atomic_fetch_add(next, step, __ATOMIC_RELAXED);
+}
+#endif
+
 const Build *best_build(void)
 {
 #ifdef SLIMSVM_X86_BUILDS

@@ -142,6 +142,9 @@ typedef struct {
     void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *);
 } Build;
 
+/* The number before, which other threads may raise at the same time. */
+int64_t taken(int64_t *next, int64_t step);
+
 const Build *best_build(void);
 
 #endif

@@ -19,6 +19,13 @@ def near_box(
     found: NDArray[intp],
 ) -> int: ...
 
+class Strips:
+    n: int
+    size: int
+    turns: int
+    def __init__(self, n: int, size: int, turns: int = 1) -> None: ...
+    def end(self) -> None: ...
+
 class KernelPass:
     n: int
     count: int
@@ -42,8 +49,14 @@ class KernelPass:
         V: NDArray[Any] | None = None,
         out: NDArray[float64] | None = None,
         values: NDArray[Any] | None = None,
-        index: NDArray[intp] | None = None,
-        first_panel: int = 0,
+    ) -> None: ...
+    def run_strips(
+        self,
+        strips: Strips,
+        V: NDArray[Any] | None = None,
+        out: NDArray[float64] | None = None,
+        values: NDArray[Any] | None = None,
+        symmetric: bool = False,
     ) -> None: ...
     def add_near(
         self,
@@ -60,6 +73,31 @@ class KernelPass:
         last: int,
     ) -> None: ...
 
+def run_together(
+    passes: list[KernelPass],
+    weights: list[NDArray[Any]],
+    columns: list[NDArray[intp]],
+    strips: Strips,
+    out: NDArray[float64],
+) -> None: ...
+def panels_of_sparse(
+    data: NDArray[Any],
+    features: NDArray[int32],
+    starts: NDArray[int32],
+    out: NDArray[Any],
+    first: int,
+    last: int,
+) -> None: ...
+def count_nonzeros(X: NDArray[Any], first: int, last: int, counts: NDArray[int32]) -> None: ...
+def fill_sparse(
+    X: NDArray[Any],
+    first: int,
+    last: int,
+    starts: NDArray[int32],
+    narrow_data: NDArray[float32] | None,
+    data: NDArray[float64] | None,
+    features: NDArray[int32],
+) -> None: ...
 def panels_of(points: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None: ...
 def copy_to_rows(tile: NDArray[Any], rows: NDArray[Any], which: NDArray[intp], start: int) -> None: ...
 def sum_rows(
@@ -89,7 +127,7 @@ def settle(
     f: NDArray[float64],
     tol: float,
     max_steps: int,
-) -> tuple[int, float]: ...
+) -> tuple[int, float, float]: ...
 def gathered(K: NDArray[floating], rows: NDArray[intp], columns: NDArray[intp], out: NDArray[floating]) -> None: ...
 def copy_transposed(tile: NDArray[floating], out: NDArray[floating]) -> None: ...
 def bounds(

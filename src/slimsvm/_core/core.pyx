@@ -13,6 +13,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
@@ -133,6 +134,7 @@ cdef extern from "core.h" nogil:
         int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
         void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *) noexcept nogil
     const int LANES, SUMMED
+    int64_t taken(int64_t *, int64_t)
     const Build *best_build()
 
 cdef const Build *build = best_build()

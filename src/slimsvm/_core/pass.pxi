@@ -30,6 +30,32 @@ cdef const void *address(object array, const char *kind, Py_ssize_t size, list h
     return memory
 
 
+cdef class Strips:
+    """Strips of `size` of n rows, which threads take one after the other. They look for Ctrl-C after `turns` strips."""
+
+    cdef int64_t next
+    cdef readonly int64_t n, size, turns
+
+    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
+        if n < 0 or size < 1 or turns < 1:
+            raise ValueError(f"strips of {size} of {n} rows")
+        self.next, self.n, self.size, self.turns = 0, n, size, turns
+
+    def end(self):
+        """Let no thread take another strip."""
+        self.next = self.n
+
+
+cdef void mirror(real *K, Py_ssize_t stride, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n) noexcept nogil:
+    """K[stop:, start:stop] <- K[start:stop, stop:].T, in squares that fit in the processor's nearest cache."""
+    cdef Py_ssize_t top, left, i, j
+    for left in range(stop, n, 16):
+        for top in range(start, stop, 16):
+            for j in range(left, min(left + 16, n)):
+                for i in range(top, min(top + 16, stop)):
+                    K[j * stride + i] = K[i * stride + j]
+
+
 cdef class KernelPass:
     """K(rows, points) for strips of rows, in the precision of the rows, or as floats from double inner products (`narrow`).
 
@@ -110,58 +136,107 @@ cdef class KernelPass:
     def __dealloc__(self):
         free(self.posted)
 
-    def run(self, Py_ssize_t start, Py_ssize_t stop, V=None, double[:, ::1] out=None, values=None,
-            const Py_ssize_t[::1] index=None, Py_ssize_t first_panel=0):
-        """Evaluate K(rows, points) for the rows from start to stop, or those of `index`.
-
-        out[start:stop] += K V, with coefficients V in the precision of the rows: (PANEL panels,) for one output, and for more
-        (PANEL panels, columns) with columns filled up to a multiple of OUTPUTS. values[start:stop] <- K, from the panel
-        `first_panel` on. Both may also have just these rows.
-        """
-        cdef Wanted want
-        cdef Py_buffer view
-        cdef Py_ssize_t k, rows = self.n if index is None else index.shape[0]
-        cdef int failed = 0
-        cdef list held = []
-        memset(&want, 0, sizeof(want))
-        if not 0 <= start <= stop <= rows or first_panel < 0:
-            raise ValueError(f"rows {start}:{stop} of {rows}, from panel {first_panel} on")
-        if index is not None:
-            for k in range(start, stop):
-                if not 0 <= index[k] < self.n:
-                    raise IndexError(f"row {index[k]} of {self.n}")
-        if start == stop or first_panel >= self.panels:
-            return
-        want.start, want.stop, want.first_panel, want.last_panel = start, stop, first_panel, self.panels
-        want.index = NULL if index is None else <const ptrdiff_t *>&index[0]
-        want.columns = SUMMED
+    cdef int wish(self, Wanted *want, V, const double[:, ::1] out, list held) except -1:
+        """Set what is wanted of all points; `held` keeps the coefficients."""
+        memset(want, 0, sizeof(Wanted))
+        want.last_panel, want.columns = self.panels, SUMMED
         if out is not None and out.shape[1]:
-            want.out_from = begin_of(out.shape[0], start, stop)
-            want.outputs, want.out = out.shape[1], &out[0, 0]
+            want.outputs, want.out = out.shape[1], <double *>&out[0, 0] if out.shape[0] else NULL
             if want.outputs > 1:
                 want.columns = (want.outputs + SUMMED - 1) // SUMMED * SUMMED
             want.V = address(V, b"d" if self.double else b"f",
                              self.panels * LANES * (want.columns if want.outputs > 1 else 1), held)
-        if values is None:
-            with nogil:
-                failed = build.pass_double(&self.pass_, &want) if self.double else build.pass_float(&self.pass_, &want)
-        else:
-            kind = b"d" if self.double and not self.pass_.narrow else b"f"
+        return 0
+
+    cdef int fill(self, Wanted *want, const Py_buffer *view) except -1:
+        """Set where kernel values are wanted."""
+        kind = b"d" if self.double and not self.pass_.narrow else b"f"
+        same(view.ndim, 2)
+        if (kind_of(view) != kind[0] or view.shape[1] != self.count or (view.strides[1] != view.itemsize and self.count > 1)
+                or view.strides[0] % view.itemsize):
+            raise ValueError(f"values of {self.count} points need memory in lines of numbers of the kind {kind.decode()!r}")
+        want.values, want.stride = view.buf, view.strides[0] // view.itemsize
+        return 0
+
+    cdef int evaluate(self, const Wanted *want) noexcept nogil:
+        """Run the pass; returns 0, or -1 without memory."""
+        if want.start >= want.stop or want.first_panel >= want.last_panel:
+            return 0
+        return build.pass_double(&self.pass_, want) if self.double else build.pass_float(&self.pass_, want)
+
+    def run(self, Py_ssize_t start, Py_ssize_t stop, V=None, double[:, ::1] out=None, values=None):
+        """Evaluate K(rows, points) for the rows from start to stop.
+
+        out[start:stop] += K V, with coefficients V in the precision of the rows: (PANEL panels,) for one output, and for more
+        (PANEL panels, columns) with columns filled up to a multiple of OUTPUTS. values[start:stop] <- K. Both may also have just
+        these rows.
+        """
+        cdef Wanted want
+        cdef Py_buffer view
+        cdef int failed = 0
+        cdef list held = []
+        if not 0 <= start <= stop <= self.n:
+            raise ValueError(f"rows {start}:{stop} of {self.n}")
+        self.wish(&want, V, out, held)
+        want.start, want.stop = start, stop
+        if want.outputs:
+            want.out_from = begin_of(out.shape[0], start, stop)
+        if values is not None:
             PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
-            try:
-                same(view.ndim, 2)
+        try:
+            if values is not None:
+                self.fill(&want, &view)
                 want.values_from = begin_of(view.shape[0], start, stop)
-                if (kind_of(&view) != kind[0] or view.shape[1] != self.count
-                        or (view.strides[1] != view.itemsize and self.count > 1) or view.strides[0] % view.itemsize):
-                    raise ValueError(f"{stop} rows of {self.count} kernel values of the kind {kind.decode()!r} need memory in lines")
-                want.values, want.stride = view.buf, view.strides[0] // view.itemsize
-                with nogil:
-                    failed = build.pass_double(&self.pass_, &want) if self.double else build.pass_float(&self.pass_, &want)
-            finally:
+            with nogil:
+                failed = self.evaluate(&want)
+        finally:
+            if values is not None:
                 PyBuffer_Release(&view)
         if failed:
             raise MemoryError("no memory for a tile of kernel values")
 
+    def run_strips(self, Strips strips, V=None, double[:, ::1] out=None, values=None, bint symmetric=False):
+        """Do what `run` does for strips of all rows, until none is left; several threads may work through the same strips.
+
+        With `symmetric` the points are the rows, and values below the diagonal are copies of those above it; strips must begin
+        with a panel.
+        """
+        cdef Wanted want
+        cdef Py_buffer view
+        cdef int failed = 0
+        cdef int64_t turn
+        cdef list held = []
+        same(strips.n, self.n)
+        self.wish(&want, V, out, held)
+        if want.outputs:
+            same(out.shape[0], self.n)
+        if values is not None:
+            PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
+        try:
+            if values is not None:
+                self.fill(&want, &view)
+                same(view.shape[0], self.n)
+            if symmetric and (values is None or self.n != self.count or strips.size % LANES):
+                raise ValueError(f"{self.n} rows, {self.count} points and strips of {strips.size} rows are not symmetric")
+            while not failed and strips.next < strips.n:
+                with nogil:
+                    for turn in range(strips.turns):
+                        want.start = taken(&strips.next, strips.size)
+                        want.stop = min(want.start + strips.size, strips.n)
+                        if failed or want.start >= want.stop:
+                            break
+                        want.first_panel = want.start // LANES if symmetric else 0
+                        failed = self.evaluate(&want)
+                        if symmetric and view.itemsize == sizeof(double):
+                            mirror(<double *>want.values, want.stride, want.start, want.stop, self.n)
+                        elif symmetric:
+                            mirror(<float *>want.values, want.stride, want.start, want.stop, self.n)
+                PyErr_CheckSignals()  # in the main thread
+        finally:
+            if values is not None:
+                PyBuffer_Release(&view)
+        if failed:
+            raise MemoryError("no memory for a tile of kernel values")
 
     def add_near(self, const Py_ssize_t[::1] starts, const Py_ssize_t[::1] rows, const double[:, ::1] low, const double[:, ::1] high,
                  const double[:, ::1] placed, double reach, points, V, double[:, ::1] out, Py_ssize_t first, Py_ssize_t last):
@@ -201,6 +276,70 @@ cdef Py_ssize_t begin_of(Py_ssize_t rows, Py_ssize_t start, Py_ssize_t stop) exc
     return start if rows == stop - start else 0
 
 
+def run_together(list passes, list weights, list columns, Strips strips, double[:, ::1] out):
+    """out (outputs, rows) += the sums of passes of the same rows, for strips of all rows until none is left.
+
+    `columns` are the outputs that the sums of each pass are added to, in their order.
+    """
+    cdef Py_ssize_t count = len(passes), k, most = 1, i, c, stop
+    cdef KernelPass one
+    cdef list held = []
+    cdef const Py_ssize_t[::1] places
+    cdef int failed = 0
+    cdef double[:, ::1] shape
+    same(out.shape[1], strips.n)
+    for places in columns:
+        most = max(most, places.shape[0])
+        for c in range(places.shape[0]):
+            if not 0 <= places[c] < out.shape[0]:
+                raise IndexError(f"output {places[c]} of {out.shape[0]}")
+    cdef Wanted *wants = <Wanted *>calloc(count + 1, sizeof(Wanted))
+    cdef const Py_ssize_t **places_of = <const Py_ssize_t **>calloc(count + 1, sizeof(Py_ssize_t *))
+    cdef Pass *forms = <Pass *>calloc(count + 1, sizeof(Pass))
+    cdef bint *doubles = <bint *>calloc(count + 1, sizeof(bint))
+    cdef double *sums = <double *>malloc(strips.size * most * sizeof(double))
+    try:
+        if wants == NULL or places_of == NULL or forms == NULL or doubles == NULL or sums == NULL:
+            raise MemoryError
+        for k in range(count):
+            one, places = passes[k], columns[k]
+            same(one.n, strips.n)
+            if not places.shape[0]:
+                continue
+            shape = <double[:1, :places.shape[0]]>sums
+            one.wish(&wants[k], weights[k], shape, held)
+            wants[k].out, places_of[k], forms[k], doubles[k] = sums, &places[0], one.pass_, one.double
+        while not failed and strips.next < strips.n:
+            with nogil:
+                i = taken(&strips.next, strips.size)
+                stop = min(i + strips.size, strips.n)
+                for k in range(count):
+                    if failed or i >= stop or not wants[k].outputs or wants[k].first_panel >= wants[k].last_panel:
+                        continue
+                    wants[k].start, wants[k].stop, wants[k].out_from = i, stop, i
+                    memset(sums, 0, (stop - i) * wants[k].outputs * sizeof(double))
+                    failed = build.pass_double(&forms[k], &wants[k]) if doubles[k] else build.pass_float(&forms[k], &wants[k])
+                    add_columns(sums, i, stop, places_of[k], wants[k].outputs, &out[0, 0], strips.n)
+            PyErr_CheckSignals()
+    finally:
+        free(wants)
+        free(places_of)
+        free(forms)
+        free(doubles)
+        free(sums)
+    if failed:
+        raise MemoryError("no memory for a tile of kernel values")
+
+
+cdef void add_columns(const double *sums, Py_ssize_t start, Py_ssize_t stop, const Py_ssize_t *places, Py_ssize_t count, double *out,
+                      Py_ssize_t n) noexcept nogil:
+    """out[places[c], start + i] += sums[i, c]."""
+    cdef Py_ssize_t i, c
+    for i in range(start, stop):
+        for c in range(count):
+            out[places[c] * n + i] += sums[(i - start) * count + c]
+
+
 cdef bint ascends_far(const Py_ssize_t[::1] starts) noexcept nogil:
     cdef Py_ssize_t k
     cdef bint fine = starts[0] >= 0
@@ -226,3 +365,61 @@ def panels_of(const real[:, ::1] points, real[:, :, ::1] out, Py_ssize_t first, 
                 for j in range(width, LANES):
                     for g in range(f, min(f + 16, d)):
                         out[panel, g, j] = 0
+
+
+def panels_of_sparse(const real[::1] data, const int32_t[::1] features, const int32_t[::1] starts, real[:, :, ::1] out,
+                     Py_ssize_t first, Py_ssize_t last):
+    """Do what `panels_of` does for CSR points."""
+    cdef Py_ssize_t m = starts.shape[0] - 1, d = out.shape[1], panel, j, t
+    same(out.shape[2], LANES)
+    if not ascends(&starts[0], m) or starts[m] > data.shape[0] or data.shape[0] != features.shape[0]:
+        raise ValueError(f"points must start at ascending entries up to {data.shape[0]}")
+    if not 0 <= first <= last <= out.shape[0] or out.shape[0] * LANES < m or d == 0 or first == last:
+        return
+    with nogil:
+        memset(&out[first, 0, 0], 0, (last - first) * d * LANES * sizeof(real))
+        for panel in range(first, last):
+            for j in range(panel * LANES, min(panel * LANES + LANES, m)):
+                for t in range(starts[j], starts[j + 1]):
+                    if 0 <= features[t] < d:
+                        out[panel, features[t], j - panel * LANES] += data[t]
+
+
+def count_nonzeros(const real[:, ::1] X, Py_ssize_t first, Py_ssize_t last, int32_t[::1] counts):
+    """counts[i] <- the numbers that are not 0 in row i, for the rows from first to last."""
+    cdef Py_ssize_t i, f, d = X.shape[1]
+    cdef int32_t count
+    cdef const real *row
+    same(counts.shape[0], X.shape[0])
+    if not 0 <= first <= last <= X.shape[0] or d == 0:
+        return
+    with nogil:
+        for i in range(first, last):
+            row, count = &X[i, 0], 0
+            for f in range(d):
+                count += row[f] != 0
+            counts[i] = count
+
+
+def fill_sparse(const real[:, ::1] X, Py_ssize_t first, Py_ssize_t last, const int32_t[::1] starts, float[::1] narrow_data,
+                double[::1] data, int32_t[::1] features):
+    """Write the nonzeros of the rows from first to last from starts[row] on, as floats or as doubles (the other is None)."""
+    cdef Py_ssize_t i, f, d = X.shape[1], at
+    cdef const real *row
+    same(starts.shape[0], X.shape[0] + 1)
+    same(features.shape[0], starts[X.shape[0]])
+    same(narrow_data.shape[0] if data is None else data.shape[0], features.shape[0])
+    if not ascends(&starts[0], X.shape[0]) or not 0 <= first <= last <= X.shape[0] or d == 0:
+        return
+    cdef bint narrow = data is None
+    with nogil:
+        for i in range(first, last):
+            row, at = &X[i, 0], starts[i]
+            for f in range(d):
+                if row[f] != 0 and at < starts[i + 1]:
+                    features[at] = <int32_t>f
+                    if narrow:
+                        narrow_data[at] = <float>row[f]
+                    else:
+                        data[at] = row[f]
+                    at += 1

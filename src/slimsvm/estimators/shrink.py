@@ -17,7 +17,7 @@ from ..goals.values import Following
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix
 from ..model import Status
-from ..reducers import REDUCERS
+from ..reducers import REDUCERS, Slim
 from ..run import Run
 from ..selection.budgets import Budgets
 from ..selection.costs import NO_SCALER, ScalerTables
@@ -70,12 +70,17 @@ class Shrinking:
     around: Surroundings  # progress, and the Pipeline that the model is in
     held_out: tuple[Any, Any] | None = None  # validation rows and their labels; None: a part of the rows
 
+    def _keeps_to_libsvm(self, model: Any) -> bool:
+        """Return whether the small model should be one that a LIBSVM file holds, as the large one came from such a file."""
+        return getattr(model, "from_libsvm_", False) and self.settings["reducer"] == "slim"
+
     def shrunk(self, model: Any, X: Matrix | None, y: Any) -> Any:
         """Return the small model of a kernel machine, as an estimator of slimsvm."""
         source = imported(model)
         if "calibration" in self.settings and not source.goal.n_classes:
             raise ValueError(f"calibration makes probabilities of classes, but a {type(model).__name__} has no classes")
-        small = unfitted(source, **self.settings)
+        kept = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
+        small = unfitted(source, **(self.settings | kept))
         check_settings(small)
         for words in source.lost:
             warn_user(words)

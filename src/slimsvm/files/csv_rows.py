@@ -138,11 +138,12 @@ def _has_numbered_header(labels: list[str]) -> bool:
 
 
 def _text_labels(labels: list[str], lines: list[int]) -> Array:
-    """Return labels as numbers if all are numbers, else as strings."""
+    """Return labels as numbers if all are numbers, else as strings; so are 01 and 1 together, which are two names."""
     if "" in labels:
         raise ValueError(f"line {lines[labels.index('')]} has no label")
     numbers = [strict_number(label) for label in labels]
-    if any(number is None for number in numbers):
+    digits = {label for label in labels if label.isdecimal()}
+    if any(number is None for number in numbers) or len({label.lstrip("0") for label in digits}) < len(digits):
         return np.array(labels)
     y = np.array(numbers, dtype=np.float64)
     if not np.isfinite(y).all():

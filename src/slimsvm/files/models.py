@@ -48,7 +48,9 @@ def read_libsvm(path: str | os.PathLike[str] | TextIO, n_features: int | None = 
 
     For scores that the model has scaled to a y + b, use a TransformedTargetRegressor.
     """
-    return machine_of(import_libsvm(path, n_features))
+    machine = machine_of(import_libsvm(path, n_features))
+    machine.from_libsvm_ = True  # `compress` keeps to what such a file holds
+    return machine
 
 
 def is_libsvm(path: str | os.PathLike[str]) -> bool:

@@ -71,10 +71,10 @@ class HostRows(GivenRows):
         precision: Precision = USUAL,
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
-        made = prepare(kernel, self.given, self.n, error, precision=precision) if prepared is None else prepared
+        self.crew = crew or Crew()
+        made = prepared or prepare(kernel, self.given, self.n, error, precision=precision, crew=self.crew)
         self.prepared, self.dtype = made, value_dtype(kernel, made, self.n, error, precision)
         self.boxes = LazyBoxes(kernel, error)
-        self.crew = crew or Crew()
         self._cache: RowCache | None = None
 
     @property

@@ -94,9 +94,9 @@ class HostAgainst:
 
     def _tiles(self, points: Matrix, metric: Metric | None = None) -> Tiles:
         if self.placed is None:
-            rows = self.rows
+            own = self.rows
             return tiles_against(
-                self.kernel, self.prepared, rows.given, points, rows.error, rows.crew, precision=rows.precision
+                self.kernel, self.prepared, own.given, points, own.error, own.crew, precision=own.precision
             )
         if not isinstance(self.kernel, InnerKernel):
             points = self.kernel.inside(points)
@@ -128,12 +128,13 @@ class HostAgainst:
         products, weights = np.zeros((n, q)), None if exactly or not q else tiles.weights(V)
 
         def work(strip: slice) -> None:
-            tiles.run(strip, weights, products if weights is not None else None, K)
-            for some in blocks(strip.stop - strip.start if exactly else 0, max(BLOCK_VALUES // m, 1)):
-                part = slice(strip.start + some.start, strip.start + some.stop)
-                products[part] = K[part] @ V  # in float64
+            tiles.run(strip, values=K)
+            products[strip] = K[strip] @ V  # in float64
 
-        tiles.each_strip(work)
+        if exactly:
+            self._run(work, n, m * (8 + self.rows.d // 4), max(BLOCK_VALUES // m, 1))
+        else:
+            tiles.spread(weights, products if q else None, K)
         return np.asfortranarray(products)
 
     # Products.

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from .._core import core
 from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
 from ..metric import Metric
 from .memory import empty_like_rows, gathered, is_mapped
-from .threads import blocks
+from .threads import Crew, blocks
 
 #: the largest error of kernel values from float32 tiles if the caller allows more
 FLOAT32_ERROR = 1e-4
@@ -30,6 +31,12 @@ SMALL_WORK = 1 << 24
 SPARSE_DENSITY = 0.2
 #: rows that are read, centred and converted at a time; more: more memory; fewer: more calls
 BLOCK_ROWS = 4096
+#: rows of a strip that a thread converts; more: fewer threads at work
+COPIED_ROWS = 1024
+#: numbers in rows that are worth threads
+WORTH_THREADS = 1 << 17
+#: no threads
+ALONE = Crew(1)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,10 @@ class Given:
     def nonzeros(self) -> int:
         """Return the number of stored entries of sparse rows."""
         return int(self.X.nnz if self.index is None else np.diff(self.X.indptr)[self.index].sum())
+
+    def block(self, some: slice) -> Matrix:
+        """Return the rows of a slice."""
+        return self.X[some] if self.index is None else self.X[self.index[some]]
 
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield the rows a block at a time, each with its place."""
@@ -153,23 +164,34 @@ class Prepared:
         return Prepared(*copied_rows(Given(self.values), np.dtype(np.float64), None), self.centre)
 
 
-def _converted(given: Given, dtype: np.dtype, centre: Array | None) -> Prepared:
+def _converted(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew = ALONE) -> Prepared:
     X = given.X
     if issparse(X):
         values = narrow(csr_array(given.rows(), dtype=dtype))
-    elif given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
-        values = np.ascontiguousarray(X, dtype=dtype)
-    else:
-        return Prepared(*copied_rows(given, dtype, centre), centre)
-    return Prepared(values, squared_norms(values), centre)
+        return Prepared(values, squared_norms(values), centre)
+    if given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
+        given = Given(np.ascontiguousarray(X, dtype=dtype))
+        norms = np.empty(given.n)
+
+        def measure(some: slice) -> None:
+            norms[some] = squared_norms(given.X[some])
+
+        crew.run(measure, given.n, BLOCK_ROWS)
+        return Prepared(given.X, norms, centre)
+    return Prepared(*copied_rows(given, dtype, centre, crew), centre)
 
 
-def copied_rows(given: Given, dtype: np.dtype, centre: Array | None) -> tuple[Array, Array]:
+def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew = ALONE) -> tuple[Array, Array]:
     """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
     values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
-    for some, rows in given.blocks():  # subtracted in float64, a block at a time
-        values[some] = rows if centre is None else rows - centre
-        norms[some] = squared_norms(values[some])
+
+    def copy(some: slice) -> None:
+        rows = given.block(some)
+        with np.errstate(over="ignore", invalid="ignore"):  # the norms tell
+            values[some] = rows if centre is None else rows - centre  # subtracted in float64
+            norms[some] = squared_norms(values[some])
+
+    crew.run(copy, given.n, COPIED_ROWS)
     return values, norms
 
 
@@ -195,22 +217,24 @@ def prepare(
     error: float,
     metric: Metric | None = None,
     precision: Precision = USUAL,
+    crew: Crew | None = None,
 ) -> Prepared:
     """Return the rows in the best form for tiles against about `partners` points, with kernel values to within `error`."""
     if not isinstance(kernel, InnerKernel):
         return plain_rows(given.rows())
-    centre = None
-    if _is_sparse_work(given):
-        given = Given(csr_array(given.rows()))
+    crew = crew if crew is not None and given.n * given.d >= WORTH_THREADS else ALONE
+    centre, sparse = None, _sparse_rows(given, crew)
+    if sparse is not None:
+        given = Given(sparse)
     else:
         given = Given(given.rows().toarray()) if issparse(given.X) else given
-        centre = mean_row(given) if kernel.translation_invariant and given.n else None
+        centre = mean_row(given, crew) if kernel.translation_invariant and given.n else None
     if precision.is_large(given.n, partners, given.d):
         with np.errstate(over="ignore", invalid="ignore"):  # the norms tell
-            rows = _converted(given, np.dtype(np.float32), centre)
+            rows = _converted(given, np.dtype(np.float32), centre, crew)
         if rows.fits_float32 and float32_error(kernel, rows.measured(metric), metric) <= precision.most(error):
             return rows
-    return _converted(given, np.dtype(np.float64), centre)
+    return _converted(given, np.dtype(np.float64), centre, crew)
 
 
 def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float, precision: Precision = USUAL) -> np.dtype:
@@ -267,18 +291,44 @@ def rounding_error(kernel: InnerKernel, terms: int, radius: float, metric: Metri
     return (kernel.amplification(radius) * (np.sqrt(terms) + 4.0) + 4.0) * unit
 
 
-def _is_sparse_work(given: Given) -> bool:
+def _sparse_rows(given: Given, crew: Crew) -> csr_array | None:
+    """Return the rows as CSR where sparse products are faster; None for others."""
     if given.n == 0 or given.d == 0:
-        return False
-    nonzeros = given.nonzeros() if issparse(given.X) else sum(np.count_nonzero(rows) for _, rows in given.blocks())
-    return bool(nonzeros < SPARSE_DENSITY * given.n * given.d)
+        return None
+    most = SPARSE_DENSITY * given.n * given.d
+    if issparse(given.X):
+        return csr_array(given.rows()) if given.nonzeros() < most else None
+    X = given.X
+    if given.index is None and X.dtype.char in "fd" and X.flags.c_contiguous and X.dtype.isnative:
+        return _compressed(X, most, crew)
+    nonzeros = sum(np.count_nonzero(rows) for _, rows in given.blocks())
+    return csr_array(given.rows()) if nonzeros < most else None
 
 
-def mean_row(given: Given) -> Array:
+def _compressed(X: Array, most: float, crew: Crew) -> csr_array | None:
+    """Return an array without its zeros, if it has fewer than `most` other numbers."""
+    counts = np.zeros(X.shape[0], np.int32)
+    crew.run(lambda some: core.count_nonzeros(X, some.start, some.stop, counts), X.shape[0], COPIED_ROWS)
+    starts = np.zeros(X.shape[0] + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    if not starts[-1] < min(most, 2**31):
+        return csr_array(X) if starts[-1] < most else None
+    places, features, data = starts.astype(np.int32), np.empty(starts[-1], np.int32), np.empty(starts[-1], X.dtype)
+    floats, doubles = (data, None) if X.dtype == np.float32 else (None, data)
+
+    def fill(some: slice) -> None:
+        core.fill_sparse(X, some.start, some.stop, places, floats, doubles, features)
+
+    crew.run(fill, X.shape[0], COPIED_ROWS)
+    return csr_array((data, features, places), shape=X.shape)
+
+
+def mean_row(given: Given, crew: Crew = ALONE) -> Array:
     """Return the mean of the rows, summed in float64 in their order, a block at a time."""
-    if given.index is None:
-        return np.asarray(given.X.mean(axis=0, dtype=np.float64)).ravel()
-    total = np.zeros((1, given.d))
-    for _, rows in given.blocks():
-        total = np.vstack([total, dense(rows)]).sum(axis=0, dtype=np.float64)[None]
-    return total[0] / given.n
+    parts = np.zeros((-(-given.n // BLOCK_ROWS), given.d))
+
+    def add(some: slice) -> None:
+        parts[some.start // BLOCK_ROWS] = dense(given.block(some)).sum(axis=0, dtype=np.float64)
+
+    crew.run(add, given.n, BLOCK_ROWS, exactly=True)
+    return np.asarray(parts.sum(axis=0) / given.n)

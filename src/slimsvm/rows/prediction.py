@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from .._core import core
-from ..kernels import Array, Chi2, Kernel, Matrix, Poly, scaled
+from ..kernels import Array, Chi2, InnerKernel, Kernel, Matrix, Poly, dense, scaled, squared_norms
 from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from ..pairs import PairCoefficients
@@ -14,7 +15,7 @@ from .host import HostRows
 from .precision import Given, prepare, value_dtype
 from .protocol import Meter
 from .threads import Crew, blocks
-from .tiles import Tiles, tiles_against
+from .tiles import CompiledTiles, Tiles, add_class_outputs, tiles_against
 
 #: the largest error of a prediction that one point may cause
 PREDICTION_ERROR = 5e-4
@@ -22,8 +23,8 @@ PREDICTION_ERROR = 5e-4
 TINY_WORK = 1 << 20
 #: kernel values that may be held for the outputs of pairs of classes, and rows of a strip of them
 MOST_VALUES, PAIR_ROWS = 1 << 22, 8
-#: rows of a strip of outputs of a few classes; more: fewer calls, and fewer threads at work
-CLASS_ROWS = 512
+#: rows that are written out where points are sparse; for more, panels of points are faster
+FEW_SPARSE = 16
 
 
 def kernel_product(
@@ -36,6 +37,8 @@ def kernel_product(
     _check_rows(kernel, X, metric)
     if _is_tiny(kernel, X, points):
         return _row_by_row(kernel, X, points, V, metric)
+    if isinstance(kernel, InnerKernel) and issparse(points) and _few_numbers(X):
+        return _few_products(kernel, X, points, V, metric)
     tiles = _tiles(kernel, X, points, V, metric)
     boxes = None if metric is not None else LazyBoxes(kernel, kernel_error(V)).of(tiles.A, points.shape[0])
     return tiles.product(V, boxes)
@@ -87,29 +90,25 @@ def class_outputs(
     rows = HostRows(kernel, X, meter, 0.0, kernel_error(coef.against))
     if metric is None and rows.boxes.of(rows.prepared, points.shape[0]) is not None:
         return coef.outputs(lambda some, V: rows.product(points[some], V)) + bias
-    meter.add(rows.n * points.shape[0])
     parts = []
     for columns, some in coef.groups():
         if some.start < some.stop:
             tiles = rows.tiles(points[some], metric and metric.part(some))
             parts.append((columns, tiles, tiles.weights(coef.against[some])))
+    if not all(isinstance(tiles, CompiledTiles) for _, tiles, _ in parts):
+        return coef.outputs(lambda some, V: rows.product(points[some], V, metric and metric.part(some))) + bias
+    meter.add(rows.n * points.shape[0])
     outputs = np.repeat(bias[:, None], rows.n, axis=1)
-
-    def work(strip: slice) -> None:
-        for columns, tiles, V in parts:
-            part = np.zeros((strip.stop - strip.start, columns.size))
-            tiles.run(strip, V, part)
-            outputs[columns, strip] += part.T
-
-    rows.crew.run(work, rows.n, CLASS_ROWS)
+    if parts:
+        add_class_outputs(rows.crew, parts, outputs)  # type: ignore[arg-type]
     return outputs.T
 
 
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
-    given, error = Given(X), kernel_error(V)
-    rows = prepare(kernel, given, points.shape[0], error, metric)
+    given, error, crew = Given(X), kernel_error(V), Crew()
+    rows = prepare(kernel, given, points.shape[0], error, metric, crew=crew)
     dtype = value_dtype(kernel, rows, points.shape[0], error)
-    return tiles_against(kernel, rows, given, points, error, Crew(), dtype, metric)
+    return tiles_against(kernel, rows, given, points, error, crew, dtype, metric)
 
 
 def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:
@@ -131,6 +130,19 @@ def kernel_error(V: Array) -> float:
 def _is_tiny(kernel: Kernel, X: Matrix, points: Matrix) -> bool:
     dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray)
     return dense and kernel.name in SPECS and X.size * points.shape[0] <= TINY_WORK
+
+
+def _few_numbers(X: Matrix) -> bool:
+    return bool(X.shape[0] <= FEW_SPARSE and X.shape[0] * X.shape[1] <= MOST_VALUES)
+
+
+def _few_products(kernel: InnerKernel, X: Matrix, points: csr_array, V: Array, metric: Metric | None) -> Array:
+    """Return K(X, points) @ V for few rows and sparse points: one product of sparse points with the rows written out."""
+    widths = {} if metric is None or metric.widths is None else {"widths": metric.widths}
+    factors = None if metric is None else metric.factors
+    X, points = scaled(dense(X).astype(np.float64, copy=False), factors), scaled(points, factors)
+    K = kernel.tail(np.ascontiguousarray((points @ X.T).T), squared_norms(X), squared_norms(points), **widths)
+    return K @ V
 
 
 def _row_by_row(kernel: Kernel, X: Array, points: Array, V: Array, metric: Metric | None) -> Array:

@@ -175,7 +175,6 @@ class _Strips:
 
     def run(self) -> None:
         """Work through strips until none is left. After an error or Ctrl-C no thread takes another one."""
-        _inside.working = True
         try:
             while (strip := self.taken()) is not None:
                 self.work(strip)
@@ -183,8 +182,6 @@ class _Strips:
             with self.lock:
                 self.left = iter(())
             raise
-        finally:
-            _inside.working = False
 
 
 class Crew:
@@ -221,8 +218,22 @@ class Crew:
             return
         strips = _Strips(work, n, size)
         with one_blas_thread():
-            futures = [_helpers(self.count - 1).submit(strips.run) for _ in range(min(self.count, -(-n // size)) - 1)]
-            strips.run()
-            for future in futures:
-                if not future.cancel():
-                    future.result()
+            self.together(strips.run, -(-n // size) - 1)
+
+    def together(self, work: Callable[[], None], most: int) -> None:
+        """Call work() here and in at most `most` helpers, which share something out; return when all of it is done."""
+        helpers = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
+        futures = [_helpers(self.count - 1).submit(_marked, work) for _ in range(helpers)]
+        _marked(work)
+        for future in futures:
+            if not future.cancel():
+                future.result()
+
+
+def _marked(work: Callable[[], None]) -> None:
+    """Call work(), in which crews do not use helpers."""
+    before, _inside.working = getattr(_inside, "working", False), True
+    try:
+        work()
+    finally:
+        _inside.working = before

@@ -7,6 +7,7 @@ rest of the kernel and weighted sums, in a fixed order. Kernels that are Python 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,13 @@ POSTED = 512
 MOST_PLACES = 1 << 26
 #: multiply-adds of all kernel values up to which the calling thread does them: threads take longer to start
 SMALL_WORK = 1 << 22
-#: multiply-adds of a strip, which take some milliseconds, and the least and most rows of it; more: fewer calls, and threads
-#: wait longer for the last one
-STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 27, 96, 4096
-#: rows of a strip of a symmetric matrix, the same for any number of threads
-GRAM_ROWS = 4 * core.PANEL
+#: multiply-adds of a strip, less than a millisecond, and the least and most rows of it; more: threads wait longer for the
+#: last one
+STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 24, 2048
+#: multiply-adds after which Ctrl-C is looked for, and those that are worth waking another thread
+TURN_WORK, HELPER_WORK = 1 << 31, 1 << 23
+#: rows of a strip of outputs of several classes; more: fewer threads at work
+CLASS_ROWS = 96
 #: rows and points of a tile of a kernel that is a Python function
 TILE = 512
 #: boxes of rows that a thread works through at a time
@@ -60,27 +63,30 @@ class Tiles:
         """The number of rows in a strip."""
         return TILE
 
-    def each_strip(self, work: Callable[[slice], None], size: int | None = None) -> None:
-        """Call work(rows) for strips of all rows, of a given size if any, in threads where the work is worth them."""
+    def each_strip(self, work: Callable[[slice], None]) -> None:
+        """Call work(rows) for strips of all rows, in threads where the work is worth them."""
         n = self.A.count
         if n * self.work > SMALL_WORK:
-            self.crew.run(work, n, size or self.strip, exactly=size is not None)
-        else:
-            for rows in blocks(n, size or max(n, 1)):
-                work(rows)
+            self.crew.run(work, n, self.strip)
+        elif n:
+            work(slice(0, n))
 
     def product(self, V: Array, boxes: Boxes | None = None) -> Array:  # noqa: ARG002
         """Return K(A, B) @ V in float64, without storing K; with boxes of A's rows, only for the points near each box."""
-        out, weights = np.zeros((self.A.count, V.shape[1])), self.weights(V)
-        self.each_strip(lambda rows: self.run(rows, weights, out))
+        out = np.zeros((self.A.count, V.shape[1]))
+        self.spread(self.weights(V), out)
         return out
 
     def matrix(self, out: Array | None = None) -> Array:
         """Return K(A, B), for small sets; in the memory of `out` if given."""
         m, n = self.A.count, self.B.count
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
-        self.each_strip(lambda rows: self.run(rows, values=K))
+        self.spread(values=K)
         return K
+
+    def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
+        """Do what `run` does for all rows, in threads."""
+        self.each_strip(lambda rows: self.run(rows, V, out, values))
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A) for tiles whose points are their rows; values below the diagonal are those above it."""
@@ -120,7 +126,7 @@ class CompiledTiles(Tiles):
         self.dtype = np.dtype(np.float32) if narrow else self.real
         form = core_arguments(kernel.name, vars(kernel))
         rows, points = _forms(kernel, A, B, crew)
-        norms = (None, None)
+        norms: tuple[Array | None, Array | None] = (None, None)
         if isinstance(kernel, RBF):
             scale = kernel.gamma * float(np.log2(np.e))
             norms = (scale * A.norms).astype(self.real), self._full(scale * B.norms)
@@ -161,17 +167,41 @@ class CompiledTiles(Tiles):
         self.crew.run(lambda some: self.compiled.add_near(*sides, some.start, some.stop), boxes.count, BOXES_A_STRIP)
         return out
 
+    def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
+        """Do what `run` does for all rows: threads take strips without the interpreter's lock."""
+        self._together(self.strip, partial(self.compiled.run_strips, V=V, out=out, values=values))
+
+    def _together(self, size: int, work: Callable[[Any], None]) -> None:
+        strips = core.Strips(self.A.count, size, max(TURN_WORK // (size * self.work + 1), 1))
+        spread_strips(self.crew, strips, work, self.A.count * self.work)
+
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""
         n = self.A.count
         K = np.empty((n, n), self.dtype) if out is None else out[: n * n].reshape(n, n)
-
-        def work(rows: slice) -> None:
-            self.compiled.run(rows.start, rows.stop, values=K, first_panel=rows.start // core.PANEL)
-            core.copy_transposed(K[rows, rows.stop :], K[rows.stop :, rows])
-
-        self.each_strip(work, GRAM_ROWS)
+        self._together(core.PANEL, partial(self.compiled.run_strips, values=K, symmetric=True))
         return K
+
+
+def spread_strips(crew: Crew, strips: Any, work: Callable[[Any], None], multiply_adds: int) -> None:
+    """Call work(strips) in as many threads as the work is worth."""
+
+    def share() -> None:
+        try:
+            work(strips)
+        except BaseException:  # Ctrl-C, or too little memory: the other threads end
+            strips.end()
+            raise
+
+    crew.together(share, min(multiply_adds // HELPER_WORK, -(-strips.n // strips.size) - 1))
+
+
+def add_class_outputs(crew: Crew, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
+    """Add K V of each part to its outputs (q, n): columns, tiles of the same rows, and `weights` of coefficients."""
+    columns, tiles, weights = (list(side) for side in zip(*parts, strict=True))
+    work = partial(core.run_together, [each.compiled for each in tiles], weights, columns, out=outputs)
+    multiply_adds = outputs.shape[1] * sum(each.work for each in tiles)
+    spread_strips(crew, core.Strips(outputs.shape[1], CLASS_ROWS), work, multiply_adds)
 
 
 def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, Any]:
@@ -183,8 +213,7 @@ def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, A
         return rows, _panels(np.ascontiguousarray(B.values, dtype=rows.dtype), crew)
     X, Z = A.values, B.values
     if not issparse(Z) or (X.shape[1] <= FEW_FEATURES and X.shape[1] * Z.shape[0] <= WRITTEN_OUT):
-        Z = Z.toarray() if issparse(Z) else np.ascontiguousarray(Z, dtype=X.dtype)
-        return (X.data, X.indices, X.indptr), _panels(Z, crew)
+        return (X.data, X.indices, X.indptr), _panels(Z if issparse(Z) else np.ascontiguousarray(Z, dtype=X.dtype), crew)
     if X.shape[1] > MOST_PLACES // max(-(-Z.shape[0] // POSTED), 4):
         X, Z = shared_features(X, Z)
     points: list[Any] = [None] * -(-Z.shape[0] // POSTED)
@@ -197,13 +226,20 @@ def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, A
     return (X.data, X.indices, X.indptr), points
 
 
-def _panels(Z: Array, crew: Crew) -> Array:
-    """Return dense points in panels, (panels, features, PANEL)."""
+def _panels(Z: Matrix, crew: Crew) -> Array:
+    """Return points in panels, (panels, features, PANEL)."""
     lines = np.empty((-(-Z.shape[0] // core.PANEL), Z.shape[1], core.PANEL), Z.dtype)
+
+    def work(some: slice) -> None:
+        if issparse(Z):
+            core.panels_of_sparse(Z.data, Z.indices, Z.indptr, lines, some.start, some.stop)
+        else:
+            core.panels_of(Z, lines, some.start, some.stop)
+
     if lines.size < SMALL_WORK // 8:
-        core.panels_of(Z, lines, 0, lines.shape[0])
+        work(slice(0, lines.shape[0]))
     else:
-        crew.run(lambda some: core.panels_of(Z, lines, some.start, some.stop), lines.shape[0], 16)
+        crew.run(work, lines.shape[0], 16)
     return lines
 
 

@@ -383,7 +383,8 @@ class CSource:
         """Return the declarations, and the classes by number."""
         p, upper = self.prefix, self.prefix.upper()
         scores = f"\n#define {upper}_SCORES {self.a.scores}" if self.scored else ""
-        declarations = "\n".join(self.prototypes())
+        told = f"/* {p}_predict returns {PREDICTIONS.get(self.a.decision, CLASS)}. */"
+        declarations = "\n".join([told, *self.prototypes()])
         return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */
 #ifndef {upper}_H
 #define {upper}_H

@@ -48,7 +48,7 @@ class LIBSVMExporter:
         if artefact.widths is not None:
             raise ValueError(
                 "a LIBSVM file has one gamma for all support vectors, and this model has a learned width for each; export "
-                "it to C, JavaScript, ONNX or JSON, or fit it with metric='scales' or 'fixed'"
+                "it to C, JavaScript, ONNX or JSON, or make one without: reducer=Slim(metric='fixed'), or metric='scales'"
             )
         a = artefact.compact()
         if a.decision in OTHER_DECISIONS:

@@ -391,7 +391,8 @@ def _svm(g: Graph, a: Artefact, x: str) -> str:
         raise ValueError(f"an {name} has no {a.kernel!r} kernel; it has {sorted(SVM_KERNELS)}. Take flavor='plain'")
     if a.widths is not None:
         raise ValueError(
-            f"an {name} has one gamma for all points, and this model has a learned width for each; take flavor='plain'"
+            f"an {name} has one gamma for all points, and this model has a learned width for each; take flavor='plain', or "
+            "make a model without: reducer=Slim(metric='fixed')"
         )
     if a.decision is Decision.LARGEST:
         raise ValueError(

@@ -96,8 +96,17 @@ class Slim(Reducer):
 
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
-    with a decay of 0.1 if it is None, and everything moves together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`slim.metric_search`). If the validation loss rises on the way, the model before that is kept.
+    and L-BFGS moves points and metric, again with the best coefficients at every step (`slim.learned`). `pull` weakens as
+    rows grow. Large problems move everything together: by mini-batches with Adam, then by L-BFGS on all rows
+    (`slim.metric_search`).
+
+    Metric "auto" learns both in one run with the fixed models: from the model of 32 points, or of the size asked for. What
+    was learned goes on unless it is worse, on random validation rows or on blocks of neighbouring rows that were left out
+    (`slim.competing`): a metric fits rows closely and does harm if later rows differ from earlier ones.
+
+    Metric "projection" learns a projection of rows to `rank` coordinates, in which points are. Under a limit in bytes
+    layouts compete, with and without a projection, and with tables of different bits that the model is trained for
+    (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
     softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
@@ -105,11 +114,6 @@ class Slim(Reducer):
     largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
     times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
     at most half as many points as there are classes, and "squared" otherwise.
-
-    Metric "auto" also makes the models of "fixed", and uses learned ones only if they are better on validation rows, and
-    clearly better on blocks of neighbouring rows that were left out. A metric fits rows closely and does harm if later rows
-    differ from earlier ones. With a time limit the blocks decide first, in a quarter of the time, and the better kind of
-    models gets the rest. Where the fixed metric wins and there is time, the models are those of "fixed".
 
     `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
     (`Learning`).

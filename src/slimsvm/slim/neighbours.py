@@ -7,8 +7,6 @@ each class are cut into pieces, and some of the pieces are left out, the first a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..kernels import Array
@@ -27,12 +25,6 @@ def block_numbers(groups: Array) -> Array:
             for number, place in enumerate(LEFT_OUT):
                 numbers[pieces[place]] = number
     return numbers
-
-
-def without(task: Task, block: Array) -> Task:
-    """Return the task without some of its rows, which are its validation rows."""
-    rest = np.setdiff1d(np.arange(task.rows.n), block)
-    return replace(task.part(rest), holdout=validation_of(task, block), run=task.run.quiet())
 
 
 def validation_of(task: Task, rows: Array) -> Holdout:

@@ -6,7 +6,8 @@ The folds of a cross-validation are this problem with other weights w, which are
 side by side, for rising C:
 
 1. For the first C, the problem of all rows is solved. A fold starts from its solution without the fold's own rows.
-2. From one C to the next, coefficients grow in proportion, and so do bounds and the responses K c of all rows.
+2. From one C to the next, coefficients grow in proportion, and so do bounds and the responses K c of all rows; where that
+   lowers the objective, only the bounds grow.
 3. Each fold is solved on the rows that may change: the free ones, those that violate optimality, and those nearest to it,
    each in a thread. Where folds need nearly the same rows, they share the block of their kernel values, which is kept.
 4. The changes of all folds are added to the responses of all rows in one product. It shows which of the other rows violate
@@ -105,9 +106,9 @@ class FoldedPath:
     ) -> None:
         self.problem, self.tol, self.run, self.rule = problem, tol, run, rule
         self.memory, numbers = memory, 2**20 / problem.rows.dtype.itemsize
-        folds, n = problem.weights.shape
-        self.alpha, self.responses = np.zeros((folds, n)), np.zeros((folds, n))
-        self.cap = np.zeros((folds, n))
+        self.folds, n = np.arange(problem.weights.shape[0]), problem.weights.shape[1]
+        self.alpha: Array = np.zeros(problem.weights.shape)
+        self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
         self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
         self.steps, self.begun = 0, 0.0
         self.latest = 0  # pair steps for the last C
@@ -124,48 +125,54 @@ class FoldedPath:
                 space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
             )
             for C in Cs:
-                self.grow(float(C))
                 before = self.steps
-                gaps = self.settled()
+                gaps = self.advanced(float(C))
                 self.latest = self.steps - before
                 if self.run.over:
                     return
                 yield self.solved(float(C), gaps)
 
-    def grow(self, C: float) -> None:
-        """Scale coefficients and responses to a larger C; begin with those of all rows for the first one."""
+    def advanced(self, C: float) -> Array:
+        """Solve all folds for a larger C, and return their gaps."""
         cap = C * self.problem.weights
-        if not self.begun:
-            self.cap = cap
-            if self.K is None:
-                self.begin(C)
-        else:
-            share = C / self.begun
-            # a coefficient at its bound stays there whatever rounding does
-            self.alpha = np.where(self.alpha >= self.cap, cap, np.minimum(self.alpha * share, cap))
-            self.responses *= share
-            self.cap = cap
+        if self.begun:
+            self.scale(C / self.begun, cap)
+        self.cap = cap
+        if not self.begun and self.K is None:
+            self.begin(C)
         self.begun = C
+        return self.settled()
+
+    def scale(self, ratio: float, cap: Array) -> None:
+        """Scale coefficients and responses to a larger C, where that raises the objective; bounds grow anyway.
+
+        It is a parabola of the factor, highest at a'linear / a'K a.
+        """
+        signed = self.alpha * self.problem.y
+        square = np.maximum((signed * self.responses).sum(axis=1), np.finfo(float).tiny)
+        factor = np.where(signed @ self.problem.linear / square >= (1 + ratio) / 2, ratio, 1.0)[:, None]
+        at_bound = (self.alpha >= self.cap) & (factor == ratio)  # they stay there whatever rounding does
+        self.alpha = np.where(at_bound, cap, np.minimum(self.alpha * factor, cap))
+        self.responses *= factor
 
     def begin(self, C: float) -> None:
         """Start all folds from the solution of all rows, without the rows of the fold."""
-        problem = self.problem
-        cap = C * problem.weights.max(axis=0)
+        problem, cap = self.problem, C * self.problem.weights.max(axis=0)
         state = SmoState(problem.rows, problem.y, cap, _Tolerance(self.tol), linear=problem.linear, run=self.run)
         state.solve(np.inf)
         self.steps += state.steps
         v = problem.linear - state.responses.values[:, 0]
         for alpha, own in zip(self.alpha, self.cap, strict=True):
             alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
-        change = (self.alpha - state.alpha) * problem.y
-        moved = np.flatnonzero(change.any(axis=0))
         self.responses[:] = state.responses.values[:, 0]
-        self.add(moved, change[:, moved])
+        self.add(self.folds, (self.alpha - state.alpha) * problem.y)
 
-    def add(self, index: Array, change: Array) -> None:
-        """Add changes of coefficients, (folds, rows), to the responses of all rows."""
-        if index.size:
-            self.responses += self.problem.rows.product_of(index, np.ascontiguousarray(change.T), keep=False).T
+    def add(self, folds: Array, change: Array) -> None:
+        """Add changes of the coefficients of some folds to the responses of all rows."""
+        moved = np.flatnonzero(change.any(axis=0))
+        if moved.size:
+            V = np.ascontiguousarray(change[:, moved].T)
+            self.responses[folds] += self.problem.rows.product_of(moved, V, keep=False).T
 
     def bounds(self, fold: int) -> tuple[Array, Array]:
         """Return v of the rows whose coefficient can grow (else -inf), and of those whose can shrink (else inf)."""
@@ -175,46 +182,44 @@ class FoldedPath:
         return grow, shrink
 
     def settled(self) -> Array:
-        """Run rounds until the gap of each fold is within `tol`, or no round makes progress; return the gaps."""
-        folds, n = self.alpha.shape
-        gaps, everyone = np.full(folds, np.inf), np.arange(n)
+        """Run rounds until the gap of each fold is within `tol`, or nothing moves; return the gaps."""
+        gaps, everyone = np.full(self.folds.size, np.inf), np.arange(self.alpha.shape[1])
         if self.K is not None:
-            K, goals = self.K, np.full(folds, self.tol)
-            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, K, goals, gaps), folds)
+            K, goals = self.K, np.full(gaps.size, self.tol)
+            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, K, goals, gaps), gaps.size)
             return gaps
         for _ in range(MOST_ROUNDS):
-            sides = [self.bounds(fold) for fold in range(folds)]
+            sides = [self.bounds(fold) for fold in range(gaps.size)]
             gaps[:] = [max(grow.max() - shrink.min(), 0.0) for grow, shrink in sides]
             unsolved = np.flatnonzero(gaps > self.tol)
             if not unsolved.size or self.run.over:
                 break
-            self.round(unsolved, sides, gaps)
+            self.round(unsolved, [sides[fold] for fold in unsolved.tolist()], gaps.copy())
+        self.bias[:] = [_bias(*each) for each in sides]
         return gaps
 
     def round(self, folds: Array, sides: list[tuple[Array, Array]], gaps: Array) -> None:
         """Solve each of some folds on the rows that it needs, and add the changes to the responses of all rows."""
-        before, goals = self.alpha.copy(), np.maximum(CLOSE * gaps, self.tol / 2)
-        wanted = [_wanted(grow, shrink, self.most, self.rule) for grow, shrink in (sides[fold] for fold in folds.tolist())]
+        before, goals = self.alpha[folds], np.maximum(CLOSE * gaps, self.tol / 2)
+        wanted = [_wanted(grow, shrink, self.most, self.rule) for grow, shrink in sides]
         union, rows = np.unique(np.concatenate(wanted)), self.problem.rows
         if self.pays_to_share(union.size, [index.size for index in wanted]):
             self.shared.include(union)
             index, K = self.shared.index, self.shared.values
-            rows.share_out(lambda number: self.solve(int(folds[number]), index, K, goals, gaps), folds.size)
+            rows.share_out(lambda number: self.solve(folds[number], index, K, goals, gaps), folds.size)
         else:
 
             def solve(number: int) -> None:
                 index = wanted[number]
                 with self.memory.spaces.of(index.size**2) as space:
-                    self.solve(int(folds[number]), index, rows.block(index, out=space), goals, gaps)
+                    self.solve(folds[number], index, rows.block(index, out=space), goals, gaps)
 
             rows.share_out(solve, folds.size)
-        change = (self.alpha - before) * self.problem.y
-        moved = np.flatnonzero(change.any(axis=0))
-        self.add(moved, change[:, moved])
+        self.add(folds, (self.alpha[folds] - before) * self.problem.y)
 
     def pays_to_share(self, union: int, sizes: list[int]) -> bool:
         """Return whether folds share a block: it is made once, but pair steps take longer in it than in their own."""
-        steps = self.latest / max(self.alpha.shape[0], 1)
+        steps = self.latest / self.folds.size
         longer = steps * (union * len(sizes) - sum(sizes))
         return union <= self.shared.most and longer <= self.rule.copied * sum(size**2 for size in sizes)
 
@@ -224,7 +229,7 @@ class FoldedPath:
         linear, y = problem.linear[index], problem.y[index]
         alpha, f = self.alpha[fold, index], self.responses[fold, index]
         while not self.run.over:
-            steps, gaps[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
+            steps, gaps[fold], self.bias[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
             self.steps += steps
             if steps < STEPS_AT_ONCE:
                 break
@@ -235,18 +240,8 @@ class FoldedPath:
     def solved(self, C: float, gaps: Array) -> Solved:
         """Return the solutions as they are."""
         signed = self.alpha * self.problem.y
-        bias = np.array([self.bias(fold) for fold in range(gaps.size)])
         status = Status.CONVERGED if (gaps <= self.tol).all() else Status.STALLED
-        return Solved(C, signed, self.responses.copy(), bias, gaps.copy(), self.steps, status)
-
-    def bias(self, fold: int) -> float:
-        """Return the mean v of the free rows of a fold, or the middle of the bounds if no row is free (LIBSVM's rule)."""
-        grow, shrink = self.bounds(fold)
-        free = np.isfinite(grow) & np.isfinite(shrink)
-        if free.any():
-            return float(grow[free].mean())
-        ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
-        return float(np.mean(ends)) if ends else 0.0
+        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), self.steps, status)
 
 
 @dataclass(frozen=True)
@@ -255,6 +250,15 @@ class _Tolerance:
 
     tol: float
     working_set: None = None
+
+
+def _bias(grow: Array, shrink: Array) -> float:
+    """Return the mean v of the free rows, or the middle of the bounds if no row is free (LIBSVM's rule)."""
+    free = np.isfinite(grow) & np.isfinite(shrink)
+    if free.any():
+        return float(grow[free].mean())
+    ends = [end for end in (grow.max(), shrink.min()) if np.isfinite(end)]
+    return float(np.mean(ends)) if ends else 0.0
 
 
 def _snapped(alpha: Array, cap: Array) -> Array:
